@@ -1,0 +1,62 @@
+# `make up` and `make test` do all set-up themselves, in .venv, from the locks; nothing is installed elsewhere.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+RUN_STAMP := $(VENV)/.run-stamp
+DEV_STAMP := $(VENV)/.dev-stamp
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+UP_FLAGS ?=
+
+.PHONY: help up down test check bench soak format lock clean
+
+help:  ## What each target does
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Hortus needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(RUN_STAMP): locks/run.txt pyproject.toml | $(BIN)/python
+	@echo "installing the locked dependencies into $(VENV)"
+	@$(PIP) install --require-hashes --no-deps -r locks/run.txt
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV_STAMP): locks/dev.txt $(RUN_STAMP)
+	@echo "installing the locked development tools into $(VENV)"
+	@$(PIP) install --require-hashes --no-deps -r locks/dev.txt
+	@touch $@
+
+up: $(RUN_STAMP)  ## Start the control plane and a simulated fleet (UP_FLAGS="--clusters 20")
+	@exec $(BIN)/hortus up $(UP_FLAGS)
+
+down: $(RUN_STAMP)  ## Stop it
+	@$(BIN)/hortus down
+
+test: $(DEV_STAMP)  ## Run the tests (WORKERS=2)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak" $(TEST_FLAGS) tests
+
+check: $(DEV_STAMP)  ## Lint, types, import law, lock drift
+	@$(BIN)/ruff format --check --quiet src tests tools || { echo "run: make format"; exit 1; }
+	@$(BIN)/ruff check --quiet src tests tools
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python tools/lock.py --check
+
+bench: $(DEV_STAMP)  ## Run the benchmarks; table on the terminal, JSON in bench.json
+	@$(BIN)/python -m tests.benchmarks $(BENCH_FLAGS)
+
+soak: $(DEV_STAMP)  ## Run the long tests
+	@$(BIN)/python -m pytest -m soak $(TEST_FLAGS) tests
+
+format: $(DEV_STAMP)  ## Format the sources
+	@$(BIN)/ruff format --quiet src tests tools
+	@-$(BIN)/ruff check --fix --quiet src tests tools
+
+lock: $(DEV_STAMP)  ## Resolve pyproject.toml again into locks/
+	@$(BIN)/python tools/lock.py
+
+clean:  ## Remove the local environment and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis bench.json

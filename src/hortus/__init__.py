@@ -1,0 +1,3 @@
+"""Hortus: one control plane for fleets of Kubernetes clusters."""
+
+__version__ = "0.1.0"

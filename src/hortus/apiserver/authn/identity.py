@@ -1,0 +1,33 @@
+"""Who is asking: the seam every authenticator implements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class UserInfo(msgspec.Struct, frozen=True):
+    """authentication.k8s.io/v1 UserInfo."""
+
+    username: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """What a request brought along to prove who sent it. `certificate` is the verified peer certificate in DER."""
+
+    cluster: str
+    bearer: str = ""
+    certificate: bytes = b""
+
+
+class Authenticator(Protocol):
+    async def authenticate(self, credentials: Credentials) -> UserInfo | None:
+        """The user these credentials prove, None when they are of a sort this one does not know.
+
+        Raises hortus.kube.errors.Unauthorized when they are of its sort and do not hold.
+        """

@@ -1,0 +1,101 @@
+"""What the API server knows of one kind: built in, defined by a CRD, or brought by an extension such as the garden."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from hortus.apiserver.authn.identity import UserInfo
+from hortus.kube.objects import Object, Resource
+
+
+class FieldProblem(NamedTuple):
+    """One broken rule, as `details.causes` and the message of a 422 show it.
+
+    `message` is the whole sentence of field.Error after the path, such as `Required value` or
+    `Invalid value: "x": must be ...`; `reason` the cause code, such as FieldValueRequired.
+    """
+
+    path: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column of `kubectl get`. `path` is a JSONPath below the object, as in a CRD (`.spec.replicas`),
+    or the name of a computed cell which the kind's strategy gives.
+    """
+
+    name: str
+    path: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+class WriteContext(msgspec.Struct, frozen=True):
+    """What a strategy may know about the request it prepares."""
+
+    cluster: str
+    namespace: str
+    user: UserInfo
+    now: float
+    dry_run: bool = False
+    subresource: str = ""
+
+
+class Strategy(Protocol):
+    """The rules of one kind beyond its schema. Hooks change `obj` in place; validation returns every problem it finds.
+
+    Order on create: defaults, prepare_create, schema validation, validate. On update (also after every sort of
+    patch): defaults, prepare_update, schema validation, validate_update. The generic part - names, immutable metadata,
+    generation, managed fields - is the server's own and never repeated here.
+    """
+
+    def prepare_create(self, obj: Object, context: WriteContext) -> None: ...
+
+    def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None: ...
+
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldProblem]: ...
+
+    def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]: ...
+
+    def check_delete(self, obj: Object, context: WriteContext) -> None:
+        """Raise an ApiError when this object may not be deleted now."""
+
+    def generation_changed(self, obj: Object, old: Object) -> bool:
+        """Whether this update raises metadata.generation (usually: the spec differs)."""
+
+    def cells(self, obj: Object, now: float) -> Mapping[str, Any]:
+        """Computed table cells by column `path`, for those that are not a JSONPath."""
+
+
+SubresourceHandler = Callable[[Object, Object, WriteContext], Awaitable[Object]]
+"""Answers a POST to a custom subresource: (the object, the request body, context) -> the response body."""
+
+
+class ResourceDefinition(msgspec.Struct, frozen=True):
+    resource: Resource
+    singular: str
+    list_kind: str
+    schema: Mapping[str, Any]
+    """OpenAPI v3 schema, structural; `x-kubernetes-*` extensions carry list types and patch merge keys."""
+    strategy: Strategy
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    status: bool = False
+    """Whether there is a status subresource."""
+    scale: Mapping[str, str] | None = None
+    """Paths specReplicasPath, statusReplicasPath, labelSelectorPath when there is a scale subresource."""
+    verbs: frozenset[str] = frozenset(
+        {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+    )
+    subresources: Mapping[str, SubresourceHandler] = msgspec.field(default_factory=dict)
+    """Further subresources, answered by POST (such as `shoots/adminkubeconfig`)."""
+    field_selectors: tuple[str, ...] = ()
+    """Selectable fields beyond metadata.name and metadata.namespace."""
+    prune: bool = True

@@ -1,0 +1,90 @@
+"""API objects are plain dicts; this file names their parts.
+
+Hot paths hand decoded JSON (`Object`) or bytes around; typed structs appear at the edges only.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+Object = dict[str, Any]
+"""One API object as decoded JSON."""
+
+
+class ObjectKey(NamedTuple):
+    """Namespace (empty for cluster-scoped kinds) and name: what a work queue holds."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class GroupVersionKind(NamedTuple):
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """How a kind is reached over REST. `group` is empty for core/v1."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        return GroupVersionKind(self.group, self.version, self.kind)
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The REST path below the server's base URL; an empty namespace means all namespaces or cluster scope.
+
+        Shapes: docs "Kubernetes API Concepts", resource URIs.
+        """
+        parts = ["/apis/" + self.group if self.group else "/api", self.version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+def key_of(obj: Object) -> ObjectKey:
+    metadata = obj["metadata"]
+    return ObjectKey(metadata.get("namespace", ""), metadata["name"])
+
+
+def format_time(seconds: float) -> str:
+    """metav1.Time: RFC 3339, UTC, whole seconds, as `2023-01-01T12:00:00Z`."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_micro_time(seconds: float) -> str:
+    """metav1.MicroTime: RFC 3339, UTC, six decimals."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(text: str) -> float:
+    """Seconds since the epoch of an RFC 3339 time with a zone; raises ValueError otherwise."""
+    parsed = datetime.fromisoformat(text)
+    if parsed.tzinfo is None:
+        raise ValueError(f"time {text!r} has no zone")
+    return parsed.timestamp()
