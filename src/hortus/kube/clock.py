@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Protocol
+
+
+class Timer(Protocol):
+    def cancel(self) -> None:
+        """Make sure that the callback is not called any more; harmless when it has been."""
 
 
 class Clock(Protocol):
@@ -20,6 +26,9 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Return after `seconds` of this clock's monotonic time."""
 
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        """Call `callback` on the running loop after `seconds` of monotonic time; many waits can share one timer."""
+
 
 class SystemClock:
     def now(self) -> float:
@@ -30,3 +39,6 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        return asyncio.get_running_loop().call_later(seconds, callback)
