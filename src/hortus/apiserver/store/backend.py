@@ -11,8 +11,10 @@ bytes in two halves and the store puts the decimal revision between them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, Self
+
+import msgspec
 
 
 class Key(NamedTuple):
@@ -30,24 +32,48 @@ class Value(NamedTuple):
         return b"%s%d%s" % (self.head, revision, self.tail)
 
 
-class Record(NamedTuple):
-    key: Key
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """One object as it is kept. Not a tuple: many of these must cost little and not burden the collector."""
+
+    bucket: str
+    name: str
     value: bytes
     revision: int
     """Revision of the last write of this object."""
 
+    @property
+    def key(self) -> Key:
+        return Key(self.bucket, self.name)
 
-class Change(NamedTuple):
-    """One committed write. `value` is what is kept now, or None when deleted; `previous` what was kept before, or None.
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One committed write: `record` is kept now (None: deleted), `replaced` was kept before (None: nothing).
 
     `final` is the last state of a deleted object with the deletion's own revision in it, as watchers are shown it.
     """
 
     revision: int
-    key: Key
-    value: bytes | None
-    previous: bytes | None
+    record: Record | None
+    replaced: Record | None
     final: bytes | None = None
+
+    @property
+    def key(self) -> Key:
+        return Key(self._either.bucket, self._either.name)
+
+    @property
+    def value(self) -> bytes | None:
+        return None if self.record is None else self.record.value
+
+    @property
+    def previous(self) -> bytes | None:
+        return None if self.replaced is None else self.replaced.value
+
+    @property
+    def _either(self) -> Record:
+        either = self.record or self.replaced
+        assert either is not None, "a change writes or removes"
+        return either
 
 
 class Page(NamedTuple):
@@ -56,6 +82,12 @@ class Page(NamedTuple):
     """The revision this page is a snapshot of."""
     remaining: int
     """How many more records follow in that snapshot; 0 on the last page."""
+
+
+class Usage(NamedTuple):
+    objects: int
+    bytes: int
+    """Sum of the lengths of the objects' values."""
 
 
 class RevisionCompacted(Exception):
@@ -79,6 +111,25 @@ class StoreFailed(Exception):
     """The store cannot write (disk full, connection lost): the write is not acknowledged and may or may not be kept."""
 
 
+class Watch(Protocol):
+    """An open watch: iterate for batches of changes, `aclose` when done (`contextlib.aclosing` does).
+
+    Cancelling a wait for the next batch loses nothing; the watch stays open and the next wait continues it.
+    """
+
+    @property
+    def seen(self) -> int:
+        """The revision up to which nothing is left to hand out: what a bookmark may say after the last batch."""
+
+    def __aiter__(self) -> Self: ...
+
+    async def __anext__(self) -> Sequence[Change]:
+        """The changes since the last batch, in order. Ends when the store closes; raises RevisionCompacted."""
+
+    async def aclose(self) -> None:
+        """Stop listening; a wait in progress ends."""
+
+
 class Backend(Protocol):
     async def start(self) -> None:
         """Open, recover and be ready to serve. Raises StoreFailed with what a person can do about it."""
@@ -92,16 +143,19 @@ class Backend(Protocol):
 
     @property
     def compacted(self) -> int:
-        """History up to and including this revision is gone; the present state never is."""
+        """History above this revision is kept in full; of what is older, some or all is gone. The present never is."""
 
     async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
         """Write when the object's revision is `expected` (0: it must not exist; None: whatever it is).
 
-        Returns when the write is durable. Raises Mismatch, StoreFailed.
+        Returns when the write is durable and visible. Raises Mismatch, StoreFailed.
         """
 
     async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
-        """Remove when the revision is `expected`; returns the revision of the removal. Raises Mismatch, StoreFailed."""
+        """Remove when the revision is `expected` (None: whatever it is); returns the revision of the removal.
+
+        Raises Mismatch, also when there is nothing to remove (its `current` is then None), and StoreFailed.
+        """
 
     async def get(self, key: Key) -> Record | None: ...
 
@@ -116,17 +170,22 @@ class Backend(Protocol):
     async def buckets(self, prefix: str) -> Sequence[str]:
         """The names of non-empty buckets that begin with `prefix`, sorted."""
 
+    async def usage(self, prefix: str) -> Usage:
+        """What all buckets that begin with `prefix` hold, for quotas."""
+
     async def drop(self, prefix: str) -> int:
         """Remove every object of all buckets that begin with `prefix`, without one change per object.
 
         For whole logical clusters: their watches end with RevisionCompacted. Returns how many objects went.
         """
 
-    def watch(self, bucket: str, *, after: int, prefix: str = "") -> AsyncIterator[Sequence[Change]]:
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
         """Every change of the bucket with a revision above `after`, in order, none twice, in batches as they commit.
 
-        Raises RevisionCompacted when `after` is older than the history or when this reader fell too far behind.
+        Listens from this call on, and raises here what is already known to be wrong: RevisionCompacted when `after` is
+        older than the bucket's history, RevisionInFuture. Later RevisionCompacted means that this reader fell too far
+        behind, or that the bucket was dropped.
         """
 
     async def compact(self, revision: int) -> None:
-        """Forget history up to `revision`."""
+        """Forget history up to and including `revision`."""
