@@ -98,4 +98,6 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     """Further subresources, answered by POST (such as `shoots/adminkubeconfig`)."""
     field_selectors: tuple[str, ...] = ()
     """Selectable fields beyond metadata.name and metadata.namespace."""
+    generation: bool = True
+    """Whether objects of this kind carry metadata.generation at all; some built-in kinds (Secret, Service) never do."""
     prune: bool = True
