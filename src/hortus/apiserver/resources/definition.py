@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -101,3 +101,9 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     generation: bool = True
     """Whether objects of this kind carry metadata.generation at all; some built-in kinds (Secret, Service) never do."""
     prune: bool = True
+    name_rule: Literal["subdomain", "label", "path-segment"] = "subdomain"
+    """What metadata.name may look like: DNS-1123 subdomain or label, or anything that is one path segment (RBAC)."""
+    create_on_update: bool = False
+    """Whether a PUT to a name that is not there creates it."""
+    unconditional_update: bool = True
+    """Whether a PUT may come without a resourceVersion; custom resources refuse that."""
