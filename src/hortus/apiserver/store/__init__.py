@@ -1,0 +1,42 @@
+"""Where the API server keeps its objects: one small protocol, `Backend`, and the stores behind it.
+
+`MemoryBackend` forgets at exit. All stores answer reads and watches from the same index in memory (`_index`) and differ
+in how a write becomes durable. A server is handed one by its composition root; nothing below the resources' layer
+knows which.
+"""
+
+from hortus.apiserver.store._history import HistoryLimits
+from hortus.apiserver.store._watches import WatchLimits
+from hortus.apiserver.store.backend import (
+    Backend,
+    Change,
+    Key,
+    Mismatch,
+    Page,
+    Record,
+    RevisionCompacted,
+    RevisionInFuture,
+    StoreFailed,
+    Usage,
+    Value,
+    Watch,
+)
+from hortus.apiserver.store.memory import MemoryBackend
+
+__all__ = [
+    "Backend",
+    "Change",
+    "HistoryLimits",
+    "Key",
+    "MemoryBackend",
+    "Mismatch",
+    "Page",
+    "Record",
+    "RevisionCompacted",
+    "RevisionInFuture",
+    "StoreFailed",
+    "Usage",
+    "Value",
+    "Watch",
+    "WatchLimits",
+]

@@ -62,6 +62,14 @@ class Change(msgspec.Struct, frozen=True, gc=False):
         return Key(self._either.bucket, self._either.name)
 
     @property
+    def bucket(self) -> str:
+        return self._either.bucket
+
+    @property
+    def name(self) -> str:
+        return self._either.name
+
+    @property
     def value(self) -> bytes | None:
         return None if self.record is None else self.record.value
 

@@ -1,0 +1,187 @@
+"""The state and recent history of a store in memory, which every store answers reads and watches from.
+
+What flows in are committed changes, in order of revision; checking expectations and making them durable is the store's.
+Buckets are grouped by the first part of their names, the logical cluster, so that what concerns one cluster costs what
+that cluster is large. A bucket exists while it holds a record or remembers a change.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
+
+from hortus.apiserver.store._bucket import Bucket
+from hortus.apiserver.store._history import Drop, Entry, History, HistoryLimits
+from hortus.apiserver.store._watches import HubWatch, WatchHub, WatchLimits
+from hortus.apiserver.store.backend import (
+    Change,
+    Key,
+    Mismatch,
+    Page,
+    Record,
+    RevisionCompacted,
+    RevisionInFuture,
+    Usage,
+    Value,
+)
+from hortus.kube.clock import Clock
+
+
+def _nothing(_: Sequence[Entry]) -> None:
+    pass
+
+
+class Index:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        history: HistoryLimits,
+        watches: WatchLimits,
+        forgotten: Callable[[Sequence[Entry]], None] = _nothing,
+    ) -> None:
+        """`forgotten` is told the entries that history has let go of, in order."""
+        self.revision = 0
+        self.history = History(history, clock, forgotten=self._on_forgotten)
+        self.hub = WatchHub(watches, lambda: self.revision)
+        self._tell = forgotten
+        self._buckets: dict[str, Bucket] = {}
+        self._clusters: dict[str, list[str]] = {}
+
+    # Writing
+
+    def load(self, record: Record) -> None:
+        """Keep a record that was committed before this process, without history."""
+        bucket = self._bucket(record.bucket)
+        bucket.load(Record(bucket.name, record.name, record.value, record.revision))
+
+    def begin(self, revision: int) -> None:
+        """Start from what was loaded: `revision` is the last one given out, nothing before it can be replayed."""
+        self.revision = self.history.compacted = self.history.barrier = revision
+        for bucket in self._buckets.values():
+            bucket.floor = revision
+
+    def commit(self, change: Change) -> None:
+        bucket = self._bucket(change.bucket)
+        bucket.apply(change)
+        self.revision = change.revision
+        self.history.add(change)
+        self.hub.publish(change)
+
+    def drop(self, prefix: str, revision: int) -> int:
+        """Commit the removal of all buckets that begin with `prefix`; returns how many objects went."""
+        dropped = [record.revision for bucket in self._under(prefix) for record in bucket.records.values()]
+        for bucket in self._under(prefix):
+            self._close(bucket)
+        self.revision = revision
+        self.history.add(Drop(revision, prefix, tuple(dropped)))
+        self.hub.end(prefix, RevisionCompacted)
+        return len(dropped)
+
+    def compact(self, revision: int) -> None:
+        if revision > self.revision:
+            raise RevisionInFuture(f"revision {revision} is ahead of the store's {self.revision}")
+        self.history.barrier = max(self.history.barrier, revision)
+        self.history.forget(revision)
+
+    def record(self, key: Key, value: Value, revision: int, replaced: Record | None) -> Record:
+        """The record to keep for `value`; names are shared with what is kept already."""
+        if replaced is not None:
+            return Record(replaced.bucket, replaced.name, value.at(revision), revision)
+        bucket = self._buckets.get(key.bucket)
+        return Record(key.bucket if bucket is None else bucket.name, key.name, value.at(revision), revision)
+
+    # Reading
+
+    def get(self, key: Key) -> Record | None:
+        bucket = self._buckets.get(key.bucket)
+        return None if bucket is None else bucket.records.get(key.name)
+
+    def page(self, name: str, *, prefix: str, after: str, limit: int, revision: int) -> Page:
+        at = revision or self.revision
+        if at != self.revision:
+            self._require(name, at)
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            return Page((), at, 0)
+        since = bucket.changes_after(at)
+        if since:
+            records, remaining = bucket.span_before(since, prefix, after, limit)
+        else:
+            records, remaining = bucket.span(prefix, after, limit)
+        return Page(records, at, remaining)
+
+    def count(self, name: str) -> int:
+        bucket = self._buckets.get(name)
+        return 0 if bucket is None else len(bucket.records)
+
+    def usage(self, prefix: str) -> Usage:
+        under = self._under(prefix)
+        return Usage(sum(len(bucket.records) for bucket in under), sum(bucket.bytes for bucket in under))
+
+    def buckets(self, prefix: str) -> Sequence[str]:
+        return sorted(bucket.name for bucket in self._under(prefix) if bucket.records)
+
+    def watch(self, name: str, *, after: int, prefix: str) -> HubWatch:
+        self._require(name, after)
+        bucket = self._buckets.get(name)
+        return self.hub.add(name, prefix, () if bucket is None else bucket.changes_after(after))
+
+    def _require(self, name: str, revision: int) -> None:
+        """Raise unless every change of the bucket after `revision` is remembered."""
+        self.history.expire()
+        if revision > self.revision:
+            raise RevisionInFuture(f"revision {revision} is ahead of the store's {self.revision}")
+        if not self._remembers(name, revision):
+            raise RevisionCompacted(f"the history of {name} after revision {revision} is gone in part")
+
+    def _remembers(self, name: str, revision: int) -> bool:
+        history = self.history
+        if history.dropped_since(name, revision):
+            return False
+        if revision >= history.compacted:
+            return True
+        bucket = self._buckets.get(name)
+        return bucket is not None and revision >= max(history.barrier, bucket.floor)
+
+    # Buckets
+
+    def _bucket(self, name: str) -> Bucket:
+        bucket = self._buckets.get(name)
+        if bucket is None:
+            bucket = self._buckets[name] = Bucket(name, self.history.compacted)
+            insort(self._clusters.setdefault(_cluster(name), []), name)
+        return bucket
+
+    def _close(self, bucket: Bucket) -> None:
+        del self._buckets[bucket.name]
+        cluster = _cluster(bucket.name)
+        names = self._clusters[cluster]
+        del names[bisect_left(names, bucket.name)]
+        if not names:
+            del self._clusters[cluster]
+
+    def _under(self, prefix: str) -> list[Bucket]:
+        if "/" in prefix:
+            names: Sequence[str] = self._clusters.get(_cluster(prefix), ())
+            return [self._buckets[name] for name in names if name.startswith(prefix)]
+        return [bucket for name, bucket in self._buckets.items() if name.startswith(prefix)]
+
+    def _on_forgotten(self, gone: Sequence[Entry]) -> None:
+        for name in {entry.bucket for entry in gone if isinstance(entry, Change)}:
+            bucket = self._buckets.get(name)
+            if bucket is not None:
+                bucket.forget(gone[-1].revision)
+                if bucket.idle:
+                    self._close(bucket)
+        self._tell(gone)
+
+
+def check(key: Key, current: Record | None, expected: int | None) -> None:
+    """Raise Mismatch unless `current` is at the revision `expected` (0: nothing is there; None: anything goes)."""
+    if expected is not None and expected != (0 if current is None else current.revision):
+        raise Mismatch(key, current)
+
+
+def _cluster(name: str) -> str:
+    return name.partition("/")[0]

@@ -1,0 +1,83 @@
+"""The store of tests and of `--ephemeral`: everything in memory, durable as the process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hortus.apiserver.store._history import HistoryLimits
+from hortus.apiserver.store._index import Index, check
+from hortus.apiserver.store._watches import WatchLimits
+from hortus.apiserver.store.backend import Change, Key, Mismatch, Page, Record, Usage, Value, Watch
+from hortus.kube.clock import Clock, SystemClock
+
+
+class MemoryBackend:
+    """A `Backend` that forgets at exit. A write commits at once, within the call."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        history: HistoryLimits | None = None,
+        watches: WatchLimits | None = None,
+    ) -> None:
+        self._index = Index(
+            clock or SystemClock(), history=history or HistoryLimits(), watches=watches or WatchLimits()
+        )
+
+    async def start(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        self._index.hub.end("", StopAsyncIteration)
+
+    @property
+    def revision(self) -> int:
+        return self._index.revision
+
+    @property
+    def compacted(self) -> int:
+        return self._index.history.compacted
+
+    async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
+        index = self._index
+        current = index.get(key)
+        check(key, current, expected)
+        revision = index.revision + 1
+        record = index.record(key, value, revision, current)
+        index.commit(Change(revision, record, current))
+        return record
+
+    async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
+        index = self._index
+        current = index.get(key)
+        check(key, current, expected)
+        if current is None:
+            raise Mismatch(key, None)
+        revision = index.revision + 1
+        index.commit(Change(revision, None, current, None if final is None else final.at(revision)))
+        return revision
+
+    async def get(self, key: Key) -> Record | None:
+        return self._index.get(key)
+
+    async def list(self, bucket: str, *, prefix: str = "", after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        return self._index.page(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
+
+    async def count(self, bucket: str) -> int:
+        return self._index.count(bucket)
+
+    async def buckets(self, prefix: str) -> Sequence[str]:
+        return self._index.buckets(prefix)
+
+    async def usage(self, prefix: str) -> Usage:
+        return self._index.usage(prefix)
+
+    async def drop(self, prefix: str) -> int:
+        return self._index.drop(prefix, self._index.revision + 1)
+
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
+        return self._index.watch(bucket, after=after, prefix=prefix)
+
+    async def compact(self, revision: int) -> None:
+        self._index.compact(revision)
