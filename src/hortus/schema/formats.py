@@ -1,0 +1,213 @@
+"""The string formats that a CRD's schema can demand, as predicates.
+
+Only these are checked; every other `format`, `int32` and `int64` of numbers included, is a hint for clients
+(API docs of JSONSchemaProps.format; supported list of apiextensions.k8s.io/v1). Names compare without dashes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from email.utils import parseaddr
+from urllib.parse import urlsplit
+
+Check = Callable[[str], bool]
+
+
+def check_for(name: str) -> Check | None:
+    """The predicate of a format, or None when Kubernetes ignores a format of that name."""
+    return _FORMATS.get(name.replace("-", ""))
+
+
+def _full(pattern: str, flags: re.RegexFlag = re.ASCII) -> Check:
+    compiled = re.compile(pattern, flags | re.ASCII)
+    return lambda text: compiled.fullmatch(text) is not None
+
+
+_CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d):([0-5]\d)(.\d+)?(z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
+
+
+def is_date(text: str) -> bool:
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.ASCII):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        # Go knows a year zero, Python does not; a leap year stands in for it.
+        return text.startswith("0000-") and is_date("0004" + text[4:])
+    return True
+
+
+def is_date_time(text: str) -> bool:
+    """RFC 3339, with `t` and `z` in either case; a leap second is refused, as Kubernetes does."""
+    day, separator, rest = text[:10], text[10:11], text[11:]
+    return separator in ("T", "t") and _CLOCK.fullmatch(rest) is not None and is_date(day)
+
+
+_GO_DURATION = re.compile(r"[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
+_WORD_DURATION = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
+_UNIT_NAMES = {"ns", "us", "µs", "ms", "s", "m", "h", "d", "w", "hr", "wk"}
+_UNIT_STEMS = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
+
+
+def is_duration(text: str) -> bool:
+    """Go's notation, or words as in `3 hours` anywhere in the text."""
+    if _GO_DURATION.fullmatch(text):
+        return True
+    units = (unit.lower() for _, unit in _WORD_DURATION.findall(text))
+    return any(unit in _UNIT_NAMES or unit.startswith(_UNIT_STEMS) for unit in units)
+
+
+def _is_ipv4(text: str) -> bool:
+    return "." in text and _is_address(text)
+
+
+def _is_ipv6(text: str) -> bool:
+    return ":" in text and _is_address(text)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(_without_leading_zeros(text))
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _is_cidr(text: str) -> bool:
+    address, slash, length = text.partition("/")
+    if not slash or not length.isdecimal() or not length.isascii():
+        return False
+    return _is_address(address) and int(length) <= (128 if ":" in address else 32)
+
+
+def _without_leading_zeros(text: str) -> str:
+    """`010.1.1.1` was read by old Go releases as `10.1.1.1`, and Kubernetes keeps to that."""
+    if ":" in text or not re.fullmatch(r"\d+(\.\d+){3}", text, re.ASCII):
+        return text
+    return ".".join(part.lstrip("0") or "0" for part in text.split("."))
+
+
+def _is_uri(text: str) -> bool:
+    """What Go's url.ParseRequestURI takes: an absolute path, or a scheme with something behind it."""
+    if not text or any(ord(char) <= 0x20 or char == "\x7f" for char in text):
+        return False
+    if text.startswith("/"):
+        return _escapes_hold(text)
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text) or not _escapes_hold(text):
+        return False
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return False
+    return bool(parts.netloc or parts.path or text.partition(":")[2].startswith("//"))
+
+
+def _escapes_hold(text: str) -> bool:
+    return re.search(r"%(?![0-9A-Fa-f]{2})", text) is None
+
+
+def _is_email(text: str) -> bool:
+    """An addr-spec, alone or behind a display name, as Go's mail.ParseAddress takes it."""
+    address = parseaddr(text)[1]
+    local, at, domain = address.rpartition("@")
+    return bool(at and local and domain) and not re.search(r"[\s<>,;:]", address)
+
+
+_LABEL = re.compile(r"[^\W_]([^\W_]|-)*(?<!-)|[^\W_]", re.UNICODE)
+
+
+def _is_hostname(text: str) -> bool:
+    """RFC 1034 labels, letters of any script, at most 63 a label and 255 in all."""
+    if not text or len(text.encode()) > 255:
+        return False
+    labels = text.split(".")
+    if any(len(label.encode()) > 63 or not _LABEL.fullmatch(label) for label in labels):
+        return False
+    return len(labels) == 1 or (len(labels[-1]) >= 2 and labels[-1].isalpha())
+
+
+def _is_mac(text: str) -> bool:
+    for separator, width in ((":", 2), ("-", 2), (".", 4)):
+        parts = text.split(separator)
+        if len(parts) * width // 2 in (6, 8, 20) and all(re.fullmatch(rf"[0-9a-fA-F]{{{width}}}", p) for p in parts):
+            return True
+    return False
+
+
+def _digits(text: str) -> str:
+    return re.sub(r"[\s-]+", "", text)
+
+
+def _is_isbn10(text: str) -> bool:
+    number = _digits(text)
+    if not re.fullmatch(r"\d{9}[\dX]", number, re.ASCII):
+        return False
+    total = sum((place + 1) * (10 if digit == "X" else int(digit)) for place, digit in enumerate(number))
+    return total % 11 == 0
+
+
+def _is_isbn13(text: str) -> bool:
+    number = _digits(text)
+    if not re.fullmatch(r"\d{13}", number, re.ASCII):
+        return False
+    total = sum((3 if place % 2 else 1) * int(digit) for place, digit in enumerate(number))
+    return total % 10 == 0
+
+
+_CARD = _full(
+    r"4\d{12}(\d{3})?|5[1-5]\d{14}|6(011|5\d\d)\d{12}|3[47]\d{13}|3(0[0-5]|[68]\d)\d{11}|(2131|1800|35\d{3})\d{11}"
+)
+
+
+def _is_credit_card(text: str) -> bool:
+    number = re.sub(r"[^0-9]+", "", text)
+    if not _CARD(number):
+        return False
+    doubled = [int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(number))]
+    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
+
+
+_CHANNEL = r"\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
+_DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_is_short_name = _full(_DNS_LABEL)
+_is_long_name = _full(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*")
+
+
+def _uuid(version: str, variant: str = "") -> Check:
+    third = rf"{version}[0-9a-f]{{3}}" if version else "[0-9a-f]{4}"
+    fourth = rf"[{variant}][0-9a-f]{{3}}" if variant else "[0-9a-f]{4}"
+    return _full(rf"[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{third}-?{fourth}-?[0-9a-f]{{12}}", re.IGNORECASE)
+
+
+_FORMATS: Mapping[str, Check] = {
+    "bsonobjectid": _full(r"[0-9a-fA-F]{24}"),
+    "byte": _full(r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"),
+    "cidr": _is_cidr,
+    "creditcard": _is_credit_card,
+    "date": is_date,
+    "datetime": is_date_time,
+    "duration": is_duration,
+    "email": _is_email,
+    "hexcolor": _full(r"#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
+    "hostname": _is_hostname,
+    "ipv4": _is_ipv4,
+    "ipv6": _is_ipv6,
+    "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
+    "isbn10": _is_isbn10,
+    "isbn13": _is_isbn13,
+    "k8slongname": lambda text: len(text) <= 253 and _is_long_name(text),
+    "k8sshortname": lambda text: len(text) <= 63 and _is_short_name(text),
+    "mac": _is_mac,
+    "password": lambda text: True,
+    "rgbcolor": _full(rf"rgb\({_CHANNEL},{_CHANNEL},{_CHANNEL}\)"),
+    "ssn": lambda text: len(text) == 11 and re.fullmatch(r"\d{3}[- ]?\d{2}[- ]?\d{4}", text, re.ASCII) is not None,
+    "uri": _is_uri,
+    "uuid": _uuid(""),
+    "uuid3": _uuid("3"),
+    "uuid4": _uuid("4", "89ab"),
+    "uuid5": _uuid("5", "89ab"),
+}

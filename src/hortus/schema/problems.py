@@ -1,0 +1,143 @@
+"""What is wrong with a field, in the words of Kubernetes' field.Error.
+
+Everything that validates in this package answers a list of `FieldError`; the API server turns it into the causes and
+the message of a 422. The words are wire contract: clients and people match on them
+(k8s.io/apimachinery, pkg/util/validation/field).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import orjson
+
+NO_PATH = "<nil>"
+"""How an error that belongs to no single field names its place."""
+
+
+class FieldError(NamedTuple):
+    """One broken rule: `path` of the field, `message` after the path, `reason` the cause code of a Status."""
+
+    path: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+BLOCKING = frozenset(
+    {"FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"}
+)
+"""Reasons after which CEL rules are not run, because they may assume a well-typed object."""
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError(path, _with_detail("Required value", detail), "FieldValueRequired")
+
+
+def forbidden(path: str, detail: str = "") -> FieldError:
+    return FieldError(path, _with_detail("Forbidden", detail), "FieldValueForbidden")
+
+
+def invalid(path: str, value: object, detail: str) -> FieldError:
+    return FieldError(path, _with_detail(f"Invalid value: {shown(value)}", detail))
+
+
+def type_invalid(path: str, value: object, detail: str) -> FieldError:
+    return FieldError(path, _with_detail(f"Invalid value: {shown(value)}", detail), "FieldValueTypeInvalid")
+
+
+def duplicate(path: str, value: object) -> FieldError:
+    return FieldError(path, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
+
+
+def not_supported(path: str, value: object, supported: Iterable[object]) -> FieldError:
+    words = ", ".join(quoted(item if isinstance(item, str) else json_text(item)) for item in supported)
+    detail = f"supported values: {words}" if words else ""
+    return FieldError(path, _with_detail(f"Unsupported value: {shown(value)}", detail), "FieldValueNotSupported")
+
+
+def too_long(path: str, limit: int) -> FieldError:
+    unit = "byte" if limit == 1 else "bytes"
+    return FieldError(path, f"Too long: may not be more than {limit} {unit}", "FieldValueTooLong")
+
+
+def too_many(path: str, actual: int, limit: int) -> FieldError:
+    unit = "item" if limit == 1 else "items"
+    return FieldError(path, f"Too many: {actual}: must have at most {limit} {unit}", "FieldValueTooMany")
+
+
+def shown(value: object) -> str:
+    """A value as field.Error prints it: strings in Go's quotes, scalars bare, the rest as JSON."""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, float):
+        return number_text(value)
+    return json_text(value)
+
+
+def quoted(text: str) -> str:
+    """Go's strconv.Quote."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_SHORT_ESCAPES.get(char) or _escaped(char) for char in text) + '"'
+
+
+def number_text(value: float) -> str:
+    """Go's %v of a number: shortest digits, an exponent from 1e21 on and below 1e-4."""
+    if isinstance(value, int):
+        return str(value)
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
+    digits, _, exponent = f"{value!r}".partition("e")
+    if value == int(value) and abs(value) < 1e21:
+        return str(int(value))
+    if not exponent:
+        return digits
+    power = int(exponent)
+    return f"{digits.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def json_text(value: object) -> str:
+    """Go's json.Marshal: sorted keys, whole floats without a fraction, `<`, `>` and `&` escaped."""
+    text = orjson.dumps(_whole_numbers(value), option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _with_detail(head: str, detail: str) -> str:
+    return f"{head}: {detail}" if detail else head
+
+
+def _whole_numbers(value: object) -> object:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**63 else value
+    if isinstance(value, dict):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    return value
+
+
+_SHORT_ESCAPES = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+
+
+def _escaped(char: str) -> str:
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,71 @@
+"""A compiled structural schema: what one version of a kind demands of its objects.
+
+The API server runs, on each write: `prune`, `default`, then `validate`; all three work on decoded JSON and change it in
+place where they change it at all. Compiling is slow (some milliseconds for a large CRD) and done once per schema;
+validating a small object takes some microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hortus.schema import defaulting, pruning
+from hortus.schema.embedded import check_embedded
+from hortus.schema.lists import check_lists
+from hortus.schema.nodes import Node, compile_node
+from hortus.schema.problems import FieldError
+
+
+class Structural:
+    """One schema, ready to prune, default and validate objects."""
+
+    __slots__ = ("_node", "schema")
+
+    def __init__(self, schema: Mapping[str, Any], node: Node) -> None:
+        self.schema = schema
+        """The OpenAPI v3 schema this was compiled from, with its descriptions."""
+        self._node = node
+
+    @classmethod
+    def compile(cls, openapi_v3_schema: Mapping[str, Any], *, native: bool = False) -> Structural:
+        """Compile `openapi_v3_schema`; raises SchemaError when it is malformed.
+
+        Whether it is structural in the sense of a CRD is another question: see `check_structural`. With `native` it
+        stands for a Go struct of a built-in kind: a null means absent, and `int32` has its range.
+        """
+        return cls(openapi_v3_schema, compile_node(openapi_v3_schema, native=native))
+
+    @property
+    def node(self) -> Node:
+        """The root of the compiled nodes, for other walks over the same schema."""
+        return self._node
+
+    def prune(self, obj: dict[str, Any]) -> list[str]:
+        """Drop unknown fields in place; the paths that were dropped, sorted, as `spec.shoot.colour`."""
+        return pruning.prune(obj, self._node)
+
+    def default(self, obj: dict[str, Any]) -> None:
+        """Fill in defaults in place, after dropping nulls of fields that are not nullable."""
+        defaulting.default(obj, self._node)
+
+    def validate(self, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
+        """Every problem of `obj`; with `old`, those that `obj` shares with it unchanged are tolerated (KEP-4008).
+
+        CEL rules run only on an object that is well typed and complete, as they may rely on that.
+        """
+        node = self._node
+        found: list[FieldError] = []
+        node.check(obj, "", found)
+        if found and old is not None:
+            found = []
+            node.check(obj, "", found, old)
+        if node.has_embedded_below:
+            check_embedded(obj, node, "", found)
+        if node.has_list_rules_below:
+            check_lists(obj, node, "", found)
+        return _distinct(found) if len(found) > 1 else found
+
+
+def _distinct(found: list[FieldError]) -> list[FieldError]:
+    return list(dict.fromkeys(found))
