@@ -46,9 +46,8 @@ def canonical_quantity(text: str, error: type[ValueError] = ValueError) -> str:
 def _nanos(whole: str, fraction: str, suffix: str) -> int:
     """The amount in billionths, rounded up, capped as kube-apiserver caps it."""
     digits = int(whole + fraction or "0")
-    numerator: int
     if suffix in _BINARY:
-        numerator, denominator = (digits << _BINARY[suffix]) * _NANO, 10 ** len(fraction)
+        numerator, denominator = (digits << _BINARY[suffix]) * _NANO, _ten_to(len(fraction))
     else:
         power = _DECIMAL[suffix] if suffix in _DECIMAL else max(-200, min(200, int(suffix[1:])))
         power += 9 - len(fraction)
