@@ -1,0 +1,192 @@
+"""X.509 as the API server needs it: small P-256 authorities and the certificates they sign.
+
+Names, keys and times go in, PEM comes out. Times are seconds since the epoch given by the caller, never the system's.
+Every certificate carries subject and authority key identifiers and a critical key usage, which strict verifiers
+(Python 3.13, Go) ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from typing import NamedTuple
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+SKEW_SECONDS = 300
+"""How far notBefore lies in the past, for peers whose clock is behind (kube-controller-manager backdates as much)."""
+
+NAME_LIMIT = 64
+"""RFC 5280, appendix A.1: ub-common-name and ub-organization-name."""
+
+PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
+"""What a client certificate may certify."""
+
+_CURVE = ec.SECP256R1()
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""Of P-256 (SEC 2, 2.4.2)."""
+
+
+class Authority(NamedTuple):
+    """A certificate authority: its key and its certificate."""
+
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
+
+    @property
+    def pem(self) -> bytes:
+        return self.certificate.public_bytes(Encoding.PEM)
+
+
+class IssuedCertificate(msgspec.Struct, frozen=True):
+    """A client certificate with what a kubeconfig needs beside it. All three are PEM.
+
+    `certificate` is the leaf followed by its cluster's authority: both must be sent in the handshake.
+    `key` is empty when the key stayed with the asker (a signing request). `ca` verifies the *server*.
+    """
+
+    certificate: bytes
+    key: bytes
+    ca: bytes
+    not_before: float
+    not_after: float
+
+    def __repr__(self) -> str:
+        return f"IssuedCertificate(not_after={self.not_after})"
+
+
+def new_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(_CURVE)
+
+
+def derived_key(seed: bytes, purpose: str) -> ec.EllipticCurvePrivateKey:
+    """The P-256 key that belongs to `purpose` under a secret `seed`, the same each time (HKDF, RFC 5869).
+
+    48 bytes are reduced modulo the order, so that the bias is below 2**-128 (FIPS 186-5, A.2.1).
+    """
+    material = HKDF(hashes.SHA256(), 48, None, purpose.encode()).derive(seed)
+    return ec.derive_private_key(int.from_bytes(material, "big") % (_ORDER - 1) + 1, _CURVE)
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    key = load_pem_private_key(pem, None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError("not an elliptic-curve private key")
+    return key
+
+
+def name_of(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
+    """CN and one O per organization, in one set each; raises ValueError naming a part that X.509 has no room for."""
+    for field, value in [("common name", common_name), *(("organization", group) for group in organizations)]:
+        if not value or len(value.encode()) > NAME_LIMIT:
+            raise ValueError(f"{field} {value!r}: must have 1 to {NAME_LIMIT} bytes to fit into a certificate")
+    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
+    return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def root_authority(key: ec.EllipticCurvePrivateKey, name: str, *, start: float, days: int) -> Authority:
+    """A self-signed authority."""
+    subject = name_of(name)
+    builder = _builder(subject, subject, key.public_key(), key.public_key(), start, start + days * 86400)
+    return Authority(key, _as_authority(builder, path_length=None).sign(key, hashes.SHA256()))
+
+
+def sub_authority(parent: Authority, key: ec.EllipticCurvePrivateKey, name: str) -> Authority:
+    """An authority for leaves only, valid as long as its parent."""
+    validity = parent.certificate.not_valid_before_utc.timestamp(), parent.certificate.not_valid_after_utc.timestamp()
+    issuer = parent.certificate.subject
+    builder = _builder(name_of(name), issuer, key.public_key(), parent.key.public_key(), *validity)
+    return Authority(key, _as_authority(builder, path_length=0).sign(parent.key, hashes.SHA256()))
+
+
+def client_certificate(
+    authority: Authority, public_key: PublicKey, subject: x509.Name, *, start: float, end: float
+) -> x509.Certificate:
+    """A leaf for TLS clients, valid in [start, end] rounded to whole seconds within."""
+    builder = _builder(subject, authority.certificate.subject, public_key, authority.key.public_key(), start, end)
+    return _as_leaf(builder, ExtendedKeyUsageOID.CLIENT_AUTH).sign(authority.key, hashes.SHA256())
+
+
+def serving_certificate(
+    authority: Authority, public_key: ec.EllipticCurvePublicKey, names: Sequence[str], *, start: float, end: float
+) -> x509.Certificate:
+    """A leaf for a TLS server which answers to `names`: DNS names and IP addresses."""
+    subject = name_of("hortus-apiserver")
+    builder = _builder(subject, authority.certificate.subject, public_key, authority.key.public_key(), start, end)
+    builder = builder.add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), False)
+    return _as_leaf(builder, ExtendedKeyUsageOID.SERVER_AUTH).sign(authority.key, hashes.SHA256())
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    public_key: PublicKey,
+    issuer_key: ec.EllipticCurvePublicKey,
+    start: float,
+    end: float,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_second(start))
+        .not_valid_after(_second(end))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key), False)
+    )
+
+
+def _second(seconds: float) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(seconds))
+
+
+def _as_authority(builder: x509.CertificateBuilder, *, path_length: int | None) -> x509.CertificateBuilder:
+    constraints = x509.BasicConstraints(ca=True, path_length=path_length)
+    return builder.add_extension(constraints, True).add_extension(_key_usage(signs_certificates=True), True)
+
+
+def _as_leaf(builder: x509.CertificateBuilder, usage: x509.ObjectIdentifier) -> x509.CertificateBuilder:
+    return (
+        builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
+        .add_extension(_key_usage(signs_certificates=False), True)
+        .add_extension(x509.ExtendedKeyUsage([usage]), False)
+    )
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,89 @@
+"""Client certificates: the common name is the user, each organization a group (Kubernetes docs, "Authenticating").
+
+The TLS layer has proven that the peer owns the key and that some authority below our root signed; here it is decided
+whether that was *this* cluster's authority, and whether the certificate is in time now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ssl
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from hortus.apiserver.authn.cluster_keys import Checked, ClusterKeys, ClusterLookup
+from hortus.apiserver.authn.identity import Credentials, UserInfo
+from hortus.kube.clock import Clock
+from hortus.kube.errors import Unauthorized
+
+AUTHENTICATED = "system:authenticated"
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+
+
+def peer_certificate(transport: asyncio.BaseTransport | None) -> bytes:
+    """The verified client certificate of a connection in DER, empty when there is none; ask once per connection."""
+    tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object") if transport is not None else None
+    return (tls.getpeercert(binary_form=True) or b"") if tls is not None else b""
+
+
+class CertificateAuthenticator:
+    def __init__(self, clusters: ClusterLookup, clock: Clock) -> None:
+        self._clusters = clusters
+        self._clock = clock
+
+    async def authenticate(self, credentials: Credentials) -> UserInfo | None:
+        return self.check(credentials.cluster, credentials.certificate)
+
+    def check(self, cluster: str, der: bytes) -> UserInfo | None:
+        """The user of a certificate, None without one. About 0.2 ms the first time, below 1 µs afterwards."""
+        if not der:
+            return None
+        keys = self._clusters.keys(cluster)
+        if keys is None:
+            raise Unauthorized("Unauthorized")
+        checked = keys.certificates.get(der) if keys.certificates is not None else None
+        if checked is None:
+            checked = _verified(keys, der)
+            keys.remember_certificate(der, checked)
+        if not checked.not_before <= self._clock.now() <= checked.not_after:
+            raise Unauthorized("Unauthorized")
+        return checked.user
+
+
+def _verified(keys: ClusterKeys, der: bytes) -> Checked:
+    try:
+        certificate = x509.load_der_x509_certificate(der)
+        issuer = keys.authority
+        if certificate.issuer != issuer.certificate.subject or not _for_clients(certificate):
+            raise Unauthorized("Unauthorized")
+        issuer.key.public_key().verify(
+            certificate.signature, certificate.tbs_certificate_bytes, ec.ECDSA(hashes.SHA256())
+        )
+        return Checked(
+            _user(certificate, der),
+            certificate.not_valid_before_utc.timestamp(),
+            certificate.not_valid_after_utc.timestamp(),
+        )
+    except (ValueError, InvalidSignature, x509.ExtensionNotFound) as problem:
+        raise Unauthorized("Unauthorized") from problem
+
+
+def _for_clients(certificate: x509.Certificate) -> bool:
+    constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+    usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    return not constraints.ca and ExtendedKeyUsageOID.CLIENT_AUTH in usage
+
+
+def _user(certificate: x509.Certificate, der: bytes) -> UserInfo:
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    if not names or not names[0].value:
+        raise ValueError("the certificate names no user")
+    organizations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    groups = tuple(dict.fromkeys([*(str(group.value) for group in organizations), AUTHENTICATED]))
+    credential = f"X509SHA256={hashlib.sha256(der).hexdigest()}"
+    return UserInfo(username=str(names[-1].value), groups=groups, extra={CREDENTIAL_ID: (credential,)})

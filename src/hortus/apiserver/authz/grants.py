@@ -1,0 +1,76 @@
+"""What one user may do in one logical cluster: the bindings that name them, with a memory of verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hortus.apiserver.authz.attributes import Attributes, Decision
+from hortus.apiserver.authz.rules import PolicyRule, Request, matches_name, matches_resource, rule_allows
+
+VERDICT_LIMIT = 1024
+"""Verdicts kept per user and cluster; forgotten all at once when a scanner fills them."""
+
+
+class Grant(NamedTuple):
+    """Rules that a binding gives. `reason` is the sentence with which the API server explains an allowed request."""
+
+    rules: tuple[PolicyRule, ...]
+    reason: str
+
+
+class Grants:
+    """Cluster-wide grants and those per namespace, for one (user, groups)."""
+
+    __slots__ = ("_verdicts", "everywhere", "in_namespace")
+
+    def __init__(self, everywhere: Sequence[Grant], in_namespace: dict[str, list[Grant]]) -> None:
+        self.everywhere = everywhere
+        self.in_namespace = in_namespace
+        self._verdicts: dict[tuple[str, ...], tuple[tuple[PolicyRule, Decision], ...]] = {}
+
+    def decide(self, asked: Attributes) -> Decision:
+        if asked.path:
+            return self._decide_path(asked)
+        key = (asked.verb, asked.group, asked.resource, asked.subresource, asked.namespace)
+        found = self._verdicts.get(key)
+        if found is None:
+            found = self._candidates(Request(*key[:4]), asked.namespace)
+            if len(self._verdicts) >= VERDICT_LIMIT:
+                self._verdicts.clear()
+            self._verdicts[key] = found
+        for rule, decision in found:
+            if matches_name(rule, asked.name):
+                return decision
+        return DENIED
+
+    def rules(self, namespace: str) -> Iterator[PolicyRule]:
+        """Every rule that holds in `namespace` (empty: those that hold everywhere)."""
+        for grant in self._grants(namespace):
+            yield from grant.rules
+
+    def _grants(self, namespace: str) -> Iterator[Grant]:
+        yield from self.everywhere
+        if namespace:
+            yield from self.in_namespace.get(namespace, ())
+
+    def _candidates(self, request: Request, namespace: str) -> tuple[tuple[PolicyRule, Decision], ...]:
+        """The rules that cover the request for some name, up to the first that does for every name."""
+        found = []
+        for grant in self._grants(namespace):
+            for rule in grant.rules:
+                if matches_resource(rule, request):
+                    found.append((rule, Decision(True, grant.reason)))
+                    if not rule.resource_names:
+                        return tuple(found)
+        return tuple(found)
+
+    def _decide_path(self, asked: Attributes) -> Decision:
+        for grant in self.everywhere:
+            for rule in grant.rules:
+                if rule_allows(rule, asked):
+                    return Decision(True, grant.reason)
+        return DENIED
+
+
+DENIED = Decision(False, "")

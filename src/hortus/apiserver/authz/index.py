@@ -1,0 +1,130 @@
+"""The RBAC objects of one logical cluster, compiled: subjects to grants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from hortus.apiserver.authn.identity import UserInfo
+from hortus.apiserver.authn.service_accounts import username_of
+from hortus.apiserver.authz.aggregation import aggregated_rules
+from hortus.apiserver.authz.grants import Grant, Grants
+from hortus.apiserver.authz.rules import PolicyRule, rules_of
+from hortus.kube.objects import Object
+
+USER_LIMIT = 2048
+"""Users whose grants are kept per cluster."""
+
+
+class RbacObjects(NamedTuple):
+    """Decoded objects of the four kinds."""
+
+    cluster_roles: list[Object]
+    cluster_role_bindings: list[Object]
+    roles: list[Object]
+    role_bindings: list[Object]
+
+
+class _Subject(NamedTuple):
+    kind: str
+    name: str
+
+
+class _Bound(NamedTuple):
+    namespace: str
+    """Where the grant holds; empty: everywhere."""
+    grant: Grant
+
+
+class Index:
+    """Immutable but for its memory of users; thrown away when an RBAC object changes."""
+
+    def __init__(self, objects: RbacObjects) -> None:
+        self.cluster_roles = _cluster_rules(objects.cluster_roles)
+        self.roles = {_place(role): rules_of(role) for role in objects.roles}
+        self.missing: list[str] = []
+        self._bound: dict[_Subject, list[_Bound]] = {}
+        self._users: dict[tuple[str, tuple[str, ...]], Grants] = {}
+        for binding in objects.cluster_role_bindings:
+            self._bind(binding, "")
+        for binding in objects.role_bindings:
+            self._bind(binding, binding["metadata"].get("namespace", ""))
+
+    def grants(self, user: UserInfo) -> Grants:
+        """What the user holds by name and by groups."""
+        key = (user.username, user.groups)
+        found = self._users.get(key)
+        if found is None:
+            if len(self._users) >= USER_LIMIT:
+                self._users.clear()
+            found = self._users[key] = self._collect(user)
+        return found
+
+    def rules(self, kind: str, namespace: str, name: str) -> tuple[PolicyRule, ...] | None:
+        """The rules of a role that a roleRef names; None when there is none."""
+        return self.cluster_roles.get(name) if kind == "ClusterRole" else self.roles.get((namespace, name))
+
+    def _collect(self, user: UserInfo) -> Grants:
+        subjects = [_Subject("User", user.username), *(_Subject("Group", group) for group in user.groups)]
+        everywhere: list[Grant] = []
+        in_namespace: dict[str, list[Grant]] = {}
+        for subject in subjects:
+            for namespace, grant in self._bound.get(subject, ()):
+                (in_namespace.setdefault(namespace, []) if namespace else everywhere).append(grant)
+        return Grants(everywhere, in_namespace)
+
+    def _bind(self, binding: Object, namespace: str) -> None:
+        reference = binding.get("roleRef") or {}
+        kind, name = reference.get("kind", ""), reference.get("name", "")
+        rules = self.rules(kind, namespace, name) if namespace or kind == "ClusterRole" else None
+        if rules is None:
+            self.missing.append(f'{kind.lower()}.rbac.authorization.k8s.io "{name}" not found')
+            return
+        for subject in binding.get("subjects") or ():
+            held_by = _holder(subject, namespace)
+            if held_by is not None:
+                grant = Grant(rules, _reason(binding, namespace, kind, name, subject))
+                self._bound.setdefault(held_by, []).append(_Bound(namespace, grant))
+
+
+def _cluster_rules(roles: Iterable[Object]) -> Mapping[str, tuple[PolicyRule, ...]]:
+    found = {role["metadata"]["name"]: role for role in roles}
+    # Aggregates of aggregates take as many rounds as they are deep; more rounds than roles are never needed.
+    aggregates = {name for name, role in found.items() if role.get("aggregationRule")}
+    for _ in aggregates:
+        changed = False
+        for name in aggregates:
+            rules = [rule.to_json() for rule in aggregated_rules(found[name], found.values())]
+            if rules != found[name].get("rules"):
+                found[name] = {**found[name], "rules": rules}
+                changed = True
+        if not changed:
+            break
+    return {name: rules_of(role) for name, role in found.items()}
+
+
+def _place(obj: Object) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _holder(subject: Object, namespace: str) -> _Subject | None:
+    kind, name = subject.get("kind"), subject.get("name", "")
+    if kind == "ServiceAccount":
+        home = subject.get("namespace") or namespace
+        return _Subject("User", username_of(home, name)) if home else None
+    return _Subject(kind, name) if kind in ("User", "Group") else None
+
+
+def _reason(binding: Object, namespace: str, kind: str, name: str, subject: Object) -> str:
+    bound = binding["metadata"]["name"]
+    by = f'RoleBinding "{bound}/{namespace}"' if namespace else f'ClusterRoleBinding "{bound}"'
+    to = f'{subject["kind"]} "{subject["name"]}'
+    if subject["kind"] == "ServiceAccount":
+        to += f"/{subject.get('namespace') or namespace}"
+    return f'RBAC: allowed by {by} of {kind} "{name}" to {to}"'
+
+
+def decode(values: Iterable[bytes]) -> list[Object]:
+    return [msgspec.json.decode(value, type=dict) for value in values]

@@ -1,0 +1,153 @@
+"""One RBAC rule, and whether it covers a request (Kubernetes docs, "Using RBAC Authorization").
+
+Rules are compiled from decoded JSON into frozen structs whose matching is set look-ups; roles are shared by
+reference, so five thousand clusters with the default roles hold them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
+
+import msgspec
+
+from hortus.apiserver.authz.attributes import Attributes
+from hortus.kube.objects import Object
+
+ALL = "*"
+
+
+class PolicyRule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """rbac.authorization.k8s.io/v1 PolicyRule."""
+
+    verbs: tuple[str, ...] = ()
+    api_groups: tuple[str, ...] = msgspec.field(default=(), name="apiGroups")
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+    non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
+
+    def __str__(self) -> str:
+        """As the API server writes rules into its messages."""
+        parts = [
+            ("APIGroups", self.api_groups),
+            ("Resources", self.resources),
+            ("NonResourceURLs", self.non_resource_urls),
+            ("ResourceNames", self.resource_names),
+            ("Verbs", self.verbs),
+        ]
+        return "{" + ", ".join(f"{name}:{quoted(values)}" for name, values in parts if values) + "}"
+
+    def to_json(self) -> Object:
+        decoded: Object = msgspec.to_builtins(self)
+        return decoded
+
+
+def quoted(values: Iterable[str]) -> str:
+    """A list of strings as Go's %q prints it: `["a" "b"]`."""
+    return "[" + " ".join(quote(value) for value in values) + "]"
+
+
+def quote(value: str) -> str:
+    """A string as Go's %q prints it, for the characters that names consist of."""
+    return msgspec.json.encode(value).decode()
+
+
+def rules_of(role: Object) -> tuple[PolicyRule, ...]:
+    """The rules of a Role or ClusterRole; what is malformed grants nothing."""
+    try:
+        return msgspec.convert(role.get("rules") or (), tuple[PolicyRule, ...])
+    except msgspec.ValidationError:
+        return ()
+
+
+class Request(NamedTuple):
+    """The part of a resource request that rules look at; also the key under which verdicts are kept."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str
+
+
+def matches_verb(rule: PolicyRule, verb: str) -> bool:
+    return ALL in rule.verbs or verb in rule.verbs
+
+
+def matches_resource(rule: PolicyRule, request: Request) -> bool:
+    """Whether the rule covers the request for some name: `pods`, `pods/log`, `*/scale`, `*`."""
+    if not matches_verb(rule, request.verb) or not (ALL in rule.api_groups or request.group in rule.api_groups):
+        return False
+    if ALL in rule.resources:
+        return True
+    if not request.subresource:
+        return request.resource in rule.resources
+    whole, any_of = f"{request.resource}/{request.subresource}", f"*/{request.subresource}"
+    return whole in rule.resources or any_of in rule.resources
+
+
+def matches_name(rule: PolicyRule, name: str) -> bool:
+    return not rule.resource_names or name in rule.resource_names
+
+
+def matches_path(rule: PolicyRule, path: str) -> bool:
+    return any(
+        pattern in (ALL, path) or (pattern.endswith(ALL) and path.startswith(pattern.rstrip(ALL)))
+        for pattern in rule.non_resource_urls
+    )
+
+
+def rule_allows(rule: PolicyRule, asked: Attributes) -> bool:
+    if asked.path:
+        return matches_verb(rule, asked.verb) and matches_path(rule, asked.path)
+    request = Request(asked.verb, asked.group, asked.resource, asked.subresource)
+    return matches_resource(rule, request) and matches_name(rule, asked.name)
+
+
+def atoms(rule: PolicyRule) -> Iterator[PolicyRule]:
+    """The rule cut into rules of one verb, one group, one resource and at most one name, or one verb and one URL."""
+    for verb, url in product(rule.verbs, rule.non_resource_urls):
+        yield PolicyRule(verbs=(verb,), non_resource_urls=(url,))
+    for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs):
+        for name in rule.resource_names or (None,):
+            names = () if name is None else (name,)
+            yield PolicyRule(verbs=(verb,), api_groups=(group,), resources=(resource,), resource_names=names)
+
+
+def covers(owned: Sequence[PolicyRule], atom: PolicyRule) -> bool:
+    """Whether some owned rule grants everything that one atom (see `atoms`) grants."""
+    return any(_covers(rule, atom) for rule in owned)
+
+
+def _covers(rule: PolicyRule, atom: PolicyRule) -> bool:
+    if not matches_verb(rule, atom.verbs[0]):
+        return False
+    if atom.non_resource_urls:
+        return _covers_url(rule, atom.non_resource_urls[0])
+    if not (ALL in rule.api_groups or atom.api_groups[0] in rule.api_groups):
+        return False
+    if rule.resource_names and not (atom.resource_names and atom.resource_names[0] in rule.resource_names):
+        return False
+    return _covers_resource(rule, atom.resources[0])
+
+
+def _covers_url(rule: PolicyRule, url: str) -> bool:
+    for pattern in rule.non_resource_urls:
+        if pattern in (ALL, url) or (pattern.endswith(ALL) and url.startswith(pattern.rstrip(ALL))):
+            return True
+    return False
+
+
+def _covers_resource(rule: PolicyRule, resource: str) -> bool:
+    if ALL in rule.resources or resource in rule.resources:
+        return True
+    _, slash, subresource = resource.partition("/")
+    return bool(slash) and f"*/{subresource}" in rule.resources
+
+
+def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """Atoms that differ only in their verb, put together again; in the order of their text."""
+    merged: dict[PolicyRule, list[str]] = {}
+    for rule in rules:
+        merged.setdefault(msgspec.structs.replace(rule, verbs=()), []).extend(rule.verbs)
+    return sorted((msgspec.structs.replace(rule, verbs=tuple(verbs)) for rule, verbs in merged.items()), key=str)

@@ -1,0 +1,24 @@
+"""Logical clusters: many Kubernetes APIs with their own objects, credentials and roles in one server.
+
+`LogicalClusters` is the registry of the living ones; `definition` is the kind LogicalCluster by which they are made;
+`LogicalClusters.issue` makes client certificates, `certificate_kubeconfig` and `token_kubeconfig` what people use.
+"""
+
+from __future__ import annotations
+
+from hortus.apiserver.authn.certificates import IssuedCertificate
+from hortus.apiserver.clusters.definition import RESOURCE, definition
+from hortus.apiserver.clusters.kubeconfigs import certificate_kubeconfig, token_kubeconfig
+from hortus.apiserver.clusters.registry import BUCKET, ROOT, LogicalCluster, LogicalClusters
+
+__all__ = [
+    "BUCKET",
+    "RESOURCE",
+    "ROOT",
+    "IssuedCertificate",
+    "LogicalCluster",
+    "LogicalClusters",
+    "certificate_kubeconfig",
+    "definition",
+    "token_kubeconfig",
+]

@@ -1,0 +1,65 @@
+"""What every logical cluster is born with: the default policy, the system's namespaces and their default accounts.
+
+Encoded once per server and shown in all clusters by `hortus.apiserver.store.overlay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID, uuid5
+
+import msgspec
+
+from hortus.apiserver.authz.policy import default_policy
+from hortus.apiserver.store.overlay import BORN_REVISION, Born
+from hortus.kube.objects import Object, format_time
+
+NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+_PLURALS = {
+    "ClusterRole": "rbac.authorization.k8s.io/clusterroles",
+    "ClusterRoleBinding": "rbac.authorization.k8s.io/clusterrolebindings",
+    "Role": "rbac.authorization.k8s.io/roles",
+    "RoleBinding": "rbac.authorization.k8s.io/rolebindings",
+    "Namespace": "core/namespaces",
+    "ServiceAccount": "core/serviceaccounts",
+}
+
+
+def born_objects(*, created: float, identity: str) -> Born:
+    """The objects by bucket and name. `created` becomes their creationTimestamp; their uids derive from `identity`,
+    a uid that stays with the store (`ServerKeys.root_uid`), and are the same in all clusters.
+    """
+    born: dict[str, dict[str, bytes]] = {}
+    for obj in (*default_policy(), *_namespaces()):
+        suffix = _PLURALS[obj["kind"]]
+        metadata = obj["metadata"]
+        name = f"{metadata.get('namespace', '')}/{metadata['name']}"
+        uid = str(uuid5(UUID(identity), f"{suffix}/{name}"))
+        born.setdefault(suffix, {})[name] = _encoded(obj, uid, format_time(created))
+    return born
+
+
+def _namespaces() -> Iterable[Object]:
+    for name in NAMESPACES:
+        labels = {"kubernetes.io/metadata.name": name}
+        yield {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+        yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
+
+
+def _encoded(obj: Object, uid: str, created: str) -> bytes:
+    """As the resource layer stores objects: type first, then metadata with resourceVersion first."""
+    metadata = {"resourceVersion": str(BORN_REVISION), **obj["metadata"], "uid": uid, "creationTimestamp": created}
+    return msgspec.json.encode(
+        {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata, **_rest(obj)}
+    )
+
+
+def _rest(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}

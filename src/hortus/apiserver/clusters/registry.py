@@ -1,0 +1,189 @@
+"""The living logical clusters of this server, found by name in O(1).
+
+The truth is the LogicalCluster objects of the management cluster. They are read once at start and followed commit by
+commit (`changed`), so creating one makes it answer, and deleting one ends every credential of it, in the same
+step as the write. A deleted cluster keeps its name until `retire` has emptied it, so no second cluster of that name
+meets the first one's objects. Per cluster there is one small object and no task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from hortus.apiserver.authn.certificates import IssuedCertificate
+from hortus.apiserver.authn.cluster_keys import ClusterKeys
+from hortus.apiserver.authn.keys import ServerKeys
+from hortus.apiserver.clusters.content import FINALIZER, without_finalizer
+from hortus.apiserver.clusters.issuing import issue
+from hortus.apiserver.store.backend import Backend, Change, Key, Mismatch, Page, Record, Value
+from hortus.kube.clock import Clock
+from hortus.kube.errors import NotFound
+
+ROOT = "root"
+"""The management cluster; it is always there and has no object."""
+
+BUCKET = f"{ROOT}/tenancy.hortus.dev/logicalclusters"
+
+
+class Storage(Protocol):
+    """The store as writers see it: who listens is told of each write before it is acknowledged."""
+
+    backend: Backend
+
+    async def get(self, key: Key) -> Record | None: ...
+
+    async def list(self, bucket: str) -> Page: ...
+
+    async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record: ...
+
+    async def delete(self, replaced: Record, final: Value) -> int: ...
+
+
+class LogicalCluster:
+    """One living logical cluster."""
+
+    __slots__ = ("keys", "name", "revision", "uid")
+
+    def __init__(self, name: str, uid: str, revision: int, keys: ClusterKeys) -> None:
+        self.name = name
+        self.uid = uid
+        self.revision = revision
+        self.keys = keys
+
+    @property
+    def path(self) -> str:
+        """What stands before /api and /apis in this cluster's URLs."""
+        return "" if self.name == ROOT else f"/clusters/{self.name}"
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    uid: str
+    deletionTimestamp: str = ""
+
+
+class _Seen(msgspec.Struct):
+    metadata: _Metadata
+
+
+_DECODER = msgspec.json.Decoder(_Seen)
+
+
+class LogicalClusters:
+    """The registry: a listener of the store, and the ClusterLookup of the authenticators."""
+
+    def __init__(self, storage: Storage, server_keys: ServerKeys, clock: Clock) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._server_keys = server_keys
+        self._living: dict[str, LogicalCluster] = {}
+        self._leaving: dict[str, int] = {}
+        self._forget: list[Callable[[str], None]] = []
+        self._work = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._put(ROOT, server_keys.root_uid, 0)
+
+    async def start(self) -> None:
+        """Read all clusters, and go on emptying those whose deletion a crash interrupted."""
+        page = await self._storage.list(BUCKET)
+        for record in page.records:
+            self._follow(record.name.lstrip("/"), record.value, record.revision)
+        self._task = asyncio.create_task(self._retire_deleted(), name="logical-clusters")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def get(self, name: str) -> LogicalCluster | None:
+        """The living cluster of that name; None also while it is being deleted."""
+        return self._living.get(name)
+
+    def keys(self, cluster: str) -> ClusterKeys | None:
+        found = self._living.get(cluster)
+        return found.keys if found is not None else None
+
+    @property
+    def server_ca(self) -> bytes:
+        """PEM of the authority that clients verify this server with, the same for all clusters."""
+        return self._server_keys.ca_pem
+
+    def issue(
+        self, name: str, *, username: str, groups: Sequence[str] = (), seconds: float, csr: bytes = b""
+    ) -> IssuedCertificate:
+        """A client certificate for the cluster `name`: see `issuing.issue`. Raises NotFound, BadRequest."""
+        cluster = self._living.get(name)
+        if cluster is None:
+            raise NotFound(f'logicalclusters.tenancy.hortus.dev "{name}" not found')
+        now = self._clock.now()
+        return issue(cluster.keys, username=username, groups=groups, seconds=seconds, now=now, csr=csr)
+
+    def __len__(self) -> int:
+        return len(self._living)
+
+    def __iter__(self) -> Iterator[LogicalCluster]:
+        return iter(tuple(self._living.values()))
+
+    def changed(self, change: Change) -> None:
+        """Follow a write of any object: a LogicalCluster, or one that some cluster's tokens depend on."""
+        key = change.key
+        if key.bucket == BUCKET:
+            self._follow(key.name.lstrip("/"), change.value, change.revision)
+        elif (cluster := self._living.get(key.bucket.partition("/")[0])) is not None:
+            cluster.keys.written(key)
+
+    def on_retired(self, forget: Callable[[str], None]) -> None:
+        """Call `forget` with a cluster's name when all its objects are gone."""
+        self._forget.append(forget)
+
+    def _follow(self, name: str, value: bytes | None, revision: int) -> None:
+        known = self._living.get(name)
+        if known is not None and known.revision >= revision:
+            return
+        if value is None:
+            self._living.pop(name, None)
+            self._leaving.pop(name, None)
+            return
+        metadata = _DECODER.decode(value).metadata
+        if metadata.deletionTimestamp:
+            self._living.pop(name, None)
+            self._leaving[name] = revision
+            self._work.set()
+        elif known is None or known.uid != metadata.uid:
+            self._put(name, metadata.uid, revision)
+        else:
+            known.revision = revision
+
+    def _put(self, name: str, uid: str, revision: int) -> None:
+        self._living[name] = LogicalCluster(name, uid, revision, ClusterKeys(self._server_keys, name, uid))
+
+    async def _retire_deleted(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            for name in tuple(self._leaving):
+                await self.retire(name)
+
+    async def retire(self, name: str) -> None:
+        """Empty a cluster in deletion, then let go of its object. Safe to repeat."""
+        key = Key(BUCKET, f"/{name}")
+        await self._storage.backend.drop(f"{name}/")
+        for forget in self._forget:
+            forget(name)
+        while (record := await self._storage.get(key)) is not None and FINALIZER.encode() in record.value:
+            try:
+                await self._release(record)
+            except Mismatch:
+                continue
+        self._leaving.pop(name, None)
+
+    async def _release(self, record: Record) -> None:
+        value, last = without_finalizer(record.value)
+        if last:
+            await self._storage.delete(record, value)
+        else:
+            await self._storage.put(record.key, value, replaced=record)

@@ -1,0 +1,185 @@
+"""Objects that every logical cluster is born with, kept once for all of them.
+
+A Backend over a Backend: where a cluster has not written an object of its own, the shared one is shown, at revision
+`BORN_REVISION`. A write over it stores a copy in that cluster, a deletion stores a tombstone, and both look to readers
+and watchers as if the object had always been there. So five thousand clusters with the default roles cost no bytes, and
+creating one costs no writes. The trade-off: a list of a bucket with born objects reads the bucket whole, also when
+it is asked for in pages; such buckets are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from hortus.apiserver.store.backend import (
+    Backend,
+    Change,
+    Key,
+    Mismatch,
+    Page,
+    Record,
+    Usage,
+    Value,
+    Watch,
+)
+
+BORN_REVISION = 1
+"""No object has it: a store's first write is the server's keys."""
+
+_TOMBSTONE = b'{"tombstone":'
+
+Born = Mapping[str, Mapping[str, bytes]]
+"""`<group or core>/<plural>` -> `<namespace>/<name>` -> the encoded object with resourceVersion 1."""
+
+
+class Overlay:
+    """`backend` with `born` shown in every logical cluster. All writes to it must come through here."""
+
+    def __init__(self, backend: Backend, born: Born) -> None:
+        self._backend = backend
+        self._born = {suffix: dict(sorted(objects.items())) for suffix, objects in born.items()}
+
+    async def start(self) -> None:
+        await self._backend.start()
+
+    async def close(self) -> None:
+        await self._backend.close()
+
+    @property
+    def revision(self) -> int:
+        return self._backend.revision
+
+    @property
+    def compacted(self) -> int:
+        return self._backend.compacted
+
+    async def get(self, key: Key) -> Record | None:
+        record = await self._backend.get(key)
+        return self._shown(key, record)
+
+    async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
+        born = self._born_record(key)
+        if born is None or expected is None:
+            return await self._backend.put(key, value, expected=expected)
+        stored = await self._backend.get(key)
+        shown = self._shown(key, stored)
+        if (shown.revision if shown else 0) != expected:
+            raise Mismatch(key, shown)
+        return await self._put_over(key, value, stored)
+
+    async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
+        if self._born_record(key) is None:
+            return await self._backend.delete(key, expected=expected, final=final)
+        stored = await self._backend.get(key)
+        shown = self._shown(key, stored)
+        if shown is None or expected not in (None, shown.revision):
+            raise Mismatch(key, shown)
+        return (await self._put_over(key, _tombstone(final), stored)).revision
+
+    async def list(self, bucket: str, *, prefix: str = "", after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        born = self._born.get(bucket.partition("/")[2])
+        if not born:
+            return await self._backend.list(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
+        page = await self._backend.list(bucket, prefix=prefix, after=after, revision=revision)
+        shown = {
+            name: Record(bucket, name, value, BORN_REVISION)
+            for name, value in born.items()
+            if name > after and name.startswith(prefix)
+        }
+        for record in page.records:
+            if _buried(record):
+                shown.pop(record.name, None)
+            else:
+                shown[record.name] = record
+        records = [shown[name] for name in sorted(shown)]
+        kept = records[:limit] if limit else records
+        return Page(kept, page.revision, len(records) - len(kept))
+
+    async def count(self, bucket: str) -> int:
+        if bucket.partition("/")[2] not in self._born:
+            return await self._backend.count(bucket)
+        return len((await self.list(bucket)).records)
+
+    async def buckets(self, prefix: str) -> Sequence[str]:
+        stored = await self._backend.buckets(prefix)
+        cluster, slash, _ = prefix.partition("/")
+        if not slash:
+            return stored
+        born = (f"{cluster}/{suffix}" for suffix in self._born)
+        return sorted({*stored, *(name for name in born if name.startswith(prefix))})
+
+    async def usage(self, prefix: str) -> Usage:
+        """What the cluster itself stored; what it was born with is not counted."""
+        return await self._backend.usage(prefix)
+
+    async def drop(self, prefix: str) -> int:
+        return await self._backend.drop(prefix)
+
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
+        watch = self._backend.watch(bucket, after=after, prefix=prefix)
+        return _OverlayWatch(watch, self) if bucket.partition("/")[2] in self._born else watch
+
+    async def compact(self, revision: int) -> None:
+        await self._backend.compact(revision)
+
+    def shown_change(self, change: Change) -> Change | None:
+        """The change as watchers may see it; None when nothing visible happened."""
+        replaced = self._shown(change.key, change.replaced)
+        if change.record is None or not _buried(change.record):
+            return Change(change.revision, change.record, replaced, change.final)
+        if replaced is None:
+            return None
+        return Change(change.revision, None, replaced, _final(change.record))
+
+    async def _put_over(self, key: Key, value: Value, stored: Record | None) -> Record:
+        try:
+            return await self._backend.put(key, value, expected=stored.revision if stored else 0)
+        except Mismatch as problem:
+            raise Mismatch(key, self._shown(key, problem.current)) from problem
+
+    def _born_record(self, key: Key) -> Record | None:
+        value = self._born.get(key.bucket.partition("/")[2], {}).get(key.name)
+        return Record(key.bucket, key.name, value, BORN_REVISION) if value is not None else None
+
+    def _shown(self, key: Key, stored: Record | None) -> Record | None:
+        if stored is None:
+            return self._born_record(key)
+        return None if _buried(stored) else stored
+
+
+class _OverlayWatch:
+    def __init__(self, watch: Watch, overlay: Overlay) -> None:
+        self._watch = watch
+        self._overlay = overlay
+
+    @property
+    def seen(self) -> int:
+        return self._watch.seen
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Sequence[Change]:
+        while True:
+            batch = await anext(self._watch)
+            shown = [seen for change in batch if (seen := self._overlay.shown_change(change)) is not None]
+            if shown:
+                return shown
+
+    async def aclose(self) -> None:
+        await self._watch.aclose()
+
+
+def _buried(record: Record) -> bool:
+    return record.value.startswith(_TOMBSTONE)
+
+
+def _tombstone(final: Value | None) -> Value:
+    """It keeps the object's last state for those who watch."""
+    return Value(_TOMBSTONE + (final.head if final else b""), (final.tail if final else b"") + b"}")
+
+
+def _final(tombstone: Record) -> bytes | None:
+    final = tombstone.value[len(_TOMBSTONE) : -1]
+    return final if final.startswith(b"{") else None

@@ -1,0 +1,125 @@
+"""A server's authentication and authorization without its HTTP part, over a memory store and a clock moved by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from hortus.apiserver.authn import (
+    Authentication,
+    CertificateAuthenticator,
+    Credentials,
+    ServerKeys,
+    ServiceAccountTokens,
+    StaticTokens,
+    StoredObjects,
+    UserInfo,
+    open_keys,
+)
+from hortus.apiserver.authz.rbac import RbacAuthorizer
+from hortus.apiserver.clusters import BUCKET, LogicalClusters
+from hortus.apiserver.clusters.content import FINALIZER
+from hortus.apiserver.store import Backend, Change, Key, MemoryBackend, Page, Record, Value
+from hortus.apiserver.store.overlay import Born, Overlay
+from hortus.testing import FakeClock
+
+MARK = "%REVISION%"
+
+
+def encoded(obj: dict[str, Any]) -> Value:
+    obj = {**obj, "metadata": {"resourceVersion": MARK, **obj["metadata"]}}
+    head, _, tail = json.dumps(obj, separators=(",", ":")).encode().partition(MARK.encode())
+    return Value(head, tail)
+
+
+class Storage:
+    """The resource layer's storage, as far as these parts need it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.listeners: list[Any] = []
+
+    async def get(self, key: Key) -> Record | None:
+        return await self.backend.get(key)
+
+    async def list(self, bucket: str) -> Page:
+        return await self.backend.list(bucket)
+
+    async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record:
+        record = await self.backend.put(key, value, expected=replaced.revision if replaced else 0)
+        self.tell(Change(record.revision, record, replaced))
+        return record
+
+    async def delete(self, replaced: Record, final: Value) -> int:
+        revision = await self.backend.delete(replaced.key, expected=replaced.revision, final=final)
+        self.tell(Change(revision, None, replaced, final.at(revision)))
+        return revision
+
+    def tell(self, change: Change) -> None:
+        for listener in self.listeners:
+            listener(change)
+
+
+@dataclass
+class World:
+    clock: FakeClock
+    storage: Storage
+    keys: ServerKeys
+    clusters: LogicalClusters
+    authorizer: RbacAuthorizer
+    authentication: Authentication
+    service_accounts: ServiceAccountTokens
+
+    async def write(self, key: Key, obj: dict[str, Any]) -> Record:
+        return await self.storage.put(key, encoded(obj), replaced=await self.storage.get(key))
+
+    async def remove(self, key: Key) -> None:
+        record = await self.storage.get(key)
+        assert record is not None
+        await self.storage.delete(record, encoded(json.loads(record.value)))
+
+    async def create_cluster(self, name: str) -> None:
+        metadata = {"name": name, "uid": str(uuid4()), "finalizers": [FINALIZER]}
+        await self.write(Key(BUCKET, f"/{name}"), {"metadata": metadata})
+
+    async def delete_cluster(self, name: str) -> None:
+        """As the resource layer does: it stamps the object, the registry ends it."""
+        record = await self.storage.get(Key(BUCKET, f"/{name}"))
+        assert record is not None
+        obj = json.loads(record.value)
+        del obj["metadata"]["resourceVersion"]
+        obj["metadata"]["deletionTimestamp"] = "2023-01-01T12:00:00Z"
+        await self.write(record.key, obj)
+
+    async def whoami(self, cluster: str, *, bearer: str = "", certificate: bytes = b"") -> UserInfo:
+        return await self.authentication.authenticate(Credentials(cluster, bearer, certificate))
+
+
+@asynccontextmanager
+async def world(
+    *, born: Born | None = None, anonymous: bool = True, clock: FakeClock | None = None
+) -> AsyncIterator[World]:
+    memory, clock = MemoryBackend(), clock or FakeClock()
+    await memory.start()
+    keys = await open_keys(memory, now=clock.now())
+    backend = Overlay(memory, born or {})
+    storage = Storage(backend)
+    clusters = LogicalClusters(storage, keys, clock)
+    authorizer = RbacAuthorizer(backend)
+    storage.listeners += [clusters.changed, authorizer.changed]
+    clusters.on_retired(authorizer.forget)
+    fixed = StaticTokens({("root", "first-token"): UserInfo("root-admin", groups=("system:masters",))})
+    service_accounts = ServiceAccountTokens(clusters, StoredObjects(backend), clock)
+    authentication = Authentication(
+        CertificateAuthenticator(clusters, clock), fixed, service_accounts, anonymous=anonymous
+    )
+    await clusters.start()
+    try:
+        yield World(clock, storage, keys, clusters, authorizer, authentication, service_accounts)
+    finally:
+        await clusters.stop()
+        await memory.close()
