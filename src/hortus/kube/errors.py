@@ -1,6 +1,7 @@
 """The errors of the Kubernetes API, one class per `reason`, the same on both sides of the wire.
 
 A server raises them and answers with `status()`; a client builds them from a Status body with `from_status`.
+Beside them stand the `TransportError`s, for a client that got no proper answer at all. Both are `KubeError`s.
 Reasons and codes: API conventions, "Response Status Kind" (kubernetes/community,
 contributors/devel/sig-architecture/api-conventions.md).
 """
@@ -11,7 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
-class ApiError(Exception):
+class KubeError(Exception):
+    """Whatever can go wrong between this process and an API server."""
+
+
+class ApiError(KubeError):
     """An answer of an API server other than success. `code` is the HTTP status, `reason` the machine-readable cause."""
 
     code: ClassVar[int] = 500
@@ -174,4 +179,48 @@ def from_status(code: int, body: Mapping[str, Any] | None, *, retry_after: float
     return cls(message, details=details, retry_after=retry_after, code=code, reason=reason or None)
 
 
-__all__ = ["ApiError", "from_status", *[cls.__name__ for cls in _CLASSES]]
+class TransportError(KubeError):
+    """No proper answer came from `host`; whether the server acted on the request is not known.
+
+    The message says what happened and what to do, and never holds a credential.
+    """
+
+    def __init__(self, host: str, problem: str, advice: str = "") -> None:
+        super().__init__(f"{host}: {problem}; {advice}" if advice else f"{host}: {problem}")
+        self.host = host
+        self.problem = problem
+        self.advice = advice
+
+
+class ConnectionFailed(TransportError):
+    """The server could not be reached, or the connection broke before the answer was whole."""
+
+
+class TlsFailed(ConnectionFailed):
+    """The server was reached, but one side did not accept the other's certificate."""
+
+
+class RequestTimedOut(TransportError):
+    """No whole answer within the time given to the request."""
+
+
+class Garbage(TransportError):
+    """The answer is not one of a Kubernetes API server: HTML, half a JSON, another object, a redirect."""
+
+
+class ResponseTooLarge(TransportError):
+    """The answer is longer than this client accepts."""
+
+
+__all__ = [
+    "ApiError",
+    "ConnectionFailed",
+    "Garbage",
+    "KubeError",
+    "RequestTimedOut",
+    "ResponseTooLarge",
+    "TlsFailed",
+    "TransportError",
+    "from_status",
+    *[cls.__name__ for cls in _CLASSES],
+]

@@ -8,8 +8,59 @@ problems = structural.validate(obj, old)   # [FieldError("spec.shoot.name", "Req
 
 from __future__ import annotations
 
+from hortus.schema.conditions import Condition
+from hortus.schema.crd import KindError, crd, schema
+from hortus.schema.jsonpath import JsonPath, JsonPathError, Template
+from hortus.schema.kind import Facts, Fields, Kind, decode, encode, kind
+from hortus.schema.markers import (
+    AGE,
+    Atomic,
+    Column,
+    Default,
+    EmbeddedResource,
+    Extra,
+    Format,
+    ListMap,
+    ListSet,
+    Nullable,
+    PreserveUnknown,
+    Rule,
+    Scale,
+    Values,
+)
 from hortus.schema.nodes import SchemaError
 from hortus.schema.problems import FieldError
 from hortus.schema.structural import Structural
 
-__all__ = ["FieldError", "SchemaError", "Structural"]
+__all__ = [
+    "AGE",
+    "Atomic",
+    "Column",
+    "Condition",
+    "Default",
+    "EmbeddedResource",
+    "Extra",
+    "Facts",
+    "FieldError",
+    "Fields",
+    "Format",
+    "JsonPath",
+    "JsonPathError",
+    "Kind",
+    "KindError",
+    "ListMap",
+    "ListSet",
+    "Nullable",
+    "PreserveUnknown",
+    "Rule",
+    "Scale",
+    "SchemaError",
+    "Structural",
+    "Template",
+    "Values",
+    "crd",
+    "decode",
+    "encode",
+    "kind",
+    "schema",
+]

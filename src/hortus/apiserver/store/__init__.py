@@ -1,8 +1,8 @@
 """Where the API server keeps its objects: one small protocol, `Backend`, and the stores behind it.
 
-`MemoryBackend` forgets at exit. All stores answer reads and watches from the same index in memory (`_index`) and differ
-in how a write becomes durable. A server is handed one by its composition root; nothing below the resources' layer
-knows which.
+`MemoryBackend` forgets at exit; `SqliteBackend` keeps one machine's state in a file. All stores answer reads and
+watches from the same index in memory (`_index`) and differ in how a write becomes durable. A server is handed one
+by its composition root; nothing below the resources' layer knows which.
 """
 
 from hortus.apiserver.store._history import HistoryLimits
@@ -22,6 +22,7 @@ from hortus.apiserver.store.backend import (
     Watch,
 )
 from hortus.apiserver.store.memory import MemoryBackend
+from hortus.apiserver.store.sqlite import SqliteBackend
 
 __all__ = [
     "Backend",
@@ -34,6 +35,7 @@ __all__ = [
     "Record",
     "RevisionCompacted",
     "RevisionInFuture",
+    "SqliteBackend",
     "StoreFailed",
     "Usage",
     "Value",

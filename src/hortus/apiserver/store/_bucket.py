@@ -42,13 +42,6 @@ class Bucket:
             self.changes = []
         self.changes.append(change)
 
-    def load(self, record: Record) -> None:
-        """Keep a record without history, whatever was there before."""
-        before = self.records.get(record.name)
-        if before is not None:
-            self.bytes -= len(before.value)
-        self._keep(record, new=before is None)
-
     def _keep(self, record: Record, *, new: bool) -> None:
         self.records[record.name] = record
         self.bytes += len(record.value)

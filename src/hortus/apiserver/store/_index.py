@@ -22,7 +22,6 @@ from hortus.apiserver.store.backend import (
     RevisionCompacted,
     RevisionInFuture,
     Usage,
-    Value,
 )
 from hortus.kube.clock import Clock
 
@@ -50,17 +49,6 @@ class Index:
 
     # Writing
 
-    def load(self, record: Record) -> None:
-        """Keep a record that was committed before this process, without history."""
-        bucket = self._bucket(record.bucket)
-        bucket.load(Record(bucket.name, record.name, record.value, record.revision))
-
-    def begin(self, revision: int) -> None:
-        """Start from what was loaded: `revision` is the last one given out, nothing before it can be replayed."""
-        self.revision = self.history.compacted = self.history.barrier = revision
-        for bucket in self._buckets.values():
-            bucket.floor = revision
-
     def commit(self, change: Change) -> None:
         bucket = self._bucket(change.bucket)
         bucket.apply(change)
@@ -84,12 +72,12 @@ class Index:
         self.history.barrier = max(self.history.barrier, revision)
         self.history.forget(revision)
 
-    def record(self, key: Key, value: Value, revision: int, replaced: Record | None) -> Record:
-        """The record to keep for `value`; names are shared with what is kept already."""
+    def keep(self, key: Key, value: bytes, revision: int, replaced: Record | None) -> Record:
+        """The record of a write; the strings of its names are shared with what is kept already."""
         if replaced is not None:
-            return Record(replaced.bucket, replaced.name, value.at(revision), revision)
+            return Record(replaced.bucket, replaced.name, value, revision)
         bucket = self._buckets.get(key.bucket)
-        return Record(key.bucket if bucket is None else bucket.name, key.name, value.at(revision), revision)
+        return Record(key.bucket if bucket is None else bucket.name, key.name, value, revision)
 
     # Reading
 
@@ -177,9 +165,16 @@ class Index:
         self._tell(gone)
 
 
-def check(key: Key, current: Record | None, expected: int | None) -> None:
-    """Raise Mismatch unless `current` is at the revision `expected` (0: nothing is there; None: anything goes)."""
-    if expected is not None and expected != (0 if current is None else current.revision):
+def holds(current: Record | None, expected: int | None, *, removing: bool = False) -> bool:
+    """Whether a write may go ahead: `current` is at `expected` (0: nothing is there; None: anything goes)."""
+    if current is None:
+        return not removing and not expected
+    return expected is None or expected == current.revision
+
+
+def check(key: Key, current: Record | None, expected: int | None, *, removing: bool = False) -> None:
+    """Raise Mismatch where the write may not go ahead."""
+    if not holds(current, expected, removing=removing):
         raise Mismatch(key, current)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hortus.apiserver.store._history import HistoryLimits
 from hortus.apiserver.store._index import Index, check
 from hortus.apiserver.store._watches import WatchLimits
-from hortus.apiserver.store.backend import Change, Key, Mismatch, Page, Record, Usage, Value, Watch
+from hortus.apiserver.store.backend import Change, Key, Page, Record, Usage, Value, Watch
 from hortus.kube.clock import Clock, SystemClock
 
 
@@ -44,16 +44,14 @@ class MemoryBackend:
         current = index.get(key)
         check(key, current, expected)
         revision = index.revision + 1
-        record = index.record(key, value, revision, current)
+        record = index.keep(key, value.at(revision), revision, current)
         index.commit(Change(revision, record, current))
         return record
 
     async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
         index = self._index
         current = index.get(key)
-        check(key, current, expected)
-        if current is None:
-            raise Mismatch(key, None)
+        check(key, current, expected, removing=True)
         revision = index.revision + 1
         index.commit(Change(revision, None, current, None if final is None else final.at(revision)))
         return revision

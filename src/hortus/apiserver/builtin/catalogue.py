@@ -1,0 +1,118 @@
+"""Reads `resources.txt`: how each built-in kind is served, as ResourceDefinitions for the server."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from importlib import resources
+from typing import Literal, NamedTuple
+
+from hortus.apiserver.builtin.cells import printer
+from hortus.apiserver.builtin.kinds import STRATEGIES
+from hortus.apiserver.builtin.schemas import kind_schema
+from hortus.apiserver.builtin.shapes import builtin_shapes
+from hortus.apiserver.builtin.strategy import BuiltinStrategy
+from hortus.apiserver.resources.definition import Column, ResourceDefinition
+from hortus.kube.objects import Resource
+
+_COLUMN_TYPES = {"int": "integer", "bool": "boolean"}
+_SCALE = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".spec.selector",
+}
+_NAME_RULES: dict[str, Literal["subdomain", "label", "path-segment"]] = {
+    "Namespace": "label",
+    "Service": "label",
+    "Role": "path-segment",
+    "ClusterRole": "path-segment",
+    "RoleBinding": "path-segment",
+    "ClusterRoleBinding": "path-segment",
+}
+_CREATED_ON_PUT = frozenset({"Lease", "Event", "Endpoints", "Node", "LimitRange", "ClusterRole", "ClusterRoleBinding"})
+_CREATED_ON_PUT |= {"Role", "RoleBinding", "APIService"}
+_ALL_VERBS = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
+_CELL_PREFIX = "cell:"
+
+
+class Entry(NamedTuple):
+    """One kind as `resources.txt` lists it."""
+
+    resource: Resource
+    type_name: str
+    options: dict[str, str]
+    columns: tuple[tuple[str, str, frozenset[str]], ...]
+    """Name, cell and options of each column."""
+
+
+def entries(text: str) -> list[Entry]:
+    """The kinds listed in a text of this format."""
+    found: list[Entry] = []
+    group, version, alias = "", "", ""
+    for line in text.split("\n"):
+        if line.startswith("= "):
+            _, api_version, alias = line.split(" ")
+            group, _, version = api_version.rpartition("/")
+        elif line.startswith(" "):
+            name, cell, *marks = line.split()
+            column = (name.replace("_", " "), cell, frozenset(marks))
+            found[-1] = found[-1]._replace(columns=(*found[-1].columns, column))
+        elif line and not line.startswith("#"):
+            plural, kind, scope, *words = line.split(" ")
+            resource = Resource(group, version, plural, kind, namespaced=scope == "ns")
+            options = {word.partition("=")[0]: word.partition("=")[2] for word in words}
+            found.append(Entry(resource, f"{alias}.{kind}", options, ()))
+    return found
+
+
+def definition(entry: Entry) -> ResourceDefinition:
+    """What the server needs to serve the kind."""
+    resource, options = entry.resource, entry.options
+    columns = _columns(entry)
+    printers = {column.path: printer(column.path.removeprefix(_CELL_PREFIX)) for column in columns}
+    rules = STRATEGIES.get(entry.type_name, BuiltinStrategy)
+    return ResourceDefinition(
+        resource=resource,
+        singular=options.get("singular") or resource.kind.lower(),
+        list_kind=f"{resource.kind}List",
+        schema=kind_schema(entry.type_name, resource.gvk),
+        strategy=rules(resource, entry.type_name, builtin_shapes(), printers),
+        short_names=_words(options, "short"),
+        categories=_words(options, "cat"),
+        columns=columns,
+        status="status" in options,
+        scale=_SCALE if "scale" in options else None,
+        field_selectors=_words(options, "fields"),
+        generation="generation" in options,
+        name_rule=_NAME_RULES.get(resource.kind, "subdomain"),
+        create_on_update=resource.kind in _CREATED_ON_PUT,
+        verbs=frozenset(_words(options, "verbs")) or _ALL_VERBS,
+    )
+
+
+def _words(options: dict[str, str], name: str) -> tuple[str, ...]:
+    return tuple(word for word in options.get(name, "").split(",") if word)
+
+
+def _columns(entry: Entry) -> tuple[Column, ...]:
+    listed = entry.columns or (("Created At", "created_at", frozenset[str]()),)
+    if "unnamed" not in entry.options:
+        listed = (("Name", ".metadata.name", frozenset[str]()), *listed)
+    return tuple(
+        Column(
+            name=name,
+            # Computed here, every one: a JSONPath that finds nothing would show otherwise than a cluster's printers do.
+            path=_CELL_PREFIX + cell,
+            type=next((_COLUMN_TYPES[option] for option in options if option in _COLUMN_TYPES), "string"),
+            format="name" if cell == ".metadata.name" else "",
+            priority=1 if "wide" in options else 0,
+        )
+        for name, cell, options in listed
+    )
+
+
+@functools.cache
+def definitions() -> Sequence[ResourceDefinition]:
+    """Every built-in kind, groups in the order discovery lists them."""
+    text = resources.files(__package__).joinpath("resources.txt").read_text("utf-8")
+    return tuple(definition(entry) for entry in entries(text))

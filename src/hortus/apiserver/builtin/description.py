@@ -1,0 +1,191 @@
+"""Reads `kinds.txt`, the one compact description of Kubernetes' built-in types that everything here is derived from.
+
+The file is facts only, written by `tools/builtin_kinds` from the published Go packages. Schemas, the JSON shape,
+and the protobuf codec all come from it, so that they cannot disagree. A type is parsed when it is first asked for:
+opening the description costs a scan for type names, nothing more.
+
+The format, line by line:
+
+    = core io.k8s.api.core.v1               a Go package: alias, OpenAPI prefix
+    PodSpec                                 a struct; `atomic` after the name: +structType=atomic
+     containers 2 []Container !+ keys:name  a field: JSON name, protobuf number, Go type, flags, attributes
+     < 2 VolumeSource                       an embedded struct: inlined in JSON, a field of its own in protobuf
+    PullPolicy = Always|IfNotPresent|Never  an enumeration
+
+Go types are written as in Go, with words for those of a form of their own: bytes, time, microtime, duration, quantity,
+intstr, raw (RawExtension), fields (FieldsV1), json, strings (a list that is a message of its own), schemaOrBool,
+schemaOrArray, schemaOrStrings. Flags: `!` required, `+` in JSON even when empty, `z` left out when a zero struct.
+Attributes: keys:a,b (list map), set, atomic, patch:STRATEGY:KEY, default:JSON.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+from typing import NamedTuple
+
+import orjson
+
+from hortus.kube.objects import Object
+
+
+class Field(NamedTuple):
+    """One field of a struct. `kind` is a basic word of the format, or `struct` or `enum` with `ref` naming the type."""
+
+    name: str
+    """In JSON; empty for an embedded struct."""
+    number: int
+    """In protobuf; 0 where the field does not travel there."""
+    shape: str
+    """`list`, `map` (of strings to), or empty."""
+    kind: str
+    ref: str
+    pointer: bool
+    required: bool
+    always: bool
+    """Present in JSON even when empty (no omitempty)."""
+    omit_zero: bool
+    list_type: str
+    """`map`, `set`, `atomic` or empty; for maps and structs `atomic` or empty."""
+    keys: tuple[str, ...]
+    patch: tuple[str, str]
+    """Patch strategy and merge key."""
+    default: Object | str | int | bool | None
+
+
+class Type(NamedTuple):
+    """A struct or, with `values`, an enumeration."""
+
+    name: str
+    """alias.Name, such as core.PodSpec."""
+    atomic: bool
+    values: tuple[str, ...]
+    fields: tuple[Field, ...]
+
+
+class Description:
+    """The types of one description text, by alias.Name."""
+
+    def __init__(self, text: str) -> None:
+        self._prefixes: dict[str, str] = {}
+        self._lines: dict[str, tuple[str, list[str]]] = {}
+        self._types: dict[str, Type] = {}
+        self._flat: dict[str, dict[str, Field]] = {}
+        self._index(text)
+
+    def _index(self, text: str) -> None:
+        alias, body = "", []
+        for line in text.split("\n"):
+            if line.startswith(" "):
+                body.append(line)
+            elif line.startswith("= "):
+                _, alias, prefix = line.split(" ")
+                self._prefixes[alias] = prefix
+            elif line and not line.startswith("#"):
+                body = []
+                self._lines[f"{alias}.{line.split(' ', 1)[0]}"] = (line, body)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._lines
+
+    def names(self) -> list[str]:
+        """Every type's alias.Name."""
+        return list(self._lines)
+
+    def openapi_name(self, name: str) -> str:
+        """The definition's name in OpenAPI, such as io.k8s.api.core.v1.PodSpec."""
+        alias, _, local = name.partition(".")
+        return f"{self._prefixes[alias]}.{local}"
+
+    def type(self, name: str) -> Type:
+        """The type of that alias.Name; KeyError when the description has none."""
+        found = self._types.get(name)
+        if found is None:
+            found = self._types[name] = self._parse(name)
+        return found
+
+    def json_fields(self, name: str) -> dict[str, Field]:
+        """The fields of a struct by JSON name, those of embedded structs among them."""
+        found = self._flat.get(name)
+        if found is None:
+            found = {}
+            for field in self.type(name).fields:
+                if field.name:
+                    found[field.name] = field
+                else:
+                    found.update(self.json_fields(field.ref))
+            self._flat[name] = found
+        return found
+
+    def _parse(self, name: str) -> Type:
+        head, body = self._lines[name]
+        local, _, rest = head.partition(" ")
+        alias = name[: -len(local) - 1]
+        if rest.startswith("= "):
+            return Type(name, False, tuple(rest[2:].split("|")), ())
+        return Type(name, rest == "atomic", (), tuple(self._field(alias, line) for line in body))
+
+    def _field(self, alias: str, line: str) -> Field:
+        words = line.split()
+        name, number, go_type = words[:3]
+        flags, attributes = "", words[3:]
+        if attributes and not attributes[0].strip("!+z"):
+            flags, attributes = attributes[0], attributes[1:]
+        shape, pointer, kind, ref = self._go_type(alias, go_type)
+        list_type, keys, patch, default = _attributes(attributes)
+        return Field(
+            name="" if name == "<" else name,
+            number=0 if number == "-" else int(number),
+            shape=shape,
+            kind=kind,
+            ref=ref,
+            pointer=pointer,
+            required="!" in flags,
+            always="+" in flags,
+            omit_zero="z" in flags,
+            list_type=list_type,
+            keys=keys,
+            patch=patch,
+            default=default,
+        )
+
+    def _go_type(self, alias: str, text: str) -> tuple[str, bool, str, str]:
+        shape = ""
+        if text.startswith("[]"):
+            shape, text = "list", text[2:]
+        elif text.startswith("map[string]"):
+            shape, text = "map", text[len("map[string]") :]
+        pointer = text.startswith("*")
+        text = text.lstrip("*")
+        if text[0].islower() and "." not in text:
+            return shape, pointer, text, ""
+        ref = text if "." in text else f"{alias}.{text}"
+        kind = "enum" if self._lines[ref][0].partition(" ")[2].startswith("= ") else "struct"
+        return shape, pointer, kind, ref
+
+
+def _attributes(
+    words: list[str],
+) -> tuple[str, tuple[str, ...], tuple[str, str], Object | str | int | bool | None]:
+    list_type = ""
+    keys: tuple[str, ...] = ()
+    patch = ("", "")
+    default: Object | str | int | bool | None = None
+    for word in words:
+        name, _, value = word.partition(":")
+        if name == "keys":
+            list_type, keys = "map", tuple(value.split(","))
+        elif name == "patch":
+            strategy, _, key = value.partition(":")
+            patch = (strategy, key)
+        elif name == "default":
+            default = orjson.loads(value)
+        else:
+            list_type = name
+    return list_type, keys, patch, default
+
+
+@functools.cache
+def builtin() -> Description:
+    """The description that comes with the package."""
+    return Description(resources.files(__package__).joinpath("kinds.txt").read_text("utf-8"))

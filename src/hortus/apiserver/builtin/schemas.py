@@ -1,0 +1,130 @@
+"""Structural OpenAPI v3 schemas of the built-in kinds, derived from the description and shared by identity.
+
+A struct that many kinds hold (PodSpec, ObjectMeta, LabelSelector) becomes one dict that all their schemas point to, so
+that whoever compiles schemas can remember by identity and compiles it once. Vendor extensions carry what server-side
+apply (`x-kubernetes-list-type`, `-list-map-keys`, `-map-type`) and strategic merge (`x-kubernetes-patch-strategy`,
+`-patch-merge-key`) go by. There are no `$ref`s: the one recursive type, JSONSchemaProps, is left open below its first
+level, because a CustomResourceDefinition's schema is judged by the code that serves it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from hortus.apiserver.builtin.description import Description, Field, builtin
+from hortus.kube.objects import GroupVersionKind, Object
+
+_OPEN: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_ANY: Object = {"x-kubernetes-preserve-unknown-fields": True}
+_WORDS: dict[str, Object] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "float64": {"type": "number", "format": "double"},
+    "bytes": {"type": "string", "format": "byte"},
+    "time": {"type": "string", "format": "date-time"},
+    "microtime": {"type": "string", "format": "date-time"},
+    "duration": {"type": "string"},
+    "quantity": {"type": "string"},
+    "intstr": {"format": "int-or-string", "x-kubernetes-int-or-string": True},
+    "raw": _OPEN,
+    "fields": _OPEN,
+    "strings": {"type": "array", "items": {"type": "string"}},
+    "json": _ANY,
+    "schemaOrBool": _ANY,
+    "schemaOrArray": _ANY,
+    "schemaOrStrings": _ANY,
+}
+
+# Required by OpenAPI, yet kube-apiserver takes objects without them.
+_NOT_REQUIRED = frozenset({("discovery.EndpointSlice", "endpoints")})
+
+
+class Schemas:
+    """Builds and remembers the schema of each type of one description."""
+
+    def __init__(self, description: Description) -> None:
+        self._description = description
+        self._built: dict[str, Object] = {}
+        self._open: set[str] = set()
+
+    def of(self, name: str) -> Object:
+        """The schema of the type alias.Name, the same dict each time."""
+        found = self._built.get(name)
+        if found is None:
+            self._open.add(name)
+            found = self._built[name] = self._build(name)
+            self._open.discard(name)
+        return found
+
+    def _build(self, name: str) -> Object:
+        declared = self._description.type(name)
+        if declared.values:
+            return {"type": "string", "enum": list(declared.values)}
+        fields = self._description.json_fields(name)
+        schema: Object = {
+            "type": "object",
+            "properties": {key: self._property(field) for key, field in fields.items()},
+        }
+        required = [key for key, field in fields.items() if field.required and (name, key) not in _NOT_REQUIRED]
+        if required:
+            schema["required"] = sorted(required)
+        if declared.atomic:
+            schema["x-kubernetes-map-type"] = "atomic"
+        return schema
+
+    def _property(self, field: Field) -> Object:
+        schema = self._element(field)
+        extra: Object = {}
+        if field.shape == "list":
+            schema = {"type": "array", "items": schema}
+            extra["x-kubernetes-list-type"] = field.list_type or "atomic"
+            if field.keys:
+                extra["x-kubernetes-list-map-keys"] = list(field.keys)
+        elif field.shape == "map":
+            schema = {"type": "object", "additionalProperties": schema}
+        if field.shape != "list" and field.list_type:
+            extra["x-kubernetes-map-type"] = field.list_type
+        if field.patch[0]:
+            extra["x-kubernetes-patch-strategy"] = field.patch[0]
+        if field.patch[1]:
+            extra["x-kubernetes-patch-merge-key"] = field.patch[1]
+        if field.default is not None:
+            extra["default"] = field.default
+        if may_be_null(field):
+            extra["nullable"] = True
+        return {**schema, **extra} if extra else schema
+
+    def _element(self, field: Field) -> Object:
+        if not field.ref:
+            return _WORDS[field.kind]
+        if field.ref in self._open:
+            return _OPEN
+        return self.of(field.ref)
+
+
+def may_be_null(field: Field) -> bool:
+    """Whether Go writes `null` for this field when it holds nothing."""
+    if not field.always:
+        return False
+    if field.shape or field.pointer or field.kind == "bytes":
+        return not field.required
+    return field.kind in ("time", "microtime")
+
+
+def kind_schema(name: str, gvk: GroupVersionKind) -> Object:
+    """The schema of a whole object of the kind alias.Name."""
+    found = shared().of(name)
+    head: Object = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+    return {
+        **found,
+        "properties": {**head, **found["properties"]},
+        "x-kubernetes-group-version-kind": [gvk._asdict()],
+    }
+
+
+@functools.cache
+def shared() -> Schemas:
+    """The schemas of the package's own description."""
+    return Schemas(builtin())

@@ -1,0 +1,280 @@
+"""Gives an object the shape that a kube-apiserver gives it by decoding JSON into Go structs and encoding it again.
+
+Nulls and empty optional values go away, structs that Go never omits appear (`resources: {}`, `status: {}`), quantities
+and times take their canonical form, static defaults are filled in, and a value of the wrong type is refused with Go's
+own sentence. Clients written for a real cluster compare objects with what they sent, so this has to match.
+Works in place, one pass.
+"""
+
+from __future__ import annotations
+
+import binascii
+import functools
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+import orjson
+
+from hortus.apiserver.builtin.description import Description, Field, builtin
+from hortus.apiserver.builtin.scalars import (
+    canonical_duration,
+    canonical_micro_time,
+    canonical_quantity,
+    canonical_time,
+)
+from hortus.kube.objects import Object
+
+_GO_TYPES = {
+    "string": "string",
+    "enum": "string",
+    "bool": "bool",
+    "int32": "int32",
+    "int64": "int64",
+    "float64": "float64",
+    "bytes": "[]uint8",
+    "duration": "string",
+    "strings": "[]string",
+    "time": "string",
+    "microtime": "string",
+}
+_GO_KINDS = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
+_HEAD = frozenset(("apiVersion", "kind", "metadata"))
+_RANGES = {"int32": 1 << 31, "int64": 1 << 63}
+
+# Kinds of value that Go's omitempty does not omit when they are held by value.
+_STRUCTS = frozenset({"struct", "time", "microtime", "intstr", "quantity", "raw", "duration"})
+
+
+class ShapeError(ValueError):
+    """A value that Go could not decode. The text is Go's: it goes after `cannot be handled as a ...: `."""
+
+
+class _Plan:
+    """What to do with one struct: its fields, what to fill in, and how."""
+
+    __slots__ = ("defaults", "fields", "fillers", "name")
+
+    def __init__(self, name: str, fields: dict[str, Field], defaults: Object) -> None:
+        self.name = name
+        self.fields = fields
+        self.defaults = [(key, fields[key].pointer, orjson.dumps(value)) for key, value in defaults.items()]
+        self.fillers = [(key, field) for key, field in fields.items() if _filled(field)]
+
+
+def _filled(field: Field) -> bool:
+    if field.omit_zero:
+        return False
+    if field.kind in _STRUCTS and not field.shape and not field.pointer:
+        return True
+    return field.always and not (field.required and (field.shape or field.pointer or field.kind == "bytes"))
+
+
+class Shapes:
+    """Shapes objects by the types of one description."""
+
+    def __init__(self, description: Description, defaults: dict[str, Object]) -> None:
+        self._description = description
+        self._defaults = defaults
+        self._plans: dict[str, _Plan] = {}
+        self._scalars: dict[str, Callable[[Any, str, str], Any]] = {
+            "string": _string,
+            "enum": _string,
+            "bool": _bool,
+            "int32": functools.partial(_integer, kind="int32"),
+            "int64": functools.partial(_integer, kind="int64"),
+            "float64": _float,
+            "bytes": _bytes,
+            "time": _time,
+            "microtime": _micro_time,
+            "duration": _duration,
+            "quantity": _quantity,
+            "intstr": _int_or_string,
+        }
+
+    def shape(self, obj: Object, name: str) -> None:
+        """Give `obj`, a whole object of the kind alias.Name, the shape a real server stores.
+
+        Its metadata is left alone: the server reads that itself. Raises ShapeError when a value is of the wrong type.
+        """
+        self._struct(obj, name, "", _HEAD)
+
+    def shape_field(self, obj: Object, name: str, key: str) -> None:
+        """The same for one field of an object, such as `status`; the others are not looked at."""
+        value = obj.get(key)
+        if value is not None:
+            obj[key] = self._value(value, self._description.json_fields(name)[key], name, key)
+
+    def _plan(self, name: str) -> _Plan:
+        plan = self._plans.get(name)
+        if plan is None:
+            fields = self._description.json_fields(name)
+            plan = self._plans[name] = _Plan(name, fields, self._defaults.get(name, {}))
+        return plan
+
+    def _struct(self, obj: Object, name: str, path: str, keep: frozenset[str] = frozenset()) -> None:
+        plan = self._plan(name)
+        for key in list(obj):
+            if key in keep:
+                continue
+            field = plan.fields.get(key)
+            if field is None:
+                del obj[key]
+                continue
+            value = obj[key]
+            if value is not None:
+                value = self._value(value, field, name, f"{path}.{key}" if path else key)
+            if value is None or (not value and _omitted_when_empty(field)):
+                del obj[key]
+            else:
+                obj[key] = value
+        for key, pointer, default in plan.defaults:
+            if key not in obj or not (pointer or obj[key] or isinstance(obj[key], dict)):
+                obj[key] = orjson.loads(default)
+        for key, field in plan.fillers:
+            if key not in obj:
+                obj[key] = self._zero(field)
+
+    def _zero(self, field: Field) -> Any:
+        if field.shape or field.pointer or field.kind in ("time", "microtime", "raw", "bytes"):
+            return None
+        if field.kind == "struct":
+            empty: Object = {}
+            self._struct(empty, field.ref, "")
+            return empty
+        return {"string": "", "enum": "", "bool": False, "quantity": "0", "duration": "0s"}.get(field.kind, 0)
+
+    def _value(self, value: Any, field: Field, owner: str, path: str) -> Any:
+        if field.shape == "list":
+            if type(value) is not list:
+                raise _mismatch(value, "[]" + self._go_type(field), owner, path)
+            value[:] = [self._element(item, field, owner, path) for item in value]
+            return value
+        if field.shape == "map":
+            if type(value) is not dict:
+                raise _mismatch(value, "map[string]" + self._go_type(field), owner, path)
+            for key, item in value.items():
+                value[key] = self._element(item, field, owner, path)
+            return value
+        return self._element(value, field, owner, path)
+
+    def _element(self, value: Any, field: Field, owner: str, path: str) -> Any:
+        if field.kind == "struct":
+            if value is None:
+                value = {}
+            if type(value) is not dict:
+                raise _mismatch(value, self._go_type(field), owner, path)
+            self._struct(value, field.ref, path)
+            return value
+        if value is None:
+            return self._zero(field) if not field.pointer else None
+        scalar = self._scalars.get(field.kind)
+        return value if scalar is None else scalar(value, owner, path)
+
+    def _go_type(self, field: Field) -> str:
+        if field.kind != "struct":
+            return _GO_TYPES.get(field.kind, field.kind)
+        alias, _, local = field.ref.partition(".")
+        version = self._description.openapi_name(field.ref).split(".")[-2]
+        return f"{version}.{local}" if alias else local
+
+
+def _omitted_when_empty(field: Field) -> bool:
+    if field.shape:
+        return not field.always
+    return not (field.always or field.pointer or field.kind in _STRUCTS)
+
+
+def _mismatch(value: object, go_type: str, owner: str, path: str) -> ShapeError:
+    kind = _GO_KINDS.get(type(value), "value")
+    if kind == "number" and go_type.startswith("int"):
+        kind = f"number {value}"
+    struct = owner.partition(".")[2]
+    return ShapeError(f"json: cannot unmarshal {kind} into Go struct field {struct}.{path} of type {go_type}")
+
+
+def _string(value: Any, owner: str, path: str) -> str:
+    if type(value) is not str:
+        raise _mismatch(value, "string", owner, path)
+    return value
+
+
+def _bool(value: Any, owner: str, path: str) -> bool:
+    if type(value) is not bool:
+        raise _mismatch(value, "bool", owner, path)
+    return value
+
+
+def _integer(value: Any, owner: str, path: str, *, kind: str) -> int:
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    limit = _RANGES[kind]
+    if type(value) is not int or not -limit <= value < limit:
+        raise _mismatch(value, kind, owner, path)
+    return value
+
+
+def _float(value: Any, owner: str, path: str) -> float:
+    if type(value) not in (int, float):
+        raise _mismatch(value, "float64", owner, path)
+    return value  # type: ignore[no-any-return]
+
+
+def _bytes(value: Any, owner: str, path: str) -> str:
+    if type(value) is not str:
+        raise _mismatch(value, "[]uint8", owner, path)
+    try:
+        binascii.a2b_base64(value, strict_mode=True)
+    except binascii.Error:
+        raise ShapeError(f"illegal base64 data at input byte {_first_bad_byte(value)}") from None
+    return value
+
+
+def _first_bad_byte(text: str) -> int:
+    for place, character in enumerate(text):
+        if not (character.isascii() and (character.isalnum() or character in "+/")):
+            return place
+    return len(text) - len(text) % 4
+
+
+def _time(value: Any, owner: str, path: str) -> str:
+    return canonical_time(_string(value, owner, path), ShapeError)
+
+
+def _micro_time(value: Any, owner: str, path: str) -> str:
+    return canonical_micro_time(_string(value, owner, path), ShapeError)
+
+
+def _duration(value: Any, owner: str, path: str) -> str:
+    return canonical_duration(_string(value, owner, path), ShapeError)
+
+
+def _quantity(value: Any, owner: str, path: str) -> str:
+    if type(value) in (int, float):
+        value = str(value)
+    if type(value) is not str:
+        raise _mismatch(value, "resource.Quantity", owner, path)
+    return canonical_quantity(value, ShapeError)
+
+
+def _int_or_string(value: Any, owner: str, path: str) -> int | str:
+    if type(value) is str:
+        return value
+    return _integer(value, owner, path, kind="int32")
+
+
+def _read_defaults(text: str) -> dict[str, Object]:
+    found: dict[str, Object] = {}
+    for line in text.split("\n"):
+        if not line or line.startswith("#"):
+            continue
+        name, *pairs = line.split(" ")
+        found[name] = {key: orjson.loads(value) for key, _, value in (pair.partition("=") for pair in pairs)}
+    return found
+
+
+@functools.cache
+def builtin_shapes() -> Shapes:
+    """Shapes by the package's own description and defaults."""
+    text = resources.files(__package__).joinpath("defaults.txt").read_text("utf-8")
+    return Shapes(builtin(), _read_defaults(text))

@@ -1,0 +1,83 @@
+"""The rules every built-in kind shares: the shape of its JSON, static defaults, and where `metadata.generation` rises.
+
+A kind with rules of its own subclasses `BuiltinStrategy` and overrides the three short hooks `default`, `check` and
+`check_update`; it never repeats what is here. Hooks get whole objects, already shaped, and report in kube-apiserver's
+words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hortus.apiserver.builtin.cells import Printer
+from hortus.apiserver.builtin.shapes import ShapeError, Shapes
+from hortus.apiserver.resources.definition import FieldProblem, WriteContext
+from hortus.kube.errors import BadRequest
+from hortus.kube.objects import Object, Resource
+
+Hook = Callable[[Object], None]
+
+
+class BuiltinStrategy:
+    """Implements resources.Strategy for one kind of the description."""
+
+    def __init__(self, resource: Resource, type_name: str, shapes: Shapes, printers: Mapping[str, Printer]) -> None:
+        self.resource = resource
+        self.type_name = type_name
+        self._shapes = shapes
+        self._printers = printers
+
+    # What a kind overrides.
+
+    def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
+        """Fill in what depends on other fields; `old` is None on create."""
+
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        """What is wrong with an object, new or changed."""
+        return []
+
+    def check_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        """What may not change."""
+        return []
+
+    # What the server calls.
+
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
+        self._shape(obj, "")
+        self.default(obj, None, context)
+
+    def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
+        self._shape(obj, context.subresource)
+        if context.subresource != "status":
+            self.default(obj, old, context)
+
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        return self.check(obj, context)
+
+    def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        if context.subresource == "status":
+            return []
+        return [*self.check(obj, context), *self.check_update(obj, old, context)]
+
+    def check_delete(self, obj: Object, context: WriteContext) -> None:
+        return None
+
+    def generation_changed(self, obj: Object, old: Object) -> bool:
+        """Whether anything but metadata and status differs; always so for a new object."""
+        keys = (obj.keys() | old.keys()) - {"apiVersion", "kind", "metadata", "status"}
+        return not old or any(obj.get(key) != old.get(key) for key in keys)
+
+    def cells(self, obj: Object, now: float) -> Mapping[str, Any]:
+        return {word: printer(obj, now) for word, printer in self._printers.items()}
+
+    def _shape(self, obj: Object, subresource: str) -> None:
+        try:
+            if subresource == "status":
+                self._shapes.shape_field(obj, self.type_name, "status")
+            else:
+                self._shapes.shape(obj, self.type_name)
+        except ShapeError as error:
+            kind, version = self.resource.kind, self.resource.version
+            text = f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
+            raise BadRequest(text) from None

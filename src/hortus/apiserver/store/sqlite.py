@@ -1,0 +1,301 @@
+"""The store of one machine: everything in memory to read, every write in an SQLite file before it is acknowledged.
+
+A write is checked against the newest state, pending writes included, gets its revision and joins the queue. One thread
+takes what has queued up and commits it in one transaction; meanwhile the next batch gathers (group commit). Only when
+its batch is durable does a write become visible, to readers, watchers and its own caller, in order of revision.
+
+When a batch fails, all that was queued fails with it, as later writes were checked against earlier ones. Reads go on,
+and the next write finds out whether the disk has recovered. Revisions given to failed writes are not used again.
+
+History is rows that are not deleted yet, so it survives a restart: a watch resumes where it was. Its age starts anew.
+
+Limits: everything must fit in memory; one process per file; not on network file systems.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hortus.apiserver.store._history import Drop, Entry, HistoryLimits
+from hortus.apiserver.store._index import Index, check, holds
+from hortus.apiserver.store._log import BATCH_ROWS, DELETE, DROP, PUT, Connect, Log, Past, Row, connect
+from hortus.apiserver.store._watches import WatchLimits
+from hortus.apiserver.store.backend import (
+    Change,
+    Key,
+    Page,
+    Record,
+    StoreFailed,
+    Usage,
+    Value,
+    Watch,
+)
+from hortus.kube.clock import Clock, SystemClock
+
+_FORGET_ROWS = 1_000
+"""Rows that history needs no more gather until there are so many; deleting them costs one more sync."""
+
+
+class _Write:
+    """A write on its way to the disk. `change` is None for a drop, whose prefix is the row's bucket."""
+
+    __slots__ = ("change", "done", "row", "settled")
+
+    def __init__(self, row: Row, change: Change | None, done: asyncio.Future[int]) -> None:
+        self.row = row
+        self.change = change
+        self.done = done
+        self.settled: asyncio.Event | None = None
+
+
+class SqliteBackend:
+    """A `Backend` in one file, `path`; beside it SQLite's `-wal` and a `.lock`. All have mode 0600."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock | None = None,
+        history: HistoryLimits | None = None,
+        watches: WatchLimits | None = None,
+        connect: Connect = connect,
+    ) -> None:
+        self._index = Index(
+            clock or SystemClock(),
+            history=history or HistoryLimits(),
+            watches=watches or WatchLimits(),
+            forgotten=self._forgotten,
+        )
+        self._log = Log(path, connect=connect)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hortus-store")
+        self._queue: deque[_Write] = deque()
+        self._pending: dict[Key, _Write] = {}
+        self._drops: list[_Write] = []
+        self._dead: deque[int] = deque()
+        self._last = 0
+        """The last revision given out, committed or not."""
+        self._noted = Past(0, 0)
+        self._committing: asyncio.Task[None] | None = None
+        self._open = False
+
+    # Life
+
+    async def start(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._recover)
+        self._open = True
+
+    async def close(self) -> None:
+        was_open, self._open = self._open, False
+        if self._committing is not None:
+            await self._committing
+        if was_open:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._finish)
+        self._thread.shutdown()
+        self._index.hub.end("", StopAsyncIteration)
+
+    def _recover(self) -> None:
+        """Replay the log. What was compacted is replayed too and forgotten again, which finds rows left to delete."""
+        past = self._log.open()
+        index = self._index
+        try:
+            for row in self._log.rows():
+                if row.kind == DROP:
+                    index.drop(row.bucket, row.revision)
+                else:
+                    self._replay(row)
+        except StoreFailed:
+            self._log.close()
+            raise
+        index.revision = self._last = past.revision
+        self._noted = past
+        index.compact(past.compacted)
+
+    def _replay(self, row: Row) -> None:
+        key = Key(row.bucket, row.name)
+        before = self._index.get(key)
+        if row.kind == PUT:
+            record = self._index.keep(key, row.value or b"", row.revision, before)
+            self._index.commit(Change(row.revision, record, before))
+        elif before is not None:
+            self._index.commit(Change(row.revision, None, before, row.value))
+        else:
+            self._dead.append(row.revision)
+
+    def _finish(self) -> None:
+        past = Past(self._last, self._index.history.compacted)
+        if past.compacted > self._noted.compacted and not self._log.doubtful:
+            # When this fails, the next start finds the same rows again.
+            with contextlib.suppress(sqlite3.Error, OSError):
+                self._log.forget([*self._dead], past)
+        self._log.close()
+
+    # Writing
+
+    async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
+        current = await self._claim(key, expected, removing=False)
+        revision = self._last + 1
+        record = self._index.keep(key, value.at(revision), revision, current)
+        row = Row(revision, PUT, record.bucket, record.name, record.value)
+        await self._submit(row, Change(revision, record, current))
+        return record
+
+    async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
+        current = await self._claim(key, expected, removing=True)
+        revision = self._last + 1
+        last_words = None if final is None else final.at(revision)
+        row = Row(revision, DELETE, key.bucket, key.name, last_words)
+        await self._submit(row, Change(revision, None, current, last_words))
+        return revision
+
+    async def drop(self, prefix: str) -> int:
+        return await self._submit(Row(self._last + 1, DROP, prefix, "", None), None)
+
+    async def compact(self, revision: int) -> None:
+        self._index.compact(revision)
+
+    async def _claim(self, key: Key, expected: int | None, *, removing: bool) -> Record | None:
+        """What the write replaces. A refusal is only given for what is durable; until then it waits and looks again."""
+        while True:
+            pending = self._newest(key)
+            if pending is None:
+                current = self._index.get(key)
+                check(key, current, expected, removing=removing)
+                return current
+            current = None if pending.change is None else pending.change.record
+            if holds(current, expected, removing=removing):
+                return current
+            if pending.settled is None:
+                pending.settled = asyncio.Event()
+            await pending.settled.wait()
+
+    def _newest(self, key: Key) -> _Write | None:
+        """The last pending write that touches the key."""
+        newest = self._pending.get(key)
+        for drop in self._drops:
+            if key.bucket.startswith(drop.row.bucket) and (newest is None or newest.row.revision < drop.row.revision):
+                newest = drop
+        return newest
+
+    async def _submit(self, row: Row, change: Change | None) -> int:
+        """Queue one write and wait until it is durable and visible; a drop gives how many objects went."""
+        if not self._open:
+            raise StoreFailed(f"the store in {self._log.path} is closed")
+        for name in (row.bucket, row.name):
+            name.isascii() or name.encode()  # half a surrogate pair fails here, alone, and not its whole batch
+        write = _Write(row, change, asyncio.get_running_loop().create_future())
+        self._last = row.revision
+        self._queue.append(write)
+        if change is None:
+            self._drops.append(write)
+        else:
+            self._pending[Key(row.bucket, row.name)] = write
+        self._wake()
+        return await write.done
+
+    def _wake(self) -> None:
+        if self._committing is None:
+            # The task begins in the next turn of the loop: what else is written in this one goes into the same batch.
+            self._committing = asyncio.get_running_loop().create_task(self._commit_all())
+
+    async def _commit_all(self) -> None:
+        try:
+            while self._queue:
+                await self._commit([self._queue.popleft() for _ in range(min(len(self._queue), BATCH_ROWS))])
+                if len(self._dead) >= _FORGET_ROWS:
+                    await self._forget_rows()
+        finally:
+            self._committing = None
+
+    async def _commit(self, batch: Sequence[_Write]) -> None:
+        rows = [write.row for write in batch]
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._log.append, rows)
+        except Exception as error:
+            # Whatever it was, its callers are told, and the log goes over the file before it writes again.
+            self._fail([*batch, *self._queue], error)
+        else:
+            for write in batch:
+                self._apply(write)
+
+    def _apply(self, write: _Write) -> None:
+        result = 0
+        if write.change is None:
+            result = self._index.drop(write.row.bucket, write.row.revision)
+        else:
+            self._index.commit(write.change)
+        if not write.done.done():
+            write.done.set_result(result)
+        self._settle(write)
+
+    def _fail(self, writes: Sequence[_Write], error: Exception) -> None:
+        self._queue.clear()
+        for write in writes:
+            if not write.done.done():
+                write.done.set_exception(StoreFailed(f"cannot write to {self._log.path}: {error}"))
+            self._settle(write)
+
+    def _settle(self, write: _Write) -> None:
+        if write.change is None:
+            self._drops.remove(write)
+        elif self._pending.get(write.change.key) is write:
+            del self._pending[write.change.key]
+        if write.settled is not None:
+            write.settled.set()
+
+    # Forgetting
+
+    def _forgotten(self, gone: Sequence[Entry]) -> None:
+        """Note the rows that nobody needs any more: older first, so that no object comes back from a half-done pass."""
+        for entry in gone:
+            if isinstance(entry, Drop):
+                self._dead.extend(entry.dropped)
+                self._dead.append(entry.revision)
+                continue
+            if entry.replaced is not None:
+                self._dead.append(entry.replaced.revision)
+            if entry.record is None:
+                self._dead.append(entry.revision)
+
+    async def _forget_rows(self) -> None:
+        rows = [self._dead.popleft() for _ in range(_FORGET_ROWS)]
+        past = Past(self._index.revision, self._index.history.compacted)
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._log.forget, rows, past)
+        except (sqlite3.Error, OSError):
+            self._dead.extendleft(reversed(rows))
+        else:
+            self._noted = past
+
+    # Reading
+
+    @property
+    def revision(self) -> int:
+        return self._index.revision
+
+    @property
+    def compacted(self) -> int:
+        return self._index.history.compacted
+
+    async def get(self, key: Key) -> Record | None:
+        return self._index.get(key)
+
+    async def list(self, bucket: str, *, prefix: str = "", after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        return self._index.page(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
+
+    async def count(self, bucket: str) -> int:
+        return self._index.count(bucket)
+
+    async def buckets(self, prefix: str) -> Sequence[str]:
+        return self._index.buckets(prefix)
+
+    async def usage(self, prefix: str) -> Usage:
+        return self._index.usage(prefix)
+
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
+        return self._index.watch(bucket, after=after, prefix=prefix)

@@ -1,0 +1,150 @@
+"""GardenerCluster and every name that is contract around it.
+
+Contract: Kyma infrastructure-manager, API group infrastructuremanager.kyma-project.io/v1 (sections 1.1, 1.4 and 1.5 of
+its specification). Reasons and labels are kept to the letter, misspellings included: dashboards and other controllers
+match on them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from hortus.schema import AGE, Column, Condition, Fields, Kind, ListMap, kind
+
+GROUP: Final = "infrastructuremanager.kyma-project.io"
+VERSION: Final = "v1"
+
+
+class SecretKeyRef(Fields, frozen=True):
+    """The place of a kubeconfig: one key of one Secret."""
+
+    name: str
+    """Name of the Secret."""
+    namespace: str
+    """Namespace of the Secret."""
+    key: str
+    """Key of the Secret's data that holds the kubeconfig."""
+
+
+class Kubeconfig(Fields, frozen=True):
+    """Where the kubeconfig is wanted."""
+
+    secret: SecretKeyRef
+    """The Secret to keep it in. The controller makes it when it does not exist."""
+
+
+class ShootRef(Fields, frozen=True):
+    """The cluster's Shoot in Gardener."""
+
+    name: str
+    """Name of the Shoot, in the namespace of the configured Gardener project."""
+
+
+class GardenerClusterSpec(Fields, frozen=True):
+    """Which cluster to connect, and where its kubeconfig goes."""
+
+    kubeconfig: Kubeconfig
+    """Where the kubeconfig is wanted."""
+    shoot: ShootRef
+    """The cluster's Shoot."""
+
+
+class GardenerClusterStatus(Fields, frozen=True):
+    """What became of the kubeconfig."""
+
+    state: str = ""
+    """Ready, Processing, Error or Deleting."""
+    conditions: Annotated[tuple[Condition, ...], ListMap("type")] = ()
+    """KubeconfigManagement says whether the kubeconfig is in place and, when not, why."""
+
+
+@kind(
+    group=GROUP,
+    version=VERSION,
+    status=True,
+    columns=(
+        Column("STATE", ".status.state"),
+        Column("RUNTIME-ID", r".metadata.labels.kyma-project\.io/runtime-id"),
+        Column("SHOOT-NAME", r".metadata.labels.kyma-project\.io/shoot-name"),
+        AGE,
+    ),
+)
+class GardenerCluster(Kind, frozen=True):
+    """A Gardener cluster whose kubeconfig is kept fresh in a Secret."""
+
+    spec: GardenerClusterSpec
+    """Which cluster, and where its kubeconfig goes."""
+    status: GardenerClusterStatus = GardenerClusterStatus()
+    """What became of the kubeconfig."""
+
+
+class State:
+    """Values of `status.state`."""
+
+    READY: Final = "Ready"
+    PROCESSING: Final = "Processing"
+    ERROR: Final = "Error"
+    DELETING: Final = "Deleting"
+
+
+CONDITION: Final = "KubeconfigManagement"
+"""The one condition type of a GardenerCluster."""
+
+
+class Reason:
+    """Reasons of the condition, as they stand on the wire."""
+
+    CREATED: Final = "KubeconfigSecretCreated"
+    ROTATED: Final = "KubeconfigSecretRotated"
+    CHECK_FAILED: Final = "FailedToCheckSecret"
+    CREATE_FAILED: Final = "ConditionReasonFailedToCreateSecret"
+    UPDATE_FAILED: Final = "FailedToUpdateSecret"
+    KUBECONFIG_FAILED: Final = "FailedToGetKubeconfig"
+    DELETE_FAILED: Final = "ConditionReasonFailedToDeleteSecret"
+
+
+MESSAGES: Final = {
+    Reason.CREATED: "Secret created successfully.",
+    Reason.ROTATED: "Secret rotated successfully.",
+    Reason.CHECK_FAILED: "Failed to get secret.",
+    Reason.CREATE_FAILED: "Failed to create secret.",
+    Reason.UPDATE_FAILED: "Failed to rotate secret.",
+    Reason.KUBECONFIG_FAILED: "Failed to get kubeconfig.",
+    Reason.DELETE_FAILED: "Unknown condition",
+}
+"""The message of each reason; failures append ` Error: <error>`."""
+
+
+class Label:
+    """Label keys."""
+
+    INSTANCE_ID: Final = "kyma-project.io/instance-id"
+    RUNTIME_ID: Final = "kyma-project.io/runtime-id"
+    SHOOT_NAME: Final = "kyma-project.io/shoot-name"
+    REGION: Final = "kyma-project.io/region"
+    PLATFORM_REGION: Final = "kyma-project.io/platform-region"
+    BROKER_PLAN_ID: Final = "kyma-project.io/broker-plan-id"
+    BROKER_PLAN_NAME: Final = "kyma-project.io/broker-plan-name"
+    GLOBAL_ACCOUNT_ID: Final = "kyma-project.io/global-account-id"
+    SUBACCOUNT_ID: Final = "kyma-project.io/subaccount-id"
+    PROVIDER: Final = "kyma-project.io/provider"
+    KYMA_NAME: Final = "operator.kyma-project.io/kyma-name"
+    MANAGED_BY: Final = "operator.kyma-project.io/managed-by"
+    INTERNAL: Final = "operator.kyma-project.io/internal"
+    CLUSTER_NAME: Final = "operator.kyma-project.io/cluster-name"
+    """On a kubeconfig Secret: the name of its GardenerCluster, by which it is found when that is gone."""
+
+
+MANAGER: Final = "infrastructure-manager"
+"""The value of the managed-by label."""
+
+
+class Annotation:
+    """Annotation keys."""
+
+    FORCE_ROTATION: Final = "operator.kyma-project.io/force-kubeconfig-rotation"
+    """On a GardenerCluster: its presence, whatever its value, forces one rotation."""
+    LAST_SYNC: Final = "operator.kyma-project.io/last-sync"
+    """On a kubeconfig Secret: when the kubeconfig was written, RFC 3339 in UTC with whole seconds."""
+    SKR_DOMAIN: Final = "skr-domain"
+    """On a GardenerCluster: the DNS domain of the Shoot."""

@@ -1,0 +1,86 @@
+"""How one cluster is reached and as whom: the values a kubeconfig or a pod's mount comes down to.
+
+Plain frozen values, read from wherever, used by `Connection`. Confidential parts are `Secret`s, so that an `Access` may
+be printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+import msgspec
+
+from hortus.kube.secret import Secret
+
+
+class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that prints an ExecCredential (client.authentication.k8s.io)."""
+
+    api_version: str
+    command: str
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
+    directory: str = ""
+    """Where a relative command path starts: the folder of the kubeconfig that names it."""
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    cluster_config: object = None
+    """What the cluster's `client.authentication.k8s.io/exec` extension holds, handed to the plugin."""
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+    """Who we are. A certificate is always shown; beside it the first of exec plugin, token file, token, password."""
+
+    certificate: bytes = b""
+    """PEM chain of the client certificate."""
+    key: Secret | None = None
+    """PEM private key of `certificate`."""
+    certificate_file: str = ""
+    key_file: str = ""
+    token: Secret | None = None
+    token_file: str = ""
+    username: str = ""
+    password: Secret | None = None
+    exec: ExecPlugin | None = None
+
+
+class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
+    """Act as somebody else (Kubernetes docs, "User impersonation"). An empty user is an error, never oneself."""
+
+    user: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = {}
+
+    def headers(self) -> list[tuple[str, str]]:
+        """The Impersonate-* headers; raises ValueError without a user."""
+        if not self.user:
+            raise ValueError("impersonation without a user name: name the user to act as")
+        found = [("Impersonate-User", self.user)]
+        found += [("Impersonate-Group", group) for group in self.groups]
+        if self.uid:
+            found.append(("Impersonate-Uid", self.uid))
+        for key, values in self.extra.items():
+            found += [("Impersonate-Extra-" + quote(key, safe=""), value) for value in values]
+        for name, value in found:
+            if not value.isprintable():
+                raise ValueError(f"{name} holds characters that are not allowed in a header")
+        return found
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """One cluster as one user."""
+
+    server: str
+    """Base URL, possibly with a path, as `https://host:6443/clusters/garden`."""
+    ca: bytes = b""
+    """PEM certificates of the cluster's own CA; when empty the system's are used."""
+    insecure: bool = False
+    """Do not check the server's certificate."""
+    tls_server_name: str = ""
+    proxy_url: Secret | None = None
+    """May hold a password."""
+    namespace: str = "default"
+    credentials: Credentials = Credentials()
+    impersonate: Impersonation | None = None

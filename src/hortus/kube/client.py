@@ -1,0 +1,524 @@
+"""The verbs of the Kubernetes API on plain dicts.
+
+A `Client` is one cluster as one user. It turns a `Resource` and a few words into a path and a query, hands bytes to
+`Connection`, and decodes each answer once. It knows no kinds: what exists is said by the caller or by `discovery`.
+Semantics: Kubernetes docs, "API Concepts"; errors: `hortus.kube.errors`.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from hortus.kube.access import Access
+from hortus.kube.clock import Clock
+from hortus.kube.connection import Answer, Connection, ConnectionSettings
+from hortus.kube.errors import BadRequest, Garbage, Gone
+from hortus.kube.metrics import RequestObserver
+from hortus.kube.objects import Object, Resource
+from hortus.kube.ratelimit import RateLimiter
+from hortus.kube.watch import Watch
+
+JSON = "application/json"
+_METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
+_RESTARTS = 3
+"""How often a paged list that expired underneath begins again before it is asked for in one piece."""
+
+
+class PatchKind(enum.Enum):
+    """The patch types of the API, by media type."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Propagation(enum.Enum):
+    """What becomes of an object's dependents when it is deleted."""
+
+    BACKGROUND = "Background"
+    FOREGROUND = "Foreground"
+    ORPHAN = "Orphan"
+
+
+class ObjectList(NamedTuple):
+    """Objects of one kind, and the version from which a watch carries on."""
+
+    items: list[Object]
+    resource_version: str
+    remaining: int = 0
+    """How many more the server says there are; 0 for a whole list."""
+    restarted: bool = False
+    """The list expired between two pages and began again: all pages handed out before are void."""
+
+
+class Client:
+    """One cluster as one user. `async with` or `close()`; cheap to make, connects when first used."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        settings: ConnectionSettings | None = None,
+        clock: Clock | None = None,
+        observer: RequestObserver | None = None,
+        limiter: RateLimiter | None = None,
+    ) -> None:
+        """`limiter` may be shared by several clients; without one `settings.qps` makes its own."""
+        self._connection = Connection(access, settings=settings, clock=clock, observer=observer, limiter=limiter)
+        self.access = access
+
+    @classmethod
+    def from_kubeconfig(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        context: str = "",
+        settings: ConnectionSettings | None = None,
+        clock: Clock | None = None,
+        observer: RequestObserver | None = None,
+    ) -> Self:
+        """A client from the operator's own kubeconfig: `path`, else $KUBECONFIG, else ~/.kube/config.
+
+        Raises KubeconfigError. Never for a kubeconfig out of an object: that is `kubeconfig.from_untrusted`.
+        """
+        from hortus.kube import kubeconfig
+
+        access = kubeconfig.load(*([path] if path is not None else [])).access(context)
+        return cls(access, settings=settings, clock=clock, observer=observer)
+
+    @classmethod
+    def in_cluster(
+        cls,
+        *,
+        settings: ConnectionSettings | None = None,
+        clock: Clock | None = None,
+        observer: RequestObserver | None = None,
+    ) -> Self:
+        """A client with the service account of the pod we run in. Raises KubeconfigError outside of one."""
+        from hortus.kube import kubeconfig
+
+        return cls(kubeconfig.in_cluster(), settings=settings, clock=clock, observer=observer)
+
+    @property
+    def host(self) -> str:
+        """Host and port of the server, as metrics and errors name it."""
+        return self._connection.host
+
+    async def close(self) -> None:
+        """Close all connections; calls and watches in flight fail."""
+        await self._connection.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # Reading
+
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        resource_version: str = "",
+        metadata_only: bool = False,
+        timeout: float | None = None,
+    ) -> Object:
+        """The object of that name. Raises NotFound; Garbage when the server answers with another one."""
+        target = _item(resource, namespace, name, subresource) + _query(resourceVersion=resource_version)
+        accept = _METADATA if metadata_only else JSON
+        obj = self._object(await self._connection.call("GET", target, accept=accept, timeout=timeout))
+        if not subresource:
+            self._expect(obj, name, namespace if resource.namespaced else "")
+        return obj
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        labels: object = "",
+        fields: object = "",
+        limit: int = 500,
+        *,
+        resource_version: str = "",
+        metadata_only: bool = False,
+    ) -> ObjectList:
+        """All objects, fetched in pages of `limit` (0: in one piece). An empty namespace means all of them.
+
+        `labels` and `fields` are selectors as text or as selector objects. `resource_version="0"` takes what the server
+        has at hand. Starts again by itself when the list expires between two pages.
+        """
+        items: list[Object] = []
+        version = ""
+        async for page in self.pages(
+            resource, namespace, labels, fields, limit, resource_version=resource_version, metadata_only=metadata_only
+        ):
+            if page.restarted:
+                items = []
+            items = items + page.items if items else page.items
+            version = page.resource_version
+        return ObjectList(items, version)
+
+    async def pages(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        labels: object = "",
+        fields: object = "",
+        limit: int = 500,
+        *,
+        resource_version: str = "",
+        metadata_only: bool = False,
+    ) -> AsyncIterator[ObjectList]:
+        """The list page by page. A page with `restarted` says that the list expired and begins anew with this page."""
+        accept = _METADATA_LIST if metadata_only else JSON
+        path, token, restarts, restarted = _collection(resource, namespace), "", 0, False
+        selectors = {"labelSelector": str(labels), "fieldSelector": str(fields)}
+        while True:
+            query = {**selectors, "limit": str(limit) if limit else "", "continue": token}
+            query["resourceVersion"] = "" if token or restarts else resource_version
+            try:
+                answer = await self._connection.call("GET", path + _query(**query), accept=accept)
+            except Gone:
+                if not token:
+                    raise
+                token, restarts, restarted = "", restarts + 1, True
+                limit = limit if restarts < _RESTARTS else 0
+                continue
+            page, token = self._page(resource, answer, restarted=restarted)
+            restarted = False
+            yield page
+            if not token:
+                return
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        labels: object = "",
+        fields: object = "",
+        name: str = "",
+        bookmarks: bool = True,
+        initial_events: bool = False,
+        metadata_only: bool = False,
+        timeout: float | None = None,
+    ) -> Watch:
+        """Events after `resource_version`, for ever: see `Watch`. BOOKMARK events are handed out too.
+
+        `initial_events` asks for the present state first, ended by a bookmark (KEP-3157); `timeout` is the length of
+        one stream in seconds, 300 to 600 when not given.
+        """
+        path = _collection(resource, namespace)
+        query = {
+            "labelSelector": str(labels),
+            "fieldSelector": str(fields) or (f"metadata.name={name}" if name else ""),
+        }
+        query["allowWatchBookmarks"] = "true" if bookmarks or initial_events else ""
+
+        def target(version: str, seconds: int) -> str:
+            first = initial_events and version == resource_version
+            return path + _query(
+                watch="true",
+                resourceVersion=version,
+                timeoutSeconds=str(seconds),
+                sendInitialEvents="true" if first else "",
+                resourceVersionMatch="NotOlderThan" if first else "",
+                **query,
+            )
+
+        return Watch(
+            self._connection,
+            target,
+            accept=_METADATA if metadata_only else JSON,
+            resource_version=resource_version,
+            resumable=not initial_events and resource_version not in ("", "0"),
+            timeout=timeout,
+        )
+
+    # Writing
+
+    async def create(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        namespace: str = "",
+        field_manager: str = "",
+        validation: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """Create `obj` in its own namespace, or in `namespace`. Raises AlreadyExists, Invalid."""
+        namespace = namespace or _namespace(obj)
+        target = _collection(_place(resource, namespace), namespace) + _query(
+            **_options(field_manager, validation, dry_run)
+        )
+        return self._object(await self._connection.call("POST", target, orjson.dumps(obj)))
+
+    async def replace(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        subresource: str = "",
+        field_manager: str = "",
+        validation: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """PUT the whole object. With a resourceVersion in it, raises Conflict when somebody else was faster."""
+        target = _item(resource, _namespace(obj), _name(obj), subresource)
+        target += _query(**_options(field_manager, validation, dry_run))
+        return self._object(await self._connection.call("PUT", target, orjson.dumps(obj)))
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Object | Sequence[Object] | bytes,
+        namespace: str = "",
+        kind: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+        field_manager: str = "",
+        *,
+        force: bool = False,
+        validation: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """Change parts of an object. `patch` is a list of operations for PatchKind.JSON, else a partial object.
+
+        A patch without a resourceVersion is repeated after a broken connection, a JSON patch never is.
+        """
+        options = _options(field_manager, validation, dry_run)
+        target = _item(resource, namespace, name, subresource)
+        target += _query(force="true" if force else "", **options)
+        answer = await self._connection.call(
+            "PATCH",
+            target,
+            patch if isinstance(patch, bytes) else orjson.dumps(patch),
+            content_type=kind.value,
+            repeatable=kind in (PatchKind.MERGE, PatchKind.APPLY),
+        )
+        return self._object(answer)
+
+    async def apply(
+        self,
+        resource: Resource,
+        obj: Object,
+        *,
+        field_manager: str,
+        force: bool = True,
+        subresource: str = "",
+        validation: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """Server-side apply: own exactly the fields of `obj` (KEP-555). Raises Conflict unless `force`."""
+        body = obj
+        if "apiVersion" not in obj or "kind" not in obj:
+            body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        return await self.patch(
+            resource,
+            _name(obj),
+            body,
+            _namespace(obj),
+            PatchKind.APPLY,
+            subresource,
+            field_manager,
+            force=force,
+            validation=validation,
+            dry_run=dry_run,
+        )
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        propagation: Propagation | None = None,
+        grace: int | None = None,
+        uid: str = "",
+        resource_version: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """Delete one object; the answer is a Status, or the object while its finalizers hold it.
+
+        `grace` is in seconds. Raises NotFound, and Conflict when `uid` or `resource_version` is not the object's.
+        """
+        body = _delete_options(propagation, grace, uid, resource_version, dry_run=dry_run)
+        target = _item(resource, namespace, name)
+        return self._object(await self._connection.call("DELETE", target, body))
+
+    async def delete_collection(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        labels: object = "",
+        fields: object = "",
+        *,
+        propagation: Propagation | None = None,
+        grace: int | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        """Delete all objects that the selectors match, in one call."""
+        target = _collection(resource, namespace) + _query(labelSelector=str(labels), fieldSelector=str(fields))
+        body = _delete_options(propagation, grace, "", "", dry_run=dry_run)
+        return self._object(await self._connection.call("DELETE", target, body))
+
+    async def create_subresource(
+        self,
+        resource: Resource,
+        name: str,
+        subresource: str,
+        obj: Object,
+        namespace: str = "",
+        *,
+        timeout: float | None = None,
+    ) -> Object:
+        """POST to a subresource, as `serviceaccounts/token`, `pods/eviction` or `shoots/adminkubeconfig`."""
+        target = _item(resource, namespace, name, subresource)
+        return self._object(await self._connection.call("POST", target, orjson.dumps(obj), timeout=timeout))
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        repeatable: bool | None = None,
+        timeout: float | None = None,
+    ) -> Answer:
+        """Any call, as bytes. `path` is encoded, begins with "/" and is below the server's URL."""
+        if not path.startswith("/"):
+            raise ValueError(f"path {path!r} must begin with /")
+        return await self._connection.call(
+            method,
+            path + _query(**(query or {})),
+            body,
+            content_type=content_type,
+            accept=accept,
+            repeatable=repeatable,
+            timeout=timeout,
+        )
+
+    async def get_raw(self, path: str, *, accept: str = JSON) -> Object:
+        """GET any path and decode the JSON object there, such as `/version` or `/apis`."""
+        return self._object(await self._connection.call("GET", path, accept=accept))
+
+    # Decoding
+
+    def _object(self, answer: Answer) -> Object:
+        try:
+            obj = orjson.loads(answer.body)
+        except orjson.JSONDecodeError:
+            kind = answer.headers.get("Content-Type", "no content type")
+            raise self._garbage(f"answered {answer.status} with something other than JSON ({kind[:80]})") from None
+        if not isinstance(obj, dict):
+            raise self._garbage("answered with JSON that is not an object")
+        return obj
+
+    def _expect(self, obj: Object, name: str, namespace: str) -> None:
+        metadata: Any = obj.get("metadata")
+        if not isinstance(metadata, dict) or metadata.get("name") != name:
+            raise self._garbage(f"was asked for {name!r} and answered with another object")
+        if namespace and metadata.get("namespace") != namespace:
+            raise self._garbage(
+                f"was asked for {name!r} in namespace {namespace!r} and answered with that of another one"
+            )
+
+    def _page(self, resource: Resource, answer: Answer, *, restarted: bool) -> tuple[ObjectList, str]:
+        body = self._object(answer)
+        items, metadata = body.get("items") or [], body.get("metadata")
+        if not isinstance(items, list) or not isinstance(metadata, dict):
+            raise self._garbage(f"was asked for a list of {resource.plural} and answered with something else")
+        if items and "kind" not in items[0]:
+            api_version, kind = resource.api_version, resource.kind
+            items = [{"apiVersion": api_version, "kind": kind, **item} for item in items]
+        page = ObjectList(
+            items, metadata.get("resourceVersion", ""), metadata.get("remainingItemCount") or 0, restarted
+        )
+        return page, metadata.get("continue") or ""
+
+    def _garbage(self, problem: str) -> Garbage:
+        return Garbage(self.host, problem, "check that the server URL is that of a Kubernetes API server")
+
+
+def _collection(resource: Resource, namespace: str) -> str:
+    return resource.path(_segment(namespace, "namespace") if namespace else "")
+
+
+def _item(resource: Resource, namespace: str, name: str, subresource: str = "") -> str:
+    if not name:
+        raise BadRequest(f"no name of a {resource.kind} given: an empty one would address all of them")
+    return _place(resource, namespace).path(_segment(namespace, "namespace"), _segment(name, "name"), subresource)
+
+
+def _place(resource: Resource, namespace: str) -> Resource:
+    """The resource itself. A namespaced one without a namespace is an error here, where the caller can be named."""
+    if resource.namespaced and not namespace:
+        raise BadRequest(f"no namespace of a {resource.kind} given: {resource.plural} are namespaced")
+    return resource
+
+
+def _segment(text: str, what: str) -> str:
+    """One path segment. A name that would leave its place in the path is an error, whoever made it."""
+    if not text or (text.isascii() and text.replace("-", "").replace(".", "").isalnum()):
+        return text
+    if text in (".", "..") or "/" in text or "%" in text:
+        raise BadRequest(
+            f"{what} {text!r} cannot be the name of an object: it must not be '.', '..' or hold '/' or '%'"
+        )
+    return quote(text, safe=":@!$&'()*+,;=~_-.")
+
+
+def _query(**parameters: str) -> str:
+    given = {key: value for key, value in parameters.items() if value}
+    return "?" + urlencode(given, quote_via=quote, safe=",=!()") if given else ""
+
+
+def _options(field_manager: str, validation: str, dry_run: bool) -> dict[str, str]:
+    return {"fieldManager": field_manager, "fieldValidation": validation, "dryRun": "All" if dry_run else ""}
+
+
+def _delete_options(
+    propagation: Propagation | None, grace: int | None, uid: str, resource_version: str, *, dry_run: bool
+) -> bytes | None:
+    options: Object = {}
+    if propagation is not None:
+        options["propagationPolicy"] = propagation.value
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    if uid or resource_version:
+        preconditions = {"uid": uid, "resourceVersion": resource_version}
+        options["preconditions"] = {key: value for key, value in preconditions.items() if value}
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return orjson.dumps({"apiVersion": "v1", "kind": "DeleteOptions", **options}) if options else None
+
+
+def _name(obj: Object) -> str:
+    name = (obj.get("metadata") or {}).get("name")
+    if not name:
+        raise BadRequest(f"{obj.get('kind', 'object')} without metadata.name: give it a name")
+    return str(name)
+
+
+def _namespace(obj: Object) -> str:
+    return str((obj.get("metadata") or {}).get("namespace") or "")

@@ -1,0 +1,355 @@
+"""HTTP to one API server: sessions, TLS, credentials, limits, retries, and every failure as one of our errors.
+
+In: a method, a path with its query, perhaps a body, as bytes. Out: status, headers and body as bytes, or a
+`KubeError`. What the bytes mean is `Client`'s business. HTTP/1.1 over a pool: a slow call never blocks another one, and
+it costs less CPU in Python than any HTTP/2 there is. Watches take connections outside the limit for calls, so
+that a hundred watches cannot starve them.
+
+Retried are answers 429 (the server did nothing), 5xx with Retry-After, and, for calls that may be repeated without
+harm, 5xx and broken connections. Redirects are never followed: they would carry credentials to another host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import io
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NamedTuple
+
+import aiohttp
+import msgspec
+import orjson
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from hortus.kube.access import Access
+from hortus.kube.auth import Authenticator
+from hortus.kube.clock import Clock, SystemClock
+from hortus.kube.errors import (
+    ApiError,
+    ConnectionFailed,
+    Garbage,
+    ResponseTooLarge,
+    TlsFailed,
+    TransportError,
+    Unauthorized,
+    from_status,
+)
+from hortus.kube.faults import FOREIGN, mapped
+from hortus.kube.metrics import RequestObserver
+from hortus.kube.ratelimit import RateLimiter
+from hortus.kube.retries import Retries, retry_after
+from hortus.kube.tls import client_context
+
+_LARGE_BODY = 1 << 20
+"""Bytes; from here on aiohttp wants a file-like body."""
+
+_KEEP_IDLE = 30.0
+"""Seconds an unused connection is kept; well below a server's own limit, so that we are the one to close."""
+
+
+class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of one connection; sizes in bytes, times in seconds."""
+
+    connections: int = 64
+    """Calls in flight at once, watches apart; more wait in line."""
+    qps: float = 0.0
+    """Calls a second on average; 0 leaves it to the server's own priority and fairness (429 and Retry-After)."""
+    burst: int = 100
+    timeout: float = 30.0
+    """For one attempt, from first byte out to last byte in."""
+    connect_timeout: float = 10.0
+    max_response: int = 256 << 20
+    max_event: int = 16 << 20
+    """For one line of a watch."""
+    compression: bool = False
+    """Ask for gzip: saves network on large lists, costs CPU."""
+    retries: Retries = Retries()
+    user_agent: str = "hortus"
+
+
+class Answer(NamedTuple):
+    """One successful answer."""
+
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: bytes
+
+
+class Connection:
+    """A pool of connections to one cluster as one user. Made anywhere, used in one event loop, closed once."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        settings: ConnectionSettings | None = None,
+        clock: Clock | None = None,
+        observer: RequestObserver | None = None,
+        limiter: RateLimiter | None = None,
+    ) -> None:
+        self.access = access
+        self.settings = settings or ConnectionSettings()
+        self.clock: Clock = clock or SystemClock()
+        url = URL(access.server)
+        if url.scheme not in ("http", "https") or not url.host:
+            raise ValueError(f"server {access.server!r} is not a http(s) URL with a host")
+        self.host = url.authority.rpartition("@")[2]
+        self._base = str(url.origin()) + url.raw_path.rstrip("/")
+        self._observer = observer
+        if limiter is None and self.settings.qps > 0:
+            limiter = RateLimiter(self.settings.qps, self.settings.burst, clock=self.clock)
+        self._limiter = limiter
+        self._slots = asyncio.Semaphore(self.settings.connections)
+        self._auth = Authenticator(access, clock=self.clock)
+        self._headers: dict[str, CIMultiDict[str]] = {}
+        self._headers_for: str | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._session_version = -1
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self._timeout = self._timeouts(self.settings.timeout)
+        self._options: dict[str, object] = {}
+        if access.tls_server_name:
+            self._options["server_hostname"] = access.tls_server_name
+
+    async def close(self) -> None:
+        """Drop all connections; calls in flight fail."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+        if self._leaving:
+            await asyncio.gather(*self._leaving)
+
+    async def call(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        repeatable: bool | None = None,
+        timeout: float | None = None,
+    ) -> Answer:
+        """One call, retried as the settings allow. `target` is the encoded path and query below the server's URL.
+
+        `repeatable` says that doing it twice is doing it once; default: GET, HEAD and PUT. `timeout` is for each
+        attempt. Raises KubeError; an answer of 400 and above is an ApiError, a redirect Garbage.
+        """
+        if repeatable is None:
+            repeatable = method in ("GET", "HEAD", "PUT")
+        attempt, renewed = 0, False
+        while True:
+            attempt += 1
+            try:
+                return await self._attempt(method, target, body, content_type, accept, timeout)
+            except (ApiError, TransportError) as error:
+                delay = self.settings.retries.delay(error, attempt, repeatable=repeatable)
+                if isinstance(error, Unauthorized) and self._auth.renewable and not renewed:
+                    await self._auth.refresh(rejected=self._headers_for, force=True)
+                    delay, renewed = 0.0, True
+                if delay is None:
+                    raise
+            if delay:
+                await self.clock.sleep(delay)
+
+    async def _attempt(
+        self, method: str, target: str, body: bytes | None, content_type: str, accept: str, timeout: float | None
+    ) -> Answer:
+        if self._limiter is not None:
+            await self._limiter.acquire()
+        async with self._slots:
+            try:
+                response = await self._send(method, target, body, content_type, accept, timeout)
+                try:
+                    content = await self._body(response)
+                finally:
+                    response.release()
+            except FOREIGN as error:
+                raise mapped(error, self.host, timeout or self.settings.timeout) from None
+        if response.status >= 300:
+            raise self._refusal(response, content)
+        return Answer(response.status, response.headers, content)
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, target: str, *, accept: str = "application/json", idle_timeout: float | None = None
+    ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
+        """A GET whose body is read as it comes: each call of the reader gives a piece, b"" at the end. Not retried.
+
+        `idle_timeout` is the longest silence, in seconds.
+        """
+        if self._limiter is not None:
+            await self._limiter.acquire()
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_read=idle_timeout, connect=self.settings.connect_timeout, ceil_threshold=1e9
+        )
+        try:
+            response = await self._send("GET", target, None, "", accept, timeout)
+        except FOREIGN as error:
+            raise mapped(error, self.host, idle_timeout or self.settings.timeout) from None
+        try:
+            if response.status != 200:
+                raise self._refusal(response, await self._body(response))
+            yield functools.partial(self._piece, response, idle_timeout)
+        finally:
+            response.close()
+
+    async def _piece(self, response: aiohttp.ClientResponse, idle_timeout: float | None) -> bytes:
+        try:
+            return await response.content.readany()
+        except FOREIGN as error:
+            raise mapped(error, self.host, idle_timeout or self.settings.timeout) from None
+
+    async def _send(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        content_type: str,
+        accept: str,
+        timeout: float | aiohttp.ClientTimeout | None,
+    ) -> aiohttp.ClientResponse:
+        auth = self._auth
+        if auth.due():
+            await auth.refresh()
+        session = self._session
+        if session is None or self._session_version != auth.version:
+            session = self._open()
+        if timeout is None:
+            timeout = self._timeout
+        elif not isinstance(timeout, aiohttp.ClientTimeout):
+            timeout = self._timeouts(timeout)
+        started = self.clock.monotonic()
+        code = "<error>"
+        try:
+            response = await session.request(
+                method,
+                URL(self._base + target, encoded=True),
+                data=body if body is None or len(body) < _LARGE_BODY else io.BytesIO(body),
+                headers=self._headers_of(content_type if body is not None else "", accept),
+                allow_redirects=False,
+                timeout=timeout,
+                **self._options,  # type: ignore[arg-type]
+            )
+            code = str(response.status)
+            return response
+        finally:
+            if self._observer is not None:
+                self._observer.answered(method, self.host, code, self.clock.monotonic() - started)
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        limit = self.settings.max_response
+        length = response.content_length
+        if length is not None and "Content-Encoding" not in response.headers:
+            if length > limit:
+                raise self._too_large(response)
+            return await response.read()
+        pieces, size = [], 0
+        while piece := await response.content.readany():
+            size += len(piece)
+            if size > limit:
+                raise self._too_large(response)
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _too_large(self, response: aiohttp.ClientResponse) -> ResponseTooLarge:
+        response.close()
+        return ResponseTooLarge(
+            self.host,
+            f"the answer to {response.method} {response.url.raw_path} exceeds {self.settings.max_response} bytes",
+            "ask for fewer objects at once or raise max_response",
+        )
+
+    def _refusal(self, response: aiohttp.ClientResponse, content: bytes) -> Exception:
+        what = f"{response.method} {response.url.raw_path}"
+        if response.status < 400:
+            target = URL(response.headers.get("Location", ""), encoded=True).host or "another path"
+            return Garbage(
+                self.host,
+                f"{what} was answered with a redirect ({response.status}) to {target}",
+                "set the server URL to the API server itself, not to a proxy or login page",
+            )
+        try:
+            status = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            status = None
+        seconds = retry_after(response.headers, self.clock.now())
+        if not isinstance(status, dict) or status.get("kind") != "Status":
+            status = {
+                "kind": "Status",
+                "message": f"{self.host}: {what} was answered with HTTP status {response.status}",
+            }
+        return from_status(response.status, status, retry_after=seconds)
+
+    def _headers_of(self, content_type: str, accept: str) -> CIMultiDict[str]:
+        authorization = self._auth.authorization
+        if authorization != self._headers_for:
+            self._headers.clear()
+            self._headers_for = authorization
+        key = content_type + " " + accept
+        headers = self._headers.get(key)
+        if headers is None:
+            headers = CIMultiDict({"Accept": accept, "User-Agent": self.settings.user_agent})
+            headers["Accept-Encoding"] = "gzip" if self.settings.compression else "identity"
+            if content_type:
+                headers["Content-Type"] = content_type
+            if authorization:
+                headers["Authorization"] = authorization
+            if self.access.impersonate is not None:
+                headers.extend(self.access.impersonate.headers())
+            self._headers[key] = headers
+        return headers
+
+    def _open(self) -> aiohttp.ClientSession:
+        """A session with the certificate of the moment; one with an older certificate is left to finish its calls."""
+        if self._closed:
+            raise ConnectionFailed(self.host, "this client is closed", "do not use a client after its close()")
+        if self._session is not None:
+            self._retire(self._session)
+        auth, access = self._auth, self.access
+        self._session_version = auth.version
+        try:
+            context = client_context(ca=access.ca, certificate=auth.certificate, key=auth.key, insecure=access.insecure)
+        except ValueError as error:
+            raise TlsFailed(self.host, str(error), "correct it in the kubeconfig") from None
+        connector = aiohttp.TCPConnector(
+            ssl=context, limit=0, keepalive_timeout=_KEEP_IDLE, socket_factory=_keepalive_socket, ttl_dns_cache=30
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            proxy=access.proxy_url.reveal() if access.proxy_url else None,
+            timeout=self._timeout,
+            trust_env=False,
+        )
+        return self._session
+
+    def _retire(self, session: aiohttp.ClientSession) -> None:
+        async def close_later() -> None:
+            await self.clock.sleep(self.settings.timeout)
+            await session.close()
+
+        task = asyncio.get_running_loop().create_task(close_later())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
+        return aiohttp.ClientTimeout(total=seconds, sock_connect=self.settings.connect_timeout, ceil_threshold=1e9)
+
+
+def _keepalive_socket(address: tuple[object, ...]) -> socket.socket:
+    """A socket whose dead peer is noticed within a minute, so that a silent watch does not wait for ever."""
+    family, kind, protocol = address[0], address[1], address[2]
+    made = socket.socket(family, kind, protocol)  # type: ignore[arg-type]
+    made.setblocking(False)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
+    return made

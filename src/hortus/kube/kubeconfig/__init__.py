@@ -1,0 +1,25 @@
+"""Kubeconfigs, by how far they are trusted.
+
+`load` reads the operator's own files and allows all that kubectl allows. `from_untrusted` reads what came out of an API
+object and allows inline data only. Both give a `Kubeconfig`, whose `access(context)` a `Client` takes. `document`,
+`write` and `merge_into` make them.
+"""
+
+from hortus.kube.kubeconfig.document import Kubeconfig, KubeconfigError
+from hortus.kube.kubeconfig.load import default_paths, in_cluster, load, merge
+from hortus.kube.kubeconfig.untrusted import Trust, from_untrusted
+from hortus.kube.kubeconfig.write import document, merge_into, write
+
+__all__ = [
+    "Kubeconfig",
+    "KubeconfigError",
+    "Trust",
+    "default_paths",
+    "document",
+    "from_untrusted",
+    "in_cluster",
+    "load",
+    "merge",
+    "merge_into",
+    "write",
+]

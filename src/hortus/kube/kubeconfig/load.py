@@ -1,0 +1,88 @@
+"""The operator's own kubeconfig: files on this machine, trusted in full (exec plugins, file paths, proxies).
+
+Rules are those of kubectl: explicit paths, else the list in $KUBECONFIG, else ~/.kube/config. Of several files the
+first to name an entry or the current context wins; files of a list that do not exist are passed over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from hortus.kube import yaml
+from hortus.kube.access import Access, Credentials
+from hortus.kube.kubeconfig.document import Kubeconfig, KubeconfigError, parse
+
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def default_paths(environment: Mapping[str, str] | None = None) -> list[Path]:
+    """The files kubectl would read when told nothing."""
+    environment = os.environ if environment is None else environment
+    listed = [part for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    if listed:
+        return [Path(part).expanduser() for part in dict.fromkeys(listed)]
+    return [Path.home() / ".kube" / "config"]
+
+
+def load(*paths: str | os.PathLike[str], environment: Mapping[str, str] | None = None) -> Kubeconfig:
+    """The merged kubeconfig of these files, which must exist, or of the default ones. Raises KubeconfigError."""
+    if paths:
+        return merge(_read(Path(path).expanduser()) for path in paths)
+    wanted = default_paths(environment)
+    found = [path for path in wanted if path.exists()]
+    if not found:
+        listed = ", ".join(map(str, wanted))
+        raise KubeconfigError(f"no kubeconfig at {listed}: set KUBECONFIG or name a file")
+    return merge(_read(path) for path in found)
+
+
+def merge(parts: Iterable[Kubeconfig]) -> Kubeconfig:
+    """One kubeconfig of several; what comes first wins."""
+    found = list(parts)
+    backwards = found[::-1]
+    return Kubeconfig(
+        {name: entry for part in backwards for name, entry in part.clusters.items()},
+        {name: entry for part in backwards for name, entry in part.users.items()},
+        {name: entry for part in backwards for name, entry in part.contexts.items()},
+        next((part.current_context for part in found if part.current_context), ""),
+    )
+
+
+def _read(path: Path) -> Kubeconfig:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise KubeconfigError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        document = yaml.load(text)
+    except yaml.YamlError as error:
+        raise KubeconfigError(f"{path}: {error}") from None
+    return parse(document, origin=str(path), folder=path.absolute().parent)
+
+
+def in_cluster(
+    *, folder: str | os.PathLike[str] = _SERVICE_ACCOUNT, environment: Mapping[str, str] | None = None
+) -> Access:
+    """The access of the pod we run in: its service account's token (re-read as it rotates) and CA.
+
+    Raises KubeconfigError outside of a pod.
+    """
+    environment = os.environ if environment is None else environment
+    host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise KubeconfigError("not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
+    mount = Path(folder)
+    try:
+        ca = (mount / "ca.crt").read_bytes()
+        (mount / "token").stat()
+    except OSError as error:
+        raise KubeconfigError(f"in a pod, but without a service account: {error.filename}: {error.strerror}") from None
+    namespace = mount / "namespace"
+    return Access(
+        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        ca=ca,
+        namespace=namespace.read_text().strip() if namespace.exists() else "default",
+        credentials=Credentials(token_file=str(mount / "token")),
+    )

@@ -1,0 +1,59 @@
+"""When a failed attempt is worth another, and how long to wait first.
+
+What the server asks for by Retry-After is honoured up to `longest_wait`; a longer wish is not waited for here: the
+caller gets the error, with the (capped) wish in `retry_after`, and its own queue can do better than a blocked worker.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from hortus.kube.errors import ApiError, ConnectionFailed, KubeError, TlsFailed
+
+_LONGEST_WISH = 600.0
+"""Seconds; a server that says `Retry-After: 999999999` is not believed beyond this."""
+
+
+class Retries(msgspec.Struct, frozen=True, kw_only=True):
+    """Attempts in all, and the bounds of the wait between two of them, in seconds."""
+
+    attempts: int = 4
+    first_wait: float = 0.1
+    longest_wait: float = 10.0
+
+    def delay(self, error: KubeError, attempt: int, *, repeatable: bool) -> float | None:
+        """Seconds to wait after failed attempt number `attempt` (from 1), or None to give up."""
+        if attempt >= self.attempts:
+            return None
+        if isinstance(error, ApiError):
+            if not (_asked(error) or (repeatable and error.http_code in (500, 502, 503, 504))):
+                return None
+            if error.retry_after is not None:
+                return error.retry_after if error.retry_after <= self.longest_wait else None
+        elif not (repeatable and isinstance(error, ConnectionFailed)) or isinstance(error, TlsFailed):
+            return None
+        wait = min(self.longest_wait, self.first_wait * 2.0 ** (attempt - 1))
+        return wait * random.uniform(0.5, 1.0)  # noqa: S311 - spreads a crowd, hides nothing
+
+
+def _asked(error: ApiError) -> bool:
+    """The server says that it did nothing and when to come again."""
+    return error.http_code == 429 or (error.http_code >= 500 and error.retry_after is not None)
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds asked for by a Retry-After header, as a number or a date (RFC 9110, 10.2.3); nonsense is None."""
+    text = headers.get("Retry-After")
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return float(min(int(text[:12]), _LONGEST_WISH))
+    try:
+        wish = parsedate_to_datetime(text).timestamp() - now
+    except (ValueError, OverflowError):
+        return None
+    return min(max(wish, 0.0), _LONGEST_WISH)

@@ -1,0 +1,162 @@
+"""Watching one collection: from lines of JSON to events, across the server's own time limits.
+
+A `Watch` asks the server for a stream of 5 to 10 minutes, and when that ends in good order goes on from the last
+resourceVersion seen (events and bookmarks), so a caller sees one endless sequence. It never hides a failure: a broken
+connection, an ERROR event, half a line are raised as `KubeError`s; `resource_version` then says where a new
+watch may start. After `Expired` only a new list helps (Kubernetes API Concepts, "Efficient detection of changes").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import orjson
+
+from hortus.kube.connection import Connection
+from hortus.kube.errors import Expired, Garbage, Gone, KubeError, ResponseTooLarge, from_status
+from hortus.kube.objects import Object
+
+ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
+_KINDS = (ADDED, MODIFIED, DELETED, BOOKMARK)
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+"""Annotation of the bookmark that ends the initial events (KEP-3157)."""
+_SHORTEST = 300.0
+"""Seconds of one stream, up to twice this; as in client-go's reflector, so that a fleet's watches spread."""
+_GRACE = 30.0
+"""Seconds after its own time limit at which a silent server is given up."""
+_EMPTY_PAUSE = 1.0
+"""Seconds to wait after a stream that ended without a single event, so that a broken server is not hammered."""
+
+
+class WatchEvent(NamedTuple):
+    """One line of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    type: str
+    object: Object
+
+
+class Watch:
+    """An endless `AsyncIterator[WatchEvent]`; `async with` or `aclose()` ends it at once.
+
+    It ends by itself only when it may not resume: begun without a resourceVersion (or "0"), closed by the server before
+    any bookmark came, so that the initial events may not be complete.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        target: Callable[[str, int], str],
+        *,
+        accept: str,
+        resource_version: str,
+        resumable: bool,
+        timeout: float | None,
+    ) -> None:
+        self.resource_version = resource_version
+        """The newest version this watch has handed out; "" before the first."""
+        self._connection = connection
+        self._target = target
+        self._accept = accept
+        self._timeout = timeout
+        self._resumable = resumable
+        self._events = self._run()
+
+    def __aiter__(self) -> AsyncIterator[WatchEvent]:
+        return self._events
+
+    async def __anext__(self) -> WatchEvent:
+        return await anext(self._events)
+
+    async def aclose(self) -> None:
+        """End the watch and its connection."""
+        await self._events.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _run(self) -> AsyncGenerator[WatchEvent, None]:
+        while True:
+            before = self.resource_version
+            seconds = self._timeout or random.uniform(_SHORTEST, 2 * _SHORTEST)  # noqa: S311 - spreads a crowd
+            target = self._target(self.resource_version, max(1, int(seconds)))
+            splitter = LineSplitter(self._connection.host, self._connection.settings.max_event)
+            stream = self._connection.stream(target, accept=self._accept, idle_timeout=seconds + _GRACE)
+            with _gone_is_expired():
+                async with stream as read:
+                    while piece := await read():
+                        for line in splitter.feed(piece):
+                            yield self._event(line)
+                    splitter.finish()
+            if not self._resumable:
+                return
+            if self.resource_version == before:
+                await self._connection.clock.sleep(_EMPTY_PAUSE)
+
+    def _event(self, line: bytes) -> WatchEvent:
+        try:
+            event = orjson.loads(line)
+            kind, obj = event["type"], event["object"]
+            if kind == ERROR:
+                raise self._error(obj)
+            version = obj["metadata"]["resourceVersion"]
+            if kind not in _KINDS or type(version) is not str:
+                raise TypeError
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+            raise Garbage(self._connection.host, "a line of a watch is not a watch event", "watch again") from None
+        if version:
+            self.resource_version = version
+        if kind == BOOKMARK:
+            self._resumable = True
+        return WatchEvent(kind, obj)
+
+    def _error(self, status: Object) -> KubeError:
+        code = status.get("code")
+        return from_status(code if isinstance(code, int) else 500, status)
+
+
+@contextlib.contextmanager
+def _gone_is_expired() -> Iterator[None]:
+    """Every 410 of a watch, as its answer or as an event, means the same: list again."""
+    try:
+        yield
+    except Gone as error:
+        raise Expired(error.message, details=error.details, retry_after=error.retry_after) from None
+
+
+class LineSplitter:
+    """The lines of a stream cut anywhere; holds at most one unfinished line of `limit` bytes."""
+
+    def __init__(self, host: str, limit: int) -> None:
+        self._host = host
+        self._limit = limit
+        self._rest: list[bytes] = []
+        self._size = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The lines that `piece` completes, without empty ones. Raises ResponseTooLarge for a line beyond the limit."""
+        *whole, last = piece.split(b"\n")
+        if whole and self._rest:
+            whole[0] = b"".join((*self._rest, whole[0]))
+            self._rest, self._size = [], 0
+        if last:
+            self._rest.append(last)
+            self._size += len(last)
+            if self._size > self._limit:
+                raise ResponseTooLarge(
+                    self._host, f"one event of a watch is longer than {self._limit} bytes", "raise max_event"
+                )
+        return [line for line in whole if line]
+
+    def finish(self) -> None:
+        """Say that the stream is over. Raises Garbage for half a line left."""
+        if b"".join(self._rest).strip():
+            raise Garbage(self._host, "a watch ended in the middle of a line", "watch again")

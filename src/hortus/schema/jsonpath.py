@@ -1,0 +1,401 @@
+r"""JSONPath as kubectl and CRDs write it: one path for table columns, whole templates for `-o jsonpath`.
+
+    JsonPath.parse(r".metadata.labels.kyma-project\.io/shoot-name").find(obj)     # ["s-1"]
+    Template.parse('{range .items[*]}{.metadata.name}{"\n"}{end}').render(objects)
+
+A path is a chain of steps, each mapping a list of values to a list of values. The dialect is client-go's
+(kubernetes.io/docs/reference/kubectl/jsonpath): negative indexes, slices, unions, wildcards, `..` descent and filters
+with one comparison. As there, dots inside `['a.b']` separate fields unless escaped, and a field that is absent yields
+nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from hortus.schema.problems import json_text, number_text
+
+Step = Callable[[list[Any]], list[Any]]
+
+
+class JsonPathError(ValueError):
+    """The expression cannot be parsed, or cannot be applied to this object."""
+
+
+class JsonPath:
+    """One path below an object."""
+
+    __slots__ = ("_steps", "text")
+
+    def __init__(self, text: str, steps: tuple[Step, ...]) -> None:
+        self.text = text
+        self._steps = steps
+
+    @classmethod
+    def parse(cls, text: str) -> JsonPath:
+        """A path, with or without braces around it. Raises JsonPathError."""
+        bare = text.strip()
+        if bare.startswith("{") and bare.endswith("}"):
+            bare = bare[1:-1]
+        scanner = _Scanner(bare)
+        steps = scanner.steps()
+        if not scanner.at_end():
+            raise JsonPathError(f"unexpected {scanner.rest()!r} in {text!r}")
+        return cls(text, tuple(steps))
+
+    def find(self, obj: Any) -> list[Any]:
+        """Every value the path leads to. Raises JsonPathError where a list was expected and is none."""
+        values = [obj]
+        for step in self._steps:
+            values = step(values)
+        return values
+
+    def first(self, obj: Any) -> Any:
+        """The first value, or None when there is none or the path does not fit the object."""
+        try:
+            found = self.find(obj)
+        except JsonPathError:
+            return None
+        return found[0] if found else None
+
+
+class _Range(NamedTuple):
+    path: tuple[Step, ...]
+    body: tuple[_Part, ...]
+
+
+_Part = str | tuple[Step, ...] | _Range
+
+
+class Template:
+    """Text with paths in braces, as `-o jsonpath=` takes it."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: tuple[_Part, ...]) -> None:
+        self._parts = parts
+
+    @classmethod
+    def parse(cls, text: str) -> Template:
+        """Raises JsonPathError naming what is not understood."""
+        return cls(_Blocks(text).parse())
+
+    def render(self, obj: Any) -> str:
+        return "".join(_rendered(self._parts, obj))
+
+
+def printed(value: Any) -> str:
+    """One value as kubectl prints it: text bare, the rest as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return number_text(value)
+    return json_text(value)
+
+
+def _rendered(parts: tuple[_Part, ...], obj: Any) -> Iterable[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, _Range):
+            for value in _run(part.path, obj):
+                yield from _rendered(part.body, value)
+        else:
+            yield " ".join(map(printed, _run(part, obj)))
+
+
+def _run(steps: tuple[Step, ...], obj: Any) -> list[Any]:
+    values = [obj]
+    for step in steps:
+        values = step(values)
+    return values
+
+
+class _Blocks:
+    """Splits a template into text, actions and ranges."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._pos = 0
+        self._open = 0
+
+    def parse(self) -> tuple[_Part, ...]:
+        parts: list[_Part] = []
+        while self._pos < len(self._text):
+            brace = self._text.find("{", self._pos)
+            if brace != self._pos:
+                end = len(self._text) if brace < 0 else brace
+                parts.append(self._text[self._pos : end])
+                self._pos = end
+                continue
+            if self._action(parts):
+                return tuple(parts)
+        return tuple(parts)
+
+    def _action(self, parts: list[_Part]) -> bool:
+        """Parse one `{…}`; true when it was the `{end}` of the open range."""
+        scanner = _Scanner(self._text, self._pos + 1)
+        scanner.spaces()
+        word = scanner.word()
+        steps = tuple(scanner.steps())
+        if not scanner.take("}"):
+            raise JsonPathError(f"unclosed action or unexpected text at {scanner.rest()!r}")
+        self._pos = scanner.pos
+        if word == "end":
+            if not self._open:
+                raise JsonPathError("not in range, nothing to end")
+            self._open -= 1
+            return True
+        if word == "range":
+            self._open += 1
+            parts.append(_Range(steps, self.parse()))
+        elif word:
+            raise JsonPathError(f"unrecognized identifier {word}")
+        else:
+            parts.append(steps)
+        return False
+
+
+_WORD = re.compile(r"(?!true\b|false\b)[A-Za-z_]\w*")
+_FIELD = re.compile(r"(?:\\.|[^\\\s.,\[\]$@{}])+")
+_FILTER_FIELD = re.compile(r"(?:\\.|[^\\\s.,\[\]$@{}!=<>()])+")
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
+_SLICE = re.compile(r"(-?\d+)?(:(-?\d+)?)?(:(-?\d+)?)?")
+_OPERATOR = re.compile(r"[!<>=]+")
+_QUOTED = re.compile(r"'((?:\\.|[^'\\\n])*)'|\"((?:\\.|[^\"\\\n])*)\"")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+
+
+class _Scanner:
+    def __init__(self, text: str, pos: int = 0, *, field: re.Pattern[str] = _FIELD) -> None:
+        self._text = text
+        self.pos = pos
+        self._field = field
+
+    def at_end(self) -> bool:
+        return self.pos >= len(self._text)
+
+    def rest(self) -> str:
+        return self._text[self.pos : self.pos + 20]
+
+    def spaces(self) -> None:
+        while self._text[self.pos : self.pos + 1] in (" ", "\t"):
+            self.pos += 1
+
+    def take(self, literal: str) -> bool:
+        if self._text.startswith(literal, self.pos):
+            self.pos += len(literal)
+            return True
+        return False
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        found = pattern.match(self._text, self.pos)
+        if found is not None:
+            self.pos = found.end()
+        return found
+
+    def word(self) -> str:
+        found = self.match(_WORD)
+        return found.group() if found else ""
+
+    def steps(self) -> list[Step]:
+        """Steps up to something that is none; the caller says whether that is the end."""
+        steps: list[Step] = []
+        while (step := self._step(first=not steps)) is not None:
+            steps.append(step)
+        return steps
+
+    def _step(self, *, first: bool) -> Step | None:
+        self.spaces()
+        if self.take("@") or self.take("$"):
+            return lambda values: values
+        if self.take(".."):
+            return self._descent()
+        if self.take("[?("):
+            return self._filter()
+        if self.take("["):
+            return self._bracket()
+        if self.take("."):
+            return self._named() or (lambda values: values)
+        if (quoted := self.match(_QUOTED)) is not None:
+            return _constant(_unquoted(quoted))
+        if first and (number := self.match(_NUMBER)) is not None:
+            text = number.group()
+            return _constant(float(text) if "." in text else int(text))
+        if first and (self.take("true") or self.take("false")):
+            return _constant(self._text[self.pos - 4 : self.pos] == "true")
+        return None
+
+    def _named(self) -> Step | None:
+        found = self.match(self._field)
+        if found is None:
+            return None
+        name = found.group()
+        return _every_member if name == "*" else _member(name.replace("\\", ""))
+
+    def _descent(self) -> Step:
+        if self._text.startswith("..", self.pos):
+            raise JsonPathError("invalid multiple recursive descent")
+        named = self._named()
+        return _descend if named is None else lambda values: named(_descend(values))
+
+    def _bracket(self) -> Step:
+        branches = [self._subscript()]
+        while self.take(","):
+            branches.append(self._subscript())
+        if not self.take("]"):
+            raise JsonPathError(f"invalid array index at {self.rest()!r}")
+        if len(branches) == 1:
+            return branches[0]
+        return lambda values: [value for branch in branches for value in branch(values)]
+
+    def _subscript(self) -> Step:
+        self.spaces()
+        if self._text.startswith("*", self.pos):
+            self.pos += 1
+            step: Step = _slice(None, None, None)
+        elif (quoted := self.match(_QUOTED)) is not None:
+            step = _chain(_Scanner("." + (quoted.group(1) or quoted.group(2) or "")).steps())
+        else:
+            found = self.match(_SLICE)
+            if found is None or not found.group():
+                raise JsonPathError(f"invalid array index at {self.rest()!r}")
+            start, ranged, stop, _, stride = found.groups()
+            step = _slice(*map(_whole, (start, stop, stride))) if ranged else _index(int(start))
+        self.spaces()
+        return step
+
+    def _filter(self) -> Step:
+        left = self._operand()
+        self.spaces()
+        operator = self.match(_OPERATOR)
+        if operator is None:
+            step = _exists(left)
+        else:
+            if operator.group() not in _COMPARISONS:
+                raise JsonPathError(f"unrecognized filter operator {operator.group()}")
+            step = _compare(left, _COMPARISONS[operator.group()], self._operand())
+        self.spaces()
+        if not self.take(")]"):
+            raise JsonPathError(f"unterminated filter at {self.rest()!r}")
+        return step
+
+    def _operand(self) -> Step:
+        inner = _Scanner(self._text, self.pos, field=_FILTER_FIELD)
+        steps = inner.steps()
+        if not steps:
+            raise JsonPathError(f"filter lacks an operand at {self.rest()!r}")
+        self.pos = inner.pos
+        return _chain(steps)
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text else None
+
+
+def _unquoted(quoted: re.Match[str]) -> str:
+    body = quoted.group(1) if quoted.group(1) is not None else quoted.group(2)
+    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m.group(1), m.group(1)), body)
+
+
+def _chain(steps: list[Step]) -> Step:
+    def run(values: list[Any]) -> list[Any]:
+        for step in steps:
+            values = step(values)
+        return values
+
+    return steps[0] if len(steps) == 1 else run
+
+
+def _constant(value: Any) -> Step:
+    return lambda values: [value]
+
+
+def _member(name: str) -> Step:
+    return lambda values: [value[name] for value in values if isinstance(value, dict) and name in value]
+
+
+def _members(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _every_member(values: list[Any]) -> list[Any]:
+    return [member for value in values for member in _members(value)]
+
+
+def _descend(values: list[Any]) -> list[Any]:
+    """Each container and, before its next sibling, all containers below it."""
+    found: list[Any] = []
+    waiting = list(reversed(values))
+    while waiting:
+        value = waiting.pop()
+        members = list(_members(value))
+        if members:
+            found.append(value)
+            waiting.extend(reversed(members))
+    return found
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise JsonPathError(f"{printed(value)} is not array or slice")
+    return value
+
+
+def _index(place: int) -> Step:
+    def step(values: list[Any]) -> list[Any]:
+        found = []
+        for value in values:
+            if value is None:
+                continue
+            members = _listed(value)
+            if not -len(members) <= place < len(members):
+                raise JsonPathError(f"array index out of bounds: index {place}, length {len(members)}")
+            found.append(members[place])
+        return found
+
+    return step
+
+
+def _slice(start: int | None, stop: int | None, stride: int | None) -> Step:
+    if stride is not None and stride <= 0:
+        raise JsonPathError("step must be > 0")
+    part = slice(start, stop, stride)
+    return lambda values: [member for value in values if value is not None for member in _listed(value)[part]]
+
+
+def _exists(path: Step) -> Step:
+    return lambda values: [member for value in values for member in _listed(value) if path([member])]
+
+
+def _compare(left: Step, holds: Callable[[Any, Any], bool], right: Step) -> Step:
+    def passes(member: Any) -> bool:
+        lefts, rights = left([member]), right([member])
+        if len(lefts) > 1 or len(rights) > 1:
+            raise JsonPathError("can only compare one element at a time")
+        return bool(lefts and rights) and _comparable(lefts[0], rights[0]) and holds(lefts[0], rights[0])
+
+    return lambda values: [member for value in values for member in _listed(value) if passes(member)]
+
+
+def _comparable(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return isinstance(left, bool) and isinstance(right, bool)
+    numbers = (int, float)
+    return (isinstance(left, numbers) and isinstance(right, numbers)) or (
+        isinstance(left, str) and isinstance(right, str)
+    )
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}

@@ -1,0 +1,327 @@
+"""The client against a scripted server on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+import pytest
+from aiohttp import web
+
+from hortus.kube import errors
+from hortus.kube.client import Client, PatchKind, Propagation
+from hortus.kube.connection import ConnectionSettings
+from hortus.kube.objects import Object, Resource
+from hortus.kube.retries import Retries
+
+from .scripted import Script, failure, json, serving
+
+CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
+ONE: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}}
+QUICK = ConnectionSettings(retries=Retries(first_wait=0.001), timeout=5.0)
+BASE = "/api/v1/namespaces/default/configmaps"
+
+
+def page(*names: str, token: str = "", version: str = "7", remaining: int | None = None) -> Object:
+    metadata: Object = {"resourceVersion": version}
+    if token:
+        metadata["continue"] = token
+    if remaining is not None:
+        metadata["remainingItemCount"] = remaining
+    items = [{"metadata": {"name": name, "namespace": "default"}} for name in names]
+    return {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items}
+
+
+async def test_get_asks_for_one_object_by_its_path() -> None:
+    script = Script(ONE)
+    async with serving(script) as access, Client(access) as client:
+        assert await client.get(CONFIGMAPS, "one", "default") == ONE
+    assert script.targets == [BASE + "/one"]
+    assert script.requests[0].headers["Accept"] == "application/json"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "%2e%2e", ""])
+async def test_a_name_that_would_leave_its_place_in_the_path_is_refused_before_any_call(name: str) -> None:
+    script = Script(ONE)
+    async with serving(script) as access, Client(access) as client:
+        with pytest.raises(errors.BadRequest):
+            await client.get(CONFIGMAPS, name, "default")
+        with pytest.raises(errors.BadRequest):
+            await client.delete(CONFIGMAPS, name, "default")
+    assert script.requests == []
+
+
+async def test_a_namespaced_object_without_a_namespace_is_refused_before_any_call() -> None:
+    script = Script(ONE)
+    async with serving(script) as access, Client(access) as client:
+        for call in (client.get(CONFIGMAPS, "one"), client.create(CONFIGMAPS, {"metadata": {"name": "one"}})):
+            with pytest.raises(errors.BadRequest, match="no namespace"):
+                await call
+    assert script.requests == []
+
+
+async def test_names_with_odd_characters_are_encoded() -> None:
+    roles = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
+    name = "system:a b?c#d"
+    script = Script({"metadata": {"name": name}})
+    async with serving(script) as access, Client(access) as client:
+        await client.get(roles, name)
+    assert script.targets == ["/apis/rbac.authorization.k8s.io/v1/clusterroles/system:a%20b%3Fc%23d"]
+
+
+async def test_an_answer_with_another_object_than_asked_for_is_garbage() -> None:
+    async with serving(Script(ONE)) as access, Client(access) as client:
+        with pytest.raises(errors.Garbage, match="another object"):
+            await client.get(CONFIGMAPS, "two", "default")
+        with pytest.raises(errors.Garbage, match="another one"):
+            await client.get(CONFIGMAPS, "one", "other")
+
+
+async def test_list_gathers_all_pages_and_fills_in_kind_and_version() -> None:
+    script = Script(page("a", token="t1", remaining=1), page("b", version="9"))
+    async with serving(script) as access, Client(access) as client:
+        found = await client.list(CONFIGMAPS, "default", labels="app in (x,y)", limit=1)
+    assert [item["metadata"]["name"] for item in found.items] == ["a", "b"]
+    assert {(item["apiVersion"], item["kind"]) for item in found.items} == {("v1", "ConfigMap")}
+    assert (found.resource_version, found.remaining) == ("9", 0)
+    selector = "?labelSelector=app%20in%20(x,y)&limit=1"
+    assert script.targets == [BASE + selector, BASE + selector + "&continue=t1"]
+
+
+async def test_a_list_that_expires_between_two_pages_begins_again() -> None:
+    expired = failure(410, "Expired")
+    script = Script(page("old", token="t1"), expired, page("a", token="t2"), page("b"))
+    async with serving(script) as access, Client(access) as client:
+        found = await client.list(CONFIGMAPS)
+    assert [item["metadata"]["name"] for item in found.items] == ["a", "b"]
+
+
+async def test_pages_say_that_a_list_began_again() -> None:
+    script = Script(page("old", token="t1"), failure(410, "Expired"), page("a"))
+    async with serving(script) as access, Client(access) as client:
+        pages = [found async for found in client.pages(CONFIGMAPS)]
+    assert [(len(found.items), found.restarted) for found in pages] == [(1, False), (1, True)]
+
+
+async def test_a_list_that_always_expires_is_asked_for_in_one_piece_in_the_end() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        if request.query.get("continue"):
+            return failure(410, "Expired")
+        return json(page("a", token="t" if request.query.get("limit") else ""))
+
+    script = Script(answer)
+    async with serving(script) as access, Client(access) as client:
+        found = await client.list(CONFIGMAPS)
+    assert len(found.items) == 1
+    assert len(script.requests) == 7
+
+
+async def test_writes_carry_their_options() -> None:
+    script = Script(ONE)
+    async with serving(script) as access, Client(access) as client:
+        await client.create(CONFIGMAPS, ONE, field_manager="me", validation="Strict", dry_run=True)
+        await client.replace(CONFIGMAPS, ONE, subresource="status")
+        await client.patch(CONFIGMAPS, "one", {"data": None}, "default", field_manager="me")
+        await client.patch(CONFIGMAPS, "one", [{"op": "remove", "path": "/data"}], "default", PatchKind.JSON)
+        await client.apply(CONFIGMAPS, {"metadata": ONE["metadata"]}, field_manager="me")
+        await client.create_subresource(CONFIGMAPS, "one", "token", {"spec": {}}, "default")
+    assert [(request.method, request.raw_path, request.headers["Content-Type"]) for request in script.requests] == [
+        ("POST", BASE + "?fieldManager=me&fieldValidation=Strict&dryRun=All", "application/json"),
+        ("PUT", BASE + "/one/status", "application/json"),
+        ("PATCH", BASE + "/one?fieldManager=me", "application/merge-patch+json"),
+        ("PATCH", BASE + "/one", "application/json-patch+json"),
+        ("PATCH", BASE + "/one?force=true&fieldManager=me", "application/apply-patch+yaml"),
+        ("POST", BASE + "/one/token", "application/json"),
+    ]
+    assert orjson.loads(script.bodies[4]) == ONE
+
+
+async def test_delete_carries_propagation_grace_and_preconditions() -> None:
+    script = Script({"kind": "Status", "status": "Success"})
+    async with serving(script) as access, Client(access) as client:
+        await client.delete(CONFIGMAPS, "one", "default")
+        await client.delete(
+            CONFIGMAPS, "one", "default", propagation=Propagation.FOREGROUND, grace=0, uid="u", resource_version="5"
+        )
+        await client.delete_collection(CONFIGMAPS, "default", labels="a=b")
+    assert script.bodies[0] == b""
+    assert orjson.loads(script.bodies[1]) == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Foreground",
+        "gracePeriodSeconds": 0,
+        "preconditions": {"uid": "u", "resourceVersion": "5"},
+    }
+    assert script.targets[2] == BASE + "?labelSelector=a=b"
+
+
+async def test_an_error_is_the_servers_status_as_an_exception() -> None:
+    script = Script(failure(409, "AlreadyExists", "configmaps one already exists"))
+    async with serving(script) as access, Client(access) as client:
+        with pytest.raises(errors.AlreadyExists, match="configmaps one already exists"):
+            await client.create(CONFIGMAPS, ONE)
+
+
+async def test_an_error_without_a_status_names_the_host_and_the_call() -> None:
+    script = Script(web.Response(status=404, text="<html>404</html>", content_type="text/html"))
+    async with serving(script) as access, Client(access) as client:
+        with pytest.raises(errors.NotFound, match=r"127\.0\.0\.1:\d+: GET /api/.*404"):
+            await client.get(CONFIGMAPS, "one", "default")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        web.Response(text="<html>login</html>", content_type="text/html"),
+        web.Response(body=b'{"kind": "ConfigM', content_type="application/json"),
+        web.Response(body=b"[1]", content_type="application/json"),
+        web.Response(body=b"", content_type="application/json"),
+        web.Response(body=b"[" * 100_000, content_type="application/json"),
+        web.Response(status=302, headers={"Location": "http://169.254.169.254/latest?token=canary"}),
+    ],
+    ids=["html", "half", "no-object", "empty", "deep", "redirect"],
+)
+async def test_anything_but_an_object_is_garbage_that_names_the_host(answer: web.Response) -> None:
+    script = Script(answer)
+    async with serving(script) as access, Client(access) as client:
+        with pytest.raises(errors.Garbage, match=client.host) as caught:
+            await client.get(CONFIGMAPS, "one", "default")
+    assert "canary" not in str(caught.value)
+    assert len(script.requests) == 1
+
+
+async def test_429_is_retried_after_what_the_server_asks_even_for_a_create() -> None:
+    script = Script(failure(429, "TooManyRequests", Retry_After="0"), ONE)
+    async with serving(script) as access, Client(access, settings=QUICK) as client:
+        assert await client.create(CONFIGMAPS, ONE) == ONE
+    assert len(script.requests) == 2
+
+
+async def test_a_wish_to_wait_for_ages_is_handed_to_the_caller_capped() -> None:
+    script = Script(failure(429, "TooManyRequests", Retry_After="999999999"))
+    async with serving(script) as access, Client(access) as client:
+        with pytest.raises(errors.TooManyRequests) as caught:
+            await client.get(CONFIGMAPS, "one", "default")
+    assert caught.value.retry_after == 600.0
+    assert len(script.requests) == 1
+
+
+async def test_500_is_retried_for_reads_but_never_for_a_create() -> None:
+    script = Script(failure(500, "InternalError"), failure(503, "ServiceUnavailable"), ONE)
+    async with serving(script) as access, Client(access, settings=QUICK) as client:
+        assert await client.get(CONFIGMAPS, "one", "default") == ONE
+        script.answers = [failure(500, "InternalError"), ONE]
+        with pytest.raises(errors.InternalError):
+            await client.create(CONFIGMAPS, ONE)
+
+
+async def test_retries_end() -> None:
+    script = Script(failure(503, "ServiceUnavailable"))
+    async with serving(script) as access, Client(access, settings=QUICK) as client:
+        with pytest.raises(errors.ServiceUnavailable):
+            await client.get(CONFIGMAPS, "one", "default")
+    assert len(script.requests) == QUICK.retries.attempts
+
+
+async def reset(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def test_a_reset_is_retried_for_reads_but_a_create_is_not_sent_twice() -> None:
+    script = Script(reset, reset, reset, ONE)
+    async with serving(script) as access, Client(access, settings=QUICK) as client:
+        assert await client.get(CONFIGMAPS, "one", "default") == ONE
+        script.answers = [reset, ONE]
+        before = len(script.requests)
+        with pytest.raises(errors.ConnectionFailed, match=client.host):
+            await client.create(CONFIGMAPS, ONE)
+        assert len(script.requests) == before + 1
+
+
+async def half(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Length": "1000"})
+    await response.prepare(request)
+    await response.write(b'{"kind"')
+    assert request.transport is not None
+    request.transport.abort()
+    return response
+
+
+async def test_an_answer_broken_off_is_a_failed_connection() -> None:
+    async with serving(Script(half)) as access, Client(access, settings=QUICK) as client:
+        with pytest.raises(errors.ConnectionFailed):
+            await client.create(CONFIGMAPS, ONE)
+
+
+async def test_a_server_that_never_answers_runs_into_the_timeout() -> None:
+    release = asyncio.Event()
+
+    async def hang(request: web.Request) -> web.Response:
+        await release.wait()
+        return json(ONE)
+
+    async with serving(Script(hang)) as access, Client(access) as client:
+        with pytest.raises(errors.RequestTimedOut, match=r"0\.05 s"):
+            await client.get(CONFIGMAPS, "one", "default", timeout=0.05)
+        release.set()
+
+
+async def endless(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    while request.transport is not None and not request.transport.is_closing():
+        await response.write(b" " * 65536)
+        await asyncio.sleep(0)
+    return response
+
+
+@pytest.mark.parametrize("answer", [endless, web.Response(body=b" " * 100_001)], ids=["endless", "announced"])
+async def test_a_response_beyond_the_limit_is_refused(answer: web.Response) -> None:
+    settings = ConnectionSettings(max_response=100_000)
+    async with serving(Script(answer)) as access, Client(access, settings=settings) as client:
+        with pytest.raises(errors.ResponseTooLarge, match="100000"):
+            await client.get(CONFIGMAPS, "one", "default")
+
+
+async def test_nobody_listening_says_so() -> None:
+    async with serving(Script(ONE)) as access:
+        pass
+    async with Client(access, settings=QUICK) as client:
+        with pytest.raises(errors.ConnectionFailed, match="Connection refused; check"):
+            await client.get(CONFIGMAPS, "one", "default")
+
+
+async def test_a_body_of_megabytes_is_sent_whole() -> None:
+    script = Script(ONE)
+    big = {**ONE, "data": {"x": "y" * (2 << 20)}}
+    async with serving(script) as access, Client(access) as client:
+        await client.create(CONFIGMAPS, big)
+    assert orjson.loads(script.bodies[0]) == big
+
+
+async def test_no_more_calls_than_allowed_are_in_flight() -> None:
+    busy, most = 0, 0
+
+    async def answer(request: web.Request) -> web.Response:
+        nonlocal busy, most
+        busy += 1
+        most = max(most, busy)
+        await asyncio.sleep(0)
+        busy -= 1
+        return json(ONE)
+
+    settings = ConnectionSettings(connections=3)
+    async with serving(Script(answer)) as access, Client(access, settings=settings) as client:
+        await asyncio.gather(*(client.get(CONFIGMAPS, "one", "default") for _ in range(20)))
+    assert most <= 3
+
+
+async def test_a_closed_client_refuses_to_work() -> None:
+    async with serving(Script(ONE)) as access:
+        client = Client(access)
+        await client.get(CONFIGMAPS, "one", "default")
+        await client.close()
+        with pytest.raises(errors.ConnectionFailed, match="closed"):
+            await client.get(CONFIGMAPS, "one", "default")
