@@ -36,6 +36,8 @@ class ApiError(KubeError):
         self.details: dict[str, Any] = dict(details or {})
         self.retry_after = retry_after
         """Seconds after which the server asks to be tried again, or None."""
+        self.metadata: dict[str, Any] = {}
+        """ListMeta of the Status: after an expired list, the token that goes on from where it stopped."""
         self.http_code = code if code is not None else self.code
         self.status_reason = reason if reason is not None else self.reason
 
@@ -47,7 +49,7 @@ class ApiError(KubeError):
         body: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": dict(self.metadata),
             "status": "Failure",
             "message": self.message,
         }
