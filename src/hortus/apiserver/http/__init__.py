@@ -1,0 +1,29 @@
+"""From sockets to requests and back: paths, queries, bodies, negotiation, answers.
+
+Nothing here knows what a kind is. What flows in are aiohttp's low-level requests; what flows on is a `RequestInfo`, a
+dict of query parameters and a decoded body; what flows back is a `Reply` of bytes or a stream.
+"""
+
+from hortus.apiserver.http.bodies import decode_object, decode_value, duplicate_fields, read_body
+from hortus.apiserver.http.negotiation import MediaType, Wanted, wanted_of
+from hortus.apiserver.http.paths import RequestInfo, request_info
+from hortus.apiserver.http.queries import flag, parse_query, seconds, whole_number
+from hortus.apiserver.http.replies import Reply, status_reply
+
+__all__ = [
+    "MediaType",
+    "Reply",
+    "RequestInfo",
+    "Wanted",
+    "decode_object",
+    "decode_value",
+    "duplicate_fields",
+    "flag",
+    "parse_query",
+    "read_body",
+    "request_info",
+    "seconds",
+    "status_reply",
+    "wanted_of",
+    "whole_number",
+]

@@ -1,0 +1,39 @@
+"""Kinds and what can be done with their objects: create, get, list, update, patch, delete, watch.
+
+Works on decoded objects and stored bytes; knows neither sockets nor who may do what. `Context` is what every operation
+is given, `Scope` says whose request it is and what it is about.
+"""
+
+from hortus.apiserver.resources.context import Admission, Context, NamespaceGate
+from hortus.apiserver.resources.definition import (
+    Column,
+    FieldProblem,
+    ResourceDefinition,
+    Strategy,
+    SubresourceHandler,
+    WriteContext,
+)
+from hortus.apiserver.resources.kind import Kind
+from hortus.apiserver.resources.registry import Registry
+from hortus.apiserver.resources.scope import DeleteOptions, Outcome, Preconditions, Scope, WriteOptions
+from hortus.apiserver.resources.storage import Storage
+
+__all__ = [
+    "Admission",
+    "Column",
+    "Context",
+    "DeleteOptions",
+    "FieldProblem",
+    "Kind",
+    "NamespaceGate",
+    "Outcome",
+    "Preconditions",
+    "Registry",
+    "ResourceDefinition",
+    "Scope",
+    "Storage",
+    "Strategy",
+    "SubresourceHandler",
+    "WriteContext",
+    "WriteOptions",
+]

@@ -1,0 +1,170 @@
+"""What a logical cluster serves, told to clients: /api, /apis, /apis/<group>, /apis/<group>/<version>, in the legacy
+form and aggregated (apidiscovery.k8s.io/v2, KEP-3352), which kubectl asks for first.
+
+Bodies are kept per cluster until what it serves changes; clusters without kinds of their own share one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from hortus.apiserver.resources.kind import Kind
+from hortus.apiserver.resources.registry import Registry
+from hortus.kube.errors import NotFound
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_ORDER = ("", "apps", "batch", "events.k8s.io", "rbac.authorization.k8s.io")
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?\Z")
+_STATUS_VERBS = ["get", "patch", "update"]
+
+
+def version_priority(version: str) -> tuple[int, int, int, str]:
+    """Sort key: v2 before v1 before v2beta1 before v1alpha1 before anything else (CRD version priority)."""
+    match = _VERSION.match(version)
+    if match is None:
+        return (3, 0, 0, version)
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (stage, -int(match[1]), -int(match[3] or 0), version)
+
+
+class Discovery:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def core_versions(self, address: str) -> dict[str, Any]:
+        return {
+            "kind": "APIVersions",
+            "versions": ["v1"],
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+        }
+
+    def groups(self, cluster: str) -> dict[str, Any]:
+        groups = [_group(name, versions) for name, versions in self._versions(cluster).items() if name]
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+    def group(self, cluster: str, name: str) -> dict[str, Any]:
+        versions = self._versions(cluster).get(name)
+        if not versions:
+            raise NotFound("the server could not find the requested resource")
+        return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
+
+    def resources(self, cluster: str, group: str, version: str) -> dict[str, Any]:
+        kinds = [
+            kind
+            for kind in self._registry.kinds(cluster)
+            if kind.resource.group == group and kind.resource.version == version
+        ]
+        if not kinds:
+            raise NotFound("the server could not find the requested resource")
+        entries = [entry for kind in sorted(kinds, key=_by_plural) for entry in _legacy_entries(kind)]
+        return {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": f"{group}/{version}" if group else version,
+            "resources": entries,
+        }
+
+    def aggregated(self, cluster: str, *, core: bool) -> dict[str, Any]:
+        by_version: dict[tuple[str, str], list[Kind]] = {}
+        for kind in self._registry.kinds(cluster):
+            by_version.setdefault((kind.resource.group, kind.resource.version), []).append(kind)
+        items = [
+            {
+                "metadata": {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None},
+                "versions": [_aggregated_version(version, by_version[group, version]) for version in versions],
+            }
+            for group, versions in self._versions(cluster).items()
+            if (not group) == core
+        ]
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": items,
+        }
+
+    def _versions(self, cluster: str) -> dict[str, list[str]]:
+        """Versions by group, both in the order in which clients should prefer them."""
+        found: dict[str, set[str]] = {}
+        for kind in self._registry.kinds(cluster):
+            found.setdefault(kind.resource.group, set()).add(kind.resource.version)
+        order = sorted(found, key=lambda group: (_ORDER.index(group) if group in _ORDER else len(_ORDER), group))
+        return {group: sorted(found[group], key=version_priority) for group in order}
+
+
+def _group(name: str, versions: list[str]) -> dict[str, Any]:
+    entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
+
+
+def _by_plural(kind: Kind) -> str:
+    return kind.resource.plural
+
+
+def _legacy_entries(kind: Kind) -> Iterable[dict[str, Any]]:
+    definition, resource = kind.definition, kind.resource
+    entry: dict[str, Any] = {
+        "name": resource.plural,
+        "singularName": definition.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": sorted(definition.verbs),
+    }
+    if definition.short_names:
+        entry["shortNames"] = list(definition.short_names)
+    if definition.categories:
+        entry["categories"] = list(definition.categories)
+    yield entry
+    for name, (response, verbs) in _subresources(kind).items():
+        yield {
+            "name": f"{resource.plural}/{name}",
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            **response,
+            "verbs": verbs,
+        }
+
+
+def _aggregated_version(version: str, kinds: list[Kind]) -> dict[str, Any]:
+    return {
+        "version": version,
+        "freshness": "Current",
+        "resources": [_aggregated_entry(kind) for kind in sorted(kinds, key=_by_plural)],
+    }
+
+
+def _aggregated_entry(kind: Kind) -> dict[str, Any]:
+    definition, resource = kind.definition, kind.resource
+    entry: dict[str, Any] = {
+        "resource": resource.plural,
+        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": definition.singular,
+        "verbs": sorted(definition.verbs),
+    }
+    if definition.short_names:
+        entry["shortNames"] = list(definition.short_names)
+    if definition.categories:
+        entry["categories"] = list(definition.categories)
+    subresources = [
+        {"subresource": name, "responseKind": {"group": "", "version": "", **response}, "verbs": verbs}
+        for name, (response, verbs) in _subresources(kind).items()
+    ]
+    if subresources:
+        entry["subresources"] = subresources
+    return entry
+
+
+def _subresources(kind: Kind) -> dict[str, tuple[dict[str, str], list[str]]]:
+    resource = kind.resource
+    own = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    found: dict[str, tuple[dict[str, str], list[str]]] = {}
+    for name in kind.definition.subresources:
+        found[name] = (own, ["create"])
+    if kind.definition.scale is not None:
+        found["scale"] = ({"group": "autoscaling", "version": "v1", "kind": "Scale"}, _STATUS_VERBS)
+    if kind.definition.status:
+        found["status"] = (own, _STATUS_VERBS)
+    return dict(sorted(found.items()))

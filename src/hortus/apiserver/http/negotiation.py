@@ -1,0 +1,74 @@
+"""What representation a client wants: JSON or YAML, and of lists and objects a Table or their metadata alone.
+
+kubectl's Accept names a Table first and plain JSON as its fallback; Go's typed clients name protobuf first. The first
+range that can be served wins, as in kube-apiserver; quality values are not weighed there either.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from hortus.kube.errors import NotAcceptable
+
+_TRANSFORMS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+_VERSIONS = frozenset({"v1", "v1beta1"})
+
+
+class MediaType(NamedTuple):
+    name: str
+    parameters: dict[str, str]
+
+
+class Wanted(NamedTuple):
+    """`encoding` is `json` or `yaml`; `transform` empty, `Table` or `PartialObjectMetadata[List]`."""
+
+    encoding: str = "json"
+    transform: str = ""
+    version: str = "v1"
+
+    @property
+    def content_type(self) -> str:
+        return "application/yaml" if self.encoding == "yaml" else "application/json"
+
+
+_PLAIN = Wanted()
+_ENCODINGS = {
+    "application/json": "json",
+    "*/*": "json",
+    "application/*": "json",
+    "application/yaml": "yaml",
+}
+
+
+@lru_cache(maxsize=512)
+def media_types(accept: str) -> tuple[MediaType, ...]:
+    ranges = []
+    for text in accept.split(","):
+        name, *raw = (part.strip() for part in text.split(";"))
+        if name:
+            pairs = (part.partition("=") for part in raw)
+            ranges.append(MediaType(name.lower(), {key.strip(): value.strip() for key, _, value in pairs}))
+    return tuple(ranges)
+
+
+@lru_cache(maxsize=512)
+def wanted_of(accept: str) -> Wanted:
+    """The representation to answer with. Raises NotAcceptable when none that is asked for can be served."""
+    ranges = media_types(accept)
+    if not ranges:
+        return _PLAIN
+    for name, parameters in ranges:
+        encoding = _ENCODINGS.get(name)
+        if encoding is None:
+            continue
+        transform = parameters.get("as", "")
+        if not transform:
+            return Wanted(encoding) if encoding != "json" else _PLAIN
+        version = parameters.get("v", "")
+        if transform in _TRANSFORMS and version in _VERSIONS and parameters.get("g") == "meta.k8s.io":
+            return Wanted(encoding, transform, version)
+    raise NotAcceptable(
+        "only the following media types are accepted: application/json, application/yaml, "
+        "application/json;stream=watch, application/json;as=Table;g=meta.k8s.io;v=v1"
+    )

@@ -1,0 +1,168 @@
+"""OpenAPI of what a logical cluster serves: /openapi/v3, one document per group and version (KEP-2896), and v2.
+
+kubectl reads it for `explain` and to learn that the server validates fields itself (the parameter `fieldValidation` of
+PATCH), so that it need not. A document is made when asked for and kept while what the cluster serves stays the same;
+built-in ones are shared by all clusters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from hortus.apiserver.http.paths import ROOT_CLUSTER
+from hortus.apiserver.resources.kind import Kind
+from hortus.apiserver.resources.registry import Registry
+from hortus.apiserver.settings import version_info
+from hortus.kube.errors import NotFound
+
+_KEPT = 64
+"""Documents; one of a big built-in group is about 300 KiB."""
+_OPERATIONS = (("get", "get"), ("put", "update"), ("patch", "patch"), ("delete", "delete"))
+_COLLECTION_OPERATIONS = (("get", "list"), ("post", "create"), ("delete", "deletecollection"))
+_ACTIONS = {"update": "put", "create": "post"}
+_WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
+
+
+class OpenApi:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._documents: dict[tuple[str, str], bytes] = {}
+
+    def index(self, cluster: str) -> dict[str, Any]:
+        """/openapi/v3: where the documents are; the hash in an address changes with its document."""
+        base = "" if cluster == ROOT_CLUSTER else f"/clusters/{cluster}"
+        paths = {
+            path: {"serverRelativeURL": f"{base}/openapi/v3/{path}?hash={_digest(kinds)}"}
+            for path, kinds in sorted(self._by_path(cluster).items())
+        }
+        return {"paths": paths}
+
+    def document(self, cluster: str, path: str) -> bytes:
+        """/openapi/v3/<path>. Raises NotFound."""
+        kinds = self._by_path(cluster).get(path)
+        if not kinds:
+            raise NotFound("the server could not find the requested resource")
+        key = (path, _digest(kinds))
+        document = self._documents.get(key)
+        if document is None:
+            document = orjson.dumps(_document(kinds))
+            if len(self._documents) >= _KEPT:
+                del self._documents[next(iter(self._documents))]
+            self._documents[key] = document
+        return document
+
+    def swagger(self, cluster: str) -> dict[str, Any]:
+        """/openapi/v2 in JSON: the definitions of all kinds."""
+        definitions, paths = {}, {}
+        for kinds in self._by_path(cluster).values():
+            definitions.update(_schemas(kinds))
+            paths.update(_paths(kinds, reference="#/definitions/"))
+        return {"swagger": "2.0", "info": _info(), "paths": paths, "definitions": definitions}
+
+    def _by_path(self, cluster: str) -> dict[str, list[Kind]]:
+        found: dict[str, list[Kind]] = {}
+        for kind in self._registry.kinds(cluster):
+            resource = kind.resource
+            path = f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
+            found.setdefault(path, []).append(kind)
+        return found
+
+
+def _digest(kinds: Iterable[Kind]) -> str:
+    """Changes when the kinds do. A Kind is immutable, so which ones they are says it all."""
+    text = ",".join(sorted(f"{kind.group_kind}:{kind.digest}" for kind in kinds))
+    return hashlib.sha256(text.encode()).hexdigest()[:32].upper()
+
+
+def _info() -> dict[str, str]:
+    return {"title": "Kubernetes", "version": version_info()["gitVersion"]}
+
+
+def _document(kinds: list[Kind]) -> dict[str, Any]:
+    return {
+        "openapi": "3.0.0",
+        "info": _info(),
+        "paths": _paths(kinds, reference="#/components/schemas/"),
+        "components": {"schemas": _schemas(kinds)},
+    }
+
+
+def schema_name(kind: Kind) -> str:
+    """The group's labels turned around, version and kind, as kube-apiserver names schemas of custom resources."""
+    resource = kind.resource
+    prefix = ".".join(reversed(resource.group.split("."))) if "." in resource.group else "io.k8s.api"
+    group = resource.group if resource.group and "." not in resource.group else ""
+    parts = (prefix, group or ("" if "." in resource.group else "core"), resource.version, resource.kind)
+    return ".".join(part for part in parts if part)
+
+
+def _schemas(kinds: list[Kind]) -> dict[str, Any]:
+    schemas: dict[str, Any] = {}
+    for kind in kinds:
+        schema = dict(kind.definition.schema)
+        schema["x-kubernetes-group-version-kind"] = [_gvk(kind)]
+        properties = dict(schema.get("properties", {}))
+        properties.setdefault("apiVersion", {"type": "string"})
+        properties.setdefault("kind", {"type": "string"})
+        properties.setdefault("metadata", {"type": "object"})
+        schema["properties"] = properties
+        name = schema_name(kind)
+        schemas[name] = schema
+        schemas[f"{name}List"] = _list_schema(kind, name)
+    return schemas
+
+
+def _list_schema(kind: Kind, name: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "items": {"type": "array", "items": {"$ref": f"#/components/schemas/{name}"}},
+        },
+        "x-kubernetes-group-version-kind": [{**_gvk(kind), "kind": kind.definition.list_kind}],
+    }
+
+
+def _gvk(kind: Kind) -> dict[str, str]:
+    resource = kind.resource
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _paths(kinds: list[Kind], *, reference: str) -> dict[str, Any]:
+    paths: dict[str, Any] = {}
+    for kind in kinds:
+        resource = kind.resource
+        collection = resource.path("{namespace}" if resource.namespaced else "")
+        schema = {"$ref": reference + schema_name(kind)}
+        paths[collection] = _operations(kind, _COLLECTION_OPERATIONS, schema)
+        paths[f"{collection}/{{name}}"] = _operations(kind, _OPERATIONS, schema)
+        if kind.definition.status:
+            paths[f"{collection}/{{name}}/status"] = _operations(kind, _OPERATIONS[:3], schema)
+    return paths
+
+
+def _operations(kind: Kind, operations: Iterable[tuple[str, str]], schema: dict[str, str]) -> dict[str, Any]:
+    return {
+        method: {
+            "x-kubernetes-action": _ACTIONS.get(verb, verb),
+            "x-kubernetes-group-version-kind": _gvk(kind),
+            "parameters": _parameters(method),
+            "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": schema}}}},
+        }
+        for method, verb in operations
+        if verb in kind.definition.verbs
+    }
+
+
+def _parameters(method: str) -> list[dict[str, Any]]:
+    names = _WRITE_PARAMETERS if method in ("put", "patch", "post") else ()
+    if method == "patch":
+        names = (*names, "force")
+    return [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]

@@ -1,0 +1,88 @@
+"""Options of writes from query parameters and bodies: meta/v1 Create-, Update-, Patch- and DeleteOptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hortus.apiserver.http import decode_object
+from hortus.apiserver.http.queries import Query, flag, whole_number
+from hortus.apiserver.resources.definition import FieldProblem
+from hortus.apiserver.resources.failures import bad_value, invalid_options
+from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, WriteOptions
+from hortus.kube.errors import BadRequest
+
+_VALIDATIONS = ("Ignore", "Strict", "Warn")
+_PROPAGATIONS = ("Foreground", "Background", "Orphan")
+_LONGEST_MANAGER = 128
+
+
+def write_options(query: Query, user_agent: str, *, kind: str) -> WriteOptions:
+    """`kind` names the options in messages, such as CreateOptions. Raises Invalid."""
+    manager = query.get("fieldManager")
+    if not query:
+        return WriteOptions(manager=_from_user_agent(user_agent), validation="Warn")
+    problems: list[FieldProblem] = []
+    dry_run = _dry_run(query.get("dryRun"), problems)
+    validation = query.get("fieldValidation") or "Warn"
+    if validation not in _VALIDATIONS:
+        problems.append(_unsupported("fieldValidation", validation, _VALIDATIONS))
+    if manager and (len(manager) > _LONGEST_MANAGER or not manager.isprintable()):
+        problems.append(bad_value("fieldManager", manager, f"must be printable and at most {_LONGEST_MANAGER} long"))
+    if problems:
+        raise invalid_options(kind, problems)
+    return WriteOptions(dry_run, manager or _from_user_agent(user_agent), validation, flag(query, "force"))
+
+
+def _from_user_agent(user_agent: str) -> str:
+    name = user_agent.partition("/")[0][:_LONGEST_MANAGER]
+    return "".join(character for character in name if character.isprintable()) or "unknown"
+
+
+def delete_options(query: Query, body: bytes, content_type: str) -> DeleteOptions:
+    """From the body when there is one, otherwise from the query. Raises Invalid, BadRequest."""
+    sent: dict[str, Any] = decode_object(body, content_type, "DeleteOptions") if body.strip() else {}
+    if sent.get("kind", "DeleteOptions") != "DeleteOptions":
+        raise BadRequest(f"DeleteOptions are expected in the body, not a {sent.get('kind')}")
+    if not sent:
+        sent = {key: query[key] for key in ("propagationPolicy", "orphanDependents", "dryRun") if key in query}
+        sent["gracePeriodSeconds"] = whole_number(query, "gracePeriodSeconds")
+    problems: list[FieldProblem] = []
+    dry_run = _dry_run(sent.get("dryRun"), problems)
+    grace = sent.get("gracePeriodSeconds")
+    if grace is not None and type(grace) is not int:
+        raise BadRequest("DeleteOptions: gracePeriodSeconds is not a number")
+    propagation = _propagation(sent, problems)
+    if problems:
+        raise invalid_options("DeleteOptions", problems)
+    return DeleteOptions(dry_run, _preconditions(sent), propagation, grace)
+
+
+def _propagation(sent: dict[str, Any], problems: list[FieldProblem]) -> str:
+    policy, orphan = sent.get("propagationPolicy") or "", sent.get("orphanDependents")
+    if policy and orphan is not None:
+        problems.append(
+            bad_value("propagationPolicy", policy, "orphanDependents and deletionPropagation cannot be both set")
+        )
+    if policy and policy not in _PROPAGATIONS:
+        problems.append(_unsupported("propagationPolicy", policy, (*_PROPAGATIONS, "nil")))
+    if orphan is None:
+        return str(policy)
+    return "Orphan" if orphan in (True, "true", "1") else "Background"
+
+
+def _preconditions(sent: dict[str, Any]) -> Preconditions:
+    given = sent.get("preconditions") or {}
+    if not isinstance(given, dict):
+        raise BadRequest("DeleteOptions: preconditions is not an object")
+    return Preconditions(str(given.get("uid") or ""), str(given.get("resourceVersion") or ""))
+
+
+def _dry_run(value: Any, problems: list[FieldProblem]) -> bool:
+    values = value if isinstance(value, list) else [value] if value else []
+    problems += [_unsupported("dryRun", each, ("All",)) for each in values if each != "All"]
+    return bool(values)
+
+
+def _unsupported(path: str, value: object, supported: tuple[str, ...]) -> FieldProblem:
+    shown = ", ".join(f'"{each}"' for each in supported)
+    return FieldProblem(path, f'Unsupported value: "{value}": supported values: {shown}', "FieldValueNotSupported")

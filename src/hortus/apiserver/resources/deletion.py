@@ -1,0 +1,117 @@
+"""DELETE: of one object or of a collection, with preconditions, propagation and finalizers.
+
+An object that nothing holds is removed at once. One with finalizers is marked with a deletionTimestamp and goes with
+the write that takes its last finalizer (writing.store_update). What becomes of dependents is written into the object
+as a finalizer too (`foregroundDeletion`, `orphan`), and carried out by the garbage collector (KEP: garbage collection,
+API Concepts "Cascading deletion").
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from hortus.apiserver.resources.context import Context, write_context
+from hortus.apiserver.resources.definition import WriteContext
+from hortus.apiserver.resources.failures import conflict, not_found
+from hortus.apiserver.resources.kind import Kind, with_revision
+from hortus.apiserver.resources.scope import DeleteOptions, Outcome, Preconditions, Scope
+from hortus.apiserver.resources.writing import may_go
+from hortus.apiserver.store.backend import Mismatch, Record
+from hortus.kube.objects import Object, format_time
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+_PROPAGATION = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
+
+
+async def delete(ctx: Context, scope: Scope, options: DeleteOptions) -> Outcome:
+    """Delete or mark one object. Raises NotFound, Conflict (a precondition), and what the kind's strategy refuses."""
+    record = await ctx.storage.get(scope.key)
+    while True:
+        if record is None:
+            raise not_found(scope.kind, scope.name)
+        try:
+            return await _delete_state(ctx, scope, record, options)
+        except Mismatch as mismatch:
+            record = mismatch.current
+
+
+async def _delete_state(ctx: Context, scope: Scope, record: Record, options: DeleteOptions) -> Outcome:
+    kind, now = scope.kind, ctx.clock.now()
+    old = with_revision(kind.decode(record.value), record)
+    _check(kind, old, options.preconditions)
+    context = write_context(scope, now, dry_run=options.dry_run)
+    kind.definition.strategy.check_delete(old, context)
+    for admission in ctx.admission:
+        await admission.admit(scope, "DELETE", None, old, dry_run=options.dry_run)
+    obj = _marked(kind, old, options, context)
+    if options.dry_run:
+        return _outcome(kind, obj, gone=may_go(obj))
+    if may_go(obj):
+        revision = await ctx.storage.delete(record, kind.encode(obj if obj["metadata"].get("finalizers") else old))
+        obj["metadata"]["resourceVersion"] = str(revision)
+        return _outcome(kind, obj, gone=True)
+    if obj != old:
+        obj = with_revision(obj, await ctx.storage.put(record.key, kind.encode(obj), replaced=record))
+    return _outcome(kind, obj, gone=False)
+
+
+def _marked(kind: Kind, old: Object, options: DeleteOptions, context: WriteContext) -> Object:
+    """The object as it stands while it waits for its finalizers."""
+    obj = {**old, "metadata": dict(old["metadata"])}
+    metadata = obj["metadata"]
+    finalizers = _finalizers(list(metadata.get("finalizers", ())), options.propagation)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+    if "deletionTimestamp" not in metadata and not may_go(obj):
+        metadata["deletionTimestamp"] = format_time(context.now)
+        metadata["deletionGracePeriodSeconds"] = 0
+        if metadata.get("generation"):
+            metadata["generation"] += 1
+        if obj["kind"] == "Namespace" and obj["apiVersion"] == "v1":
+            obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+    return obj
+
+
+def _finalizers(present: list[str], propagation: str) -> list[str]:
+    if not propagation:
+        return present
+    kept = [name for name in present if name not in (FOREGROUND, ORPHAN)]
+    wanted = _PROPAGATION.get(propagation)
+    return [*kept, wanted] if wanted else kept
+
+
+def _check(kind: Kind, old: Object, preconditions: Preconditions) -> None:
+    metadata = old["metadata"]
+    name, uid, version = metadata["name"], metadata.get("uid", ""), metadata["resourceVersion"]
+    if preconditions.uid and preconditions.uid != uid:
+        raise conflict(
+            kind,
+            name,
+            f"the UID in the precondition ({preconditions.uid}) does not match the UID in record ({uid}). "
+            "The object might have been deleted and then recreated",
+        )
+    if preconditions.resource_version and preconditions.resource_version != version:
+        raise conflict(
+            kind,
+            name,
+            f"the ResourceVersion in the precondition ({preconditions.resource_version}) does not match the "
+            f"ResourceVersion in record ({version}). The object might have been modified",
+        )
+
+
+def _outcome(kind: Kind, obj: Object, *, gone: bool) -> Outcome:
+    if not gone:
+        return Outcome(orjson.dumps(obj), 200, (), obj)
+    metadata, resource = obj["metadata"], kind.resource
+    details = {"name": metadata["name"], "group": resource.group, "kind": resource.plural, "uid": metadata.get("uid")}
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }
+    return Outcome(orjson.dumps(status), 200, (), None)

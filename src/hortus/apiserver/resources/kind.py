@@ -1,0 +1,131 @@
+"""A served kind: a definition made ready for requests.
+
+Compiling a schema costs milliseconds and there are a hundred kinds, so both schemas are compiled at first use. One
+`Kind` serves all logical clusters that define it alike; it holds nothing of any of them.
+
+Objects are stored as JSON that begins `{"apiVersion":…,"kind":…,"metadata":{"resourceVersion":"…"`, so that the
+revision can be put in, an item of a list stripped of its type, or another version's name put on, by cutting bytes.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from hortus.apiserver.resources.definition import ResourceDefinition
+from hortus.apiserver.resources.interim import MergeSchema
+from hortus.apiserver.store.backend import Record, Value
+from hortus.kube.objects import Object, Resource
+from hortus.schema import Structural
+
+_RESOURCE_VERSION = b'"resourceVersion":"'
+
+
+class Kind:
+    def __init__(
+        self,
+        definition: ResourceDefinition,
+        *,
+        custom: bool = False,
+        digest: str = "",
+        storage_version: str = "",
+        upgrade: bool = False,
+    ) -> None:
+        """`storage_version` is the version objects are written in, this one unless said; `upgrade` says that objects
+        may lie there which were written under another schema or version and need work when read."""
+        resource = definition.resource
+        self.definition = definition
+        self.resource: Resource = resource
+        self.custom = custom
+        self.digest = digest
+        """Differs between custom kinds of one name that differ; empty for built-in ones."""
+        self.storage_version = storage_version or resource.version
+        self.suffix = f"{resource.group or 'core'}/{resource.plural}"
+        """What a store's bucket is called after the cluster's name."""
+        self.group_resource = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        self.group_kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+        self.upgrade = upgrade
+        self.type_head = self._head(resource.version)
+        self._write_head = self._head(self.storage_version) + _RESOURCE_VERSION
+        self._items_typed = custom
+
+    def _head(self, version: str) -> bytes:
+        api_version = f"{self.resource.group}/{version}" if self.resource.group else version
+        return b'{"apiVersion":%s,"kind":%s,"metadata":{' % (
+            orjson.dumps(api_version),
+            orjson.dumps(self.resource.kind),
+        )
+
+    @cached_property
+    def structural(self) -> Structural:
+        return Structural.compile(self.definition.schema, native=not self.custom)
+
+    @cached_property
+    def merge(self) -> MergeSchema:
+        return MergeSchema.compile(self.definition.schema)
+
+    def bucket(self, cluster: str) -> str:
+        return f"{cluster}/{self.suffix}"
+
+    def encode(self, obj: Object) -> Value:
+        """The bytes to store, cut where the revision goes."""
+        metadata = obj["metadata"]
+        if "resourceVersion" in metadata:
+            metadata = {key: value for key, value in metadata.items() if key != "resourceVersion"}
+        rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
+        tail = orjson.dumps(metadata)[1:]
+        if rest:
+            return Value(self._write_head, b'",%s,%s' % (tail, orjson.dumps(rest)[1:]))
+        return Value(self._write_head, b'",%s}' % tail)
+
+    def decode(self, value: bytes) -> Object:
+        """The stored object as this version shows it. Every call gives a fresh object."""
+        obj: Object = orjson.loads(value)
+        if self.upgrade:
+            obj["apiVersion"] = self.resource.api_version
+            self.structural.default(obj)
+        return obj
+
+    def shown(self, value: bytes) -> bytes:
+        """The stored bytes as this version shows them."""
+        if not self.upgrade and value.startswith(self.type_head):
+            return value
+        obj = self.decode(value)
+        obj["apiVersion"] = self.resource.api_version
+        return orjson.dumps(obj)
+
+    def items(self, values: list[bytes]) -> bytes:
+        """Shown values joined as items of a list. Built-in kinds leave the type out there, as kube-apiserver does."""
+        if self._items_typed:
+            return b",".join(values)
+        cut = slice(len(self.type_head) - len(b'"metadata":{'), None)
+        return b"{" + b",{".join([value[cut] for value in values]) if values else b""
+
+    def without_revision(self, value: Value) -> bytes:
+        """The object of a dry run: it has no resourceVersion."""
+        return self.type_head + value.tail[2:]
+
+
+def cut_revision(value: bytes) -> Value:
+    """Stored bytes cut where their revision stands, without decoding them."""
+    start = value.index(_RESOURCE_VERSION) + len(_RESOURCE_VERSION)
+    return Value(value[:start], value[value.index(b'"', start) :])
+
+
+def revision_of(obj: Object) -> str:
+    return str(obj["metadata"].get("resourceVersion", ""))
+
+
+def with_revision(obj: Object, record: Record) -> Object:
+    obj["metadata"]["resourceVersion"] = str(record.revision)
+    return obj
+
+
+def changed(new: Object, old: Object, *parts: str) -> bool:
+    return any(new.get(part) != old.get(part) for part in parts)
+
+
+def as_bytes(obj: Any) -> bytes:
+    return orjson.dumps(obj)

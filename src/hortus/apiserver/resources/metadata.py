@@ -1,0 +1,239 @@
+"""ObjectMeta: read with its types, filled in by the server, checked, and kept from change where it may not change.
+
+Sources: API conventions "Metadata"; KEP-2885 for unknown fields. Every function works on the decoded object in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from hortus.apiserver.resources import names
+from hortus.apiserver.resources.definition import FieldProblem
+from hortus.apiserver.resources.failures import bad_value, cannot_decode, forbidden_field, invalid, required
+from hortus.apiserver.resources.kind import Kind
+from hortus.kube.errors import BadRequest
+from hortus.kube.objects import Object, format_time
+
+_MAPS = frozenset({"labels", "annotations"})
+_TYPES: dict[str, type] = {
+    "name": str,
+    "generateName": str,
+    "namespace": str,
+    "selfLink": str,
+    "uid": str,
+    "resourceVersion": str,
+    "generation": int,
+    "creationTimestamp": str,
+    "deletionTimestamp": str,
+    "deletionGracePeriodSeconds": int,
+    "labels": dict,
+    "annotations": dict,
+    "ownerReferences": list,
+    "finalizers": list,
+    "managedFields": list,
+}
+_GO_TYPES = {str: "string", int: "int64", dict: "map[string]string", list: "[]string"}
+_LARGEST_ANNOTATIONS = 256 * 1024
+"""Bytes of all keys and values together (apimachinery TotalAnnotationSizeLimitB)."""
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+
+
+def check_type(kind: Kind, obj: Object) -> None:
+    """apiVersion and kind are this kind's, or absent and then filled in. Raises BadRequest."""
+    resource = kind.resource
+    api_version, name = obj.get("apiVersion", ""), obj.get("kind", "")
+    if not name and kind.custom:
+        raise cannot_decode(kind, "Object 'Kind' is missing")
+    if api_version not in ("", resource.api_version):
+        raise BadRequest(
+            f"the API version in the data ({api_version}) does not match the expected API version "
+            f"({resource.api_version})"
+        )
+    if name not in ("", resource.kind):
+        raise cannot_decode(kind, f"the kind in the data is {name}")
+    obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+
+
+def read_metadata(kind: Kind, obj: Object) -> list[str]:
+    """Make `metadata` a well-typed ObjectMeta; returns the paths of unknown fields, which are dropped.
+
+    Raises BadRequest where a type is wrong, as decoding into Go's struct does. Nulls and empty lists and maps vanish.
+    """
+    metadata = obj.get("metadata")
+    if metadata is None:
+        metadata = obj["metadata"] = {}
+    if not isinstance(metadata, dict):
+        raise cannot_decode(kind, "metadata is not an object")
+    unknown: list[str] = []
+    for field in list(metadata):
+        value = metadata[field]
+        expected = _TYPES.get(field)
+        where = f"ObjectMeta.metadata.{field}"
+        if expected is None:
+            unknown.append(f"metadata.{field}")
+            del metadata[field]
+        elif value is None or not value:
+            del metadata[field]
+        elif not isinstance(value, expected) or value is True:
+            raise cannot_decode(
+                kind,
+                f"json: cannot unmarshal into Go struct field {where} of type {_GO_TYPES[expected]}",
+            )
+        elif expected is dict and field in _MAPS:
+            _read_map(kind, metadata, field)
+        elif isinstance(value, list):
+            _read_list(kind, field, value)
+    return unknown
+
+
+def _read_map(kind: Kind, metadata: dict[str, Any], field: str) -> None:
+    values = metadata[field]
+    if all(isinstance(value, str) for value in values.values()):
+        return
+    if not all(isinstance(value, str | None) for value in values.values()):
+        raise cannot_decode(
+            kind, f"json: cannot unmarshal into Go struct field ObjectMeta.metadata.{field} of type string"
+        )
+    metadata[field] = {key: value or "" for key, value in values.items()}
+
+
+def _read_list(kind: Kind, field: str, values: list[Any]) -> None:
+    wanted = str if field == "finalizers" else dict
+    if not all(isinstance(value, wanted) for value in values):
+        raise cannot_decode(
+            kind, f"json: cannot unmarshal into Go struct field ObjectMeta.metadata.{field} of type {wanted.__name__}"
+        )
+
+
+def begin(kind: Kind, obj: Object, namespace: str, now: float) -> None:
+    """What the server itself says of a new object. The namespace in the body is the request's or absent."""
+    metadata = obj["metadata"]
+    check_namespace(metadata, namespace)
+    for field in ("selfLink", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        metadata.pop(field, None)
+    if kind.resource.namespaced:
+        metadata["namespace"] = namespace
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = names.generated_name(metadata["generateName"])
+    metadata["uid"] = str(uuid4())
+    metadata["creationTimestamp"] = format_time(now)
+
+
+def check_namespace(metadata: dict[str, Any], namespace: str) -> None:
+    given = metadata.get("namespace", "")
+    if given and given != namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def carry_over(kind: Kind, obj: Object, old: Object) -> None:
+    """What an update cannot change is taken from the stored object."""
+    metadata, stored = obj["metadata"], old["metadata"]
+    metadata.pop("selfLink", None)
+    for field in _KEPT:
+        if field in stored:
+            metadata[field] = stored[field]
+        else:
+            metadata.pop(field, None)
+    metadata["name"] = stored["name"]
+    if kind.resource.namespaced:
+        metadata["namespace"] = stored["namespace"]
+    if "generateName" in stored:
+        metadata.setdefault("generateName", stored["generateName"])
+
+
+def problems(kind: Kind, obj: Object) -> list[FieldProblem]:
+    """What is wrong with the metadata of an object about to be stored."""
+    metadata = obj["metadata"]
+    found: list[FieldProblem] = []
+    name = metadata.get("name", "")
+    if not name:
+        found.append(required("metadata.name", "name or generateName is required"))
+    elif problem := names.name_problem(name, kind.definition.name_rule):
+        found.append(bad_value("metadata.name", name, problem))
+    for key, value in metadata.get("labels", {}).items():
+        if problem := names.qualified_problem(key):
+            found.append(bad_value("metadata.labels", key, problem))
+        if problem := names.label_value_problem(value):
+            found.append(bad_value("metadata.labels", value, problem))
+    if "annotations" in metadata:
+        found += _annotation_problems(metadata["annotations"])
+    for finalizer in metadata.get("finalizers", ()):
+        if problem := names.qualified_problem(finalizer):
+            found.append(bad_value("metadata.finalizers", finalizer, problem))
+    if "ownerReferences" in metadata:
+        found += _owner_problems(metadata["ownerReferences"])
+    return found
+
+
+def _annotation_problems(annotations: dict[str, str]) -> list[FieldProblem]:
+    found = [
+        bad_value("metadata.annotations", key, problem)
+        for key in annotations
+        if (problem := names.qualified_problem(key.lower()))
+    ]
+    size = sum(len(key) + len(value.encode()) for key, value in annotations.items())
+    if size > _LARGEST_ANNOTATIONS:
+        found.append(
+            FieldProblem(
+                "metadata.annotations",
+                f"Too long: may not be more than {_LARGEST_ANNOTATIONS} bytes",
+                "FieldValueTooLong",
+            )
+        )
+    return found
+
+
+def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
+    controllers: list[str] = []
+    for index, owner in enumerate(owners):
+        path = f"metadata.ownerReferences[{index}]"
+        for field, empty in (("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")):
+            value = owner.get(field)
+            if not isinstance(value, str) or not value:
+                where = f"{path}.{field}" if field != "apiVersion" else f"{path}.apiVersion"
+                found.append(bad_value(where, value if isinstance(value, str) else "", f"{empty} must not be empty"))
+        if owner.get("apiVersion") == "v1" and owner.get("kind") == "Event":
+            found.append(bad_value(path, "/v1, Kind=Event", "/v1, Kind=Event is disallowed from being an owner"))
+        if owner.get("controller") is True:
+            controllers.append(str(owner.get("name")))
+    if len(controllers) > 1:
+        found.append(
+            bad_value(
+                "metadata.ownerReferences",
+                "",
+                'Only one reference can have Controller set to true. Found "true" in references for '
+                f"{controllers[0]} and {controllers[1]}",
+            )
+        )
+    return found
+
+
+def update_problems(obj: Object, old: Object) -> list[FieldProblem]:
+    """What only a comparison with the stored object shows."""
+    metadata, stored = obj["metadata"], old["metadata"]
+    if "deletionTimestamp" not in stored:
+        return []
+    fresh = [name for name in metadata.get("finalizers", ()) if name not in stored.get("finalizers", ())]
+    if not fresh:
+        return []
+    shown = ", ".join(f'"{name}"' for name in fresh)
+    return [
+        forbidden_field(
+            "metadata.finalizers",
+            f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}",
+        )
+    ]
+
+
+def check_resource_version(kind: Kind, name: str, metadata: dict[str, Any]) -> int:
+    """The revision a writer believes in, 0 when it names none. Raises Invalid for what is no revision."""
+    text = metadata.get("resourceVersion", "")
+    if not text or text == "0":
+        return 0
+    if not text.isascii() or not text.isdigit() or len(text) > 20:
+        raise invalid(
+            kind, name, [bad_value("metadata.resourceVersion", text, "must be a resource version of this server")]
+        )
+    return int(text)

@@ -1,0 +1,143 @@
+"""PATCH: JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge, and server-side apply (KEP-555).
+
+A patch is a function from the object as it is to the object as it should be. When another writer comes between, it is
+applied again to what is there then; only a patch that names a resourceVersion itself answers Conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hortus.apiserver.http import decode_object, decode_value
+from hortus.apiserver.resources import fields, metadata
+from hortus.apiserver.resources import interim as patches
+from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.failures import conflict, forbidden_field, invalid_options, not_found, required
+from hortus.apiserver.resources.kind import Kind, with_revision
+from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
+from hortus.apiserver.resources.writing import create, read_object, store_update
+from hortus.apiserver.store.backend import Mismatch, Record
+from hortus.kube.errors import ApiError, BadRequest, UnsupportedMediaType
+from hortus.kube.objects import Object
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+_TRIES = 10
+"""Lost races before a patch gives up; each means that another writer made progress."""
+
+Change = Callable[[Object], Object]
+"""From the stored object, which it may use up, to the wanted one."""
+
+
+async def patch(ctx: Context, scope: Scope, body: bytes, media_type: str, options: WriteOptions) -> Outcome:
+    """Carry out a PATCH request. Raises UnsupportedMediaType, Invalid, Conflict, NotFound, BadRequest."""
+    media = media_type.partition(";")[0].strip().lower()
+    if media == APPLY:
+        return await apply(ctx, scope, decode_object(body, "application/yaml", scope.kind.resource.kind), options)
+    if options.force:
+        problem = forbidden_field("force", "may not be specified for non-apply patch")
+        raise invalid_options("PatchOptions", [problem])
+    return await modify(ctx, scope, _change(scope.kind, body, media), options)
+
+
+def _change(kind: Kind, body: bytes, media: str) -> Change:
+    name = kind.resource.kind
+    if media == JSON_PATCH:
+        operations = decode_value(body, "application/json", name)
+        return lambda obj: _patched(lambda: patches.apply_json_patch(obj, operations))
+    if media == MERGE_PATCH:
+        document = decode_object(body, "application/json", name)
+        return lambda obj: _patched(lambda: patches.apply_merge_patch(obj, document))
+    if media == STRATEGIC and not kind.custom:
+        document = decode_object(body, "application/json", name)
+        return lambda obj: _patched(lambda: kind.merge.strategic_merge(obj, document))
+    accepted = [JSON_PATCH, MERGE_PATCH, APPLY] if kind.custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY]
+    raise UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+    )
+
+
+def _patched(step: Callable[[], Any]) -> Object:
+    try:
+        result = step()
+    except patches.PatchFailed as error:
+        raise ApiError(
+            f"the server rejected our request due to an error in our request: {error}", code=422, reason="Invalid"
+        ) from None
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
+    if not isinstance(result, dict):
+        raise BadRequest("the patch leaves no object")
+    return result
+
+
+async def modify(ctx: Context, scope: Scope, change: Change, options: WriteOptions) -> Outcome:
+    """Read, change and write, again when another writer was first. Raises NotFound, Conflict, what `change` raises."""
+    record = await ctx.storage.get(scope.key)
+    for _ in range(_TRIES):
+        if record is None:
+            raise not_found(scope.kind, scope.name)
+        obj = change(with_revision(scope.kind.decode(record.value), record))
+        warnings = read_object(scope.kind, obj, options)
+        _check_names(scope, obj)
+        believed = metadata.check_resource_version(scope.kind, scope.name, obj["metadata"])
+        if believed != record.revision:
+            raise conflict(scope.kind, scope.name)
+        try:
+            return await store_update(ctx, scope, record, obj, options, warnings)
+        except Mismatch as mismatch:
+            record = mismatch.current
+    raise conflict(scope.kind, scope.name)
+
+
+def _check_names(scope: Scope, obj: Object) -> None:
+    name = obj["metadata"].get("name", "")
+    if name != scope.name:
+        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({scope.name})")
+    if scope.kind.resource.namespaced:
+        metadata.check_namespace(obj["metadata"], scope.namespace)
+
+
+async def apply(ctx: Context, scope: Scope, applied: Object, options: WriteOptions) -> Outcome:
+    """Server-side apply of a whole intent. Raises Conflict naming the other owners, unless forced."""
+    if options.manager == "":
+        raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
+    kind = scope.kind
+    warnings = read_object(kind, applied, options)
+    if applied["metadata"].get("managedFields"):
+        raise BadRequest("metadata.managedFields must be nil")
+    applied["metadata"].setdefault("name", scope.name)
+    _check_names(scope, applied)
+    believed = metadata.check_resource_version(kind, scope.name, applied["metadata"])
+    for _ in range(_TRIES):
+        record = await ctx.storage.get(scope.key)
+        try:
+            if record is None:
+                return await _apply_new(ctx, scope, applied, options, believed)
+            if believed and believed != record.revision:
+                raise conflict(kind, scope.name)
+            return await _apply_over(ctx, scope, record, applied, options, warnings)
+        except Mismatch:
+            continue
+    raise conflict(kind, scope.name)
+
+
+async def _apply_new(ctx: Context, scope: Scope, applied: Object, options: WriteOptions, believed: int) -> Outcome:
+    if scope.subresource or applied["metadata"].get("uid"):
+        raise not_found(scope.kind, scope.name)
+    if believed:
+        raise conflict(scope.kind, scope.name)
+    obj = fields.applied_to(scope, None, applied, options, ctx.clock.now())
+    return await create(ctx, scope, obj, options._replace(validation="Ignore"), applied=True)
+
+
+async def _apply_over(
+    ctx: Context, scope: Scope, record: Record, applied: Object, options: WriteOptions, warnings: list[str]
+) -> Outcome:
+    old = with_revision(scope.kind.decode(record.value), record)
+    obj = fields.applied_to(scope, old, applied, options, ctx.clock.now())
+    obj["metadata"]["resourceVersion"] = str(record.revision)
+    return await store_update(ctx, scope, record, obj, options, warnings, applied=True)

@@ -1,0 +1,188 @@
+"""GET and LIST. Lists join stored bytes; an object is decoded only when a selector or a conversion has to look inside.
+
+resourceVersion and limit follow "Kubernetes API Concepts", "Semantics for get and list": an exact revision gives that
+snapshot or 410, any other gives what is newest, and a page's token keeps to the snapshot of the first page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import orjson
+
+from hortus.apiserver.http.queries import Query, whole_number
+from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.continuation import Position, expired, position_of, token_of
+from hortus.apiserver.resources.definition import FieldProblem
+from hortus.apiserver.resources.failures import bad_value, forbidden_field, invalid_options, not_found
+from hortus.apiserver.resources.kind import Kind
+from hortus.apiserver.resources.scope import Scope
+from hortus.apiserver.resources.selection import Selection, selection_of
+from hortus.apiserver.store.backend import Page, Record, RevisionCompacted, RevisionInFuture
+from hortus.kube.errors import BadRequest, Expired, Timeout
+
+_BATCH = 500
+"""Records read at a time when a selector and a limit are given together."""
+
+
+class Listing(NamedTuple):
+    """Part of a collection in one snapshot, as bytes in the asked version."""
+
+    values: list[bytes]
+    revision: int
+    continuation: str = ""
+    remaining: int | None = None
+
+
+async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
+    """The object as bytes. Raises NotFound; Timeout for a resourceVersion that is not there yet."""
+    if "resourceVersion" in query:
+        check_not_future(ctx, revision_in(query))
+    record = await ctx.storage.get(scope.key)
+    if record is None:
+        raise not_found(scope.kind, scope.name)
+    return scope.kind.shown(record.value)
+
+
+async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
+    """The collection that `scope` and `query` name. Raises BadRequest, Expired, Timeout, Invalid."""
+    selection = selection_of(scope.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
+    limit = whole_number(query, "limit") or 0
+    if limit < 0:
+        raise invalid_options("ListOptions", [bad_value("limit", limit, "must be greater than or equal to 0")])
+    position = _start(ctx, query)
+    prefix = f"{scope.namespace}/" if scope.namespace else ""
+    try:
+        if selection is None:
+            page = await _page(ctx, scope, prefix, position, limit)
+            return _listing(scope.kind, page, [scope.kind.shown(record.value) for record in page.records], prefix)
+        return await _selected(ctx, scope, selection, prefix, position, limit)
+    except RevisionCompacted:
+        if query.get("continue"):
+            raise expired(position.after) from None
+        raise Expired(f"The resourceVersion for the provided list is too old: {position.revision}") from None
+    except RevisionInFuture:
+        raise too_large(position.revision, ctx.storage.revision) from None
+
+
+async def _page(ctx: Context, scope: Scope, prefix: str, position: Position, limit: int) -> Page:
+    after = prefix + position.after if position.after else ""
+    return await ctx.storage.list(
+        scope.bucket, prefix=prefix, after=after, limit=limit, revision=max(position.revision, 0)
+    )
+
+
+def _listing(kind: Kind, page: Page, values: list[bytes], prefix: str) -> Listing:
+    if not page.remaining:
+        return Listing(values, page.revision)
+    token = token_of(Position(page.revision, page.records[-1].name[len(prefix) :]))
+    return Listing(values, page.revision, token, page.remaining)
+
+
+async def _selected(
+    ctx: Context, scope: Scope, selection: Selection, prefix: str, position: Position, limit: int
+) -> Listing:
+    found: list[bytes] = []
+    while True:
+        page = await _page(ctx, scope, prefix, position, _BATCH if limit else 0)
+        for record in page.records:
+            value = _shown_if(scope.kind, record, selection)
+            if value is None:
+                continue
+            found.append(value)
+            if limit and len(found) == limit:
+                last = record is page.records[-1] and not page.remaining
+                token = "" if last else token_of(Position(page.revision, record.name[len(prefix) :]))
+                return Listing(found, page.revision, token)
+        if not page.remaining:
+            return Listing(found, page.revision)
+        position = Position(page.revision, page.records[-1].name[len(prefix) :])
+
+
+def _shown_if(kind: Kind, record: Record, selection: Selection) -> bytes | None:
+    if not selection.may_show(record.value):
+        return None
+    if kind.upgrade:
+        obj = kind.decode(record.value)
+        return orjson.dumps(obj) if selection.shows(obj) else None
+    return kind.shown(record.value) if selection.shows(orjson.loads(record.value)) else None
+
+
+def _start(ctx: Context, query: Query) -> Position:
+    """Where and in which snapshot to begin; revision 0 is the newest."""
+    match, token = query.get("resourceVersionMatch", ""), query.get("continue", "")
+    revision = revision_in(query)
+    _check_match(match, query, revision, token)
+    if token:
+        return position_of(token)
+    if match == "Exact":
+        return Position(revision, "")
+    check_not_future(ctx, revision)
+    return Position(0, "")
+
+
+def _check_match(match: str, query: Query, revision: int, token: str) -> None:
+    problems: list[FieldProblem] = []
+    path = "resourceVersionMatch"
+    if token and revision:
+        raise BadRequest("specifying resource version is not allowed when using continue")
+    if match and token:
+        problems.append(forbidden_field(path, "resourceVersionMatch is forbidden when continue is provided"))
+    if match and not query.get("resourceVersion") and query.get("sendInitialEvents") is None:
+        problems.append(forbidden_field(path, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    if match not in ("", "Exact", "NotOlderThan"):
+        problems.append(
+            FieldProblem(
+                path,
+                f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan"',
+                "FieldValueNotSupported",
+            )
+        )
+    if match == "Exact" and query.get("resourceVersion") == "0":
+        problems.append(forbidden_field(path, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if problems:
+        raise invalid_options("ListOptions", problems)
+
+
+def revision_in(query: Query) -> int:
+    """The resourceVersion parameter, 0 when absent or "0". Raises BadRequest."""
+    text = query.get("resourceVersion", "")
+    if not text:
+        return 0
+    if not text.isascii() or not text.isdigit() or len(text) > 19:
+        raise BadRequest(
+            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        )
+    return int(text)
+
+
+def check_not_future(ctx: Context, revision: int) -> None:
+    if revision > ctx.storage.revision:
+        raise too_large(revision, ctx.storage.revision)
+
+
+def too_large(revision: int, current: int) -> Timeout:
+    message = f"Too large resource version: {revision}, current: {current}"
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return Timeout(message, details={"causes": [cause]}, retry_after=1)
+
+
+def list_body(kind: Kind, listing: Listing) -> bytes:
+    """A List object around values that are already encoded."""
+    resource = kind.resource
+    meta: dict[str, object] = {"resourceVersion": str(listing.revision)}
+    if listing.continuation:
+        meta["continue"] = listing.continuation
+        if listing.remaining is not None:
+            meta["remainingItemCount"] = listing.remaining
+    return b'{"kind":%s,"apiVersion":%s,"metadata":%s,"items":[%s]}\n' % (
+        orjson.dumps(kind.definition.list_kind),
+        orjson.dumps(resource.api_version),
+        orjson.dumps(meta),
+        kind.items(listing.values),
+    )
+
+
+def decoded(listing: Listing) -> Sequence[dict[str, object]]:
+    return [orjson.loads(value) for value in listing.values]

@@ -1,0 +1,113 @@
+"""Which kinds a logical cluster serves: the built-in ones everywhere, extensions where they are bound, CRDs on top.
+
+Thousands of clusters share one table of built-in kinds; a cluster of its own costs an entry only when it defines
+something. A cluster's CRDs are read at its first request for a kind that is not built in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from hortus.apiserver.resources.definition import ResourceDefinition
+from hortus.apiserver.resources.kind import Kind
+
+
+class GroupVersion(NamedTuple):
+    group: str
+    version: str
+
+
+_Key = tuple[str, str, str]
+_Table = dict[_Key, Kind]
+Loader = Callable[[str], Awaitable[None]]
+"""Puts the kinds that a cluster's CRDs define into the registry, with `define`."""
+
+
+class Registry:
+    def __init__(
+        self,
+        definitions: Sequence[ResourceDefinition],
+        extensions: Mapping[str, Sequence[ResourceDefinition]] | None = None,
+    ) -> None:
+        self._shared = _table([Kind(definition) for definition in definitions])
+        self._bound = {
+            cluster: _table([Kind(definition) for definition in bound]) for cluster, bound in (extensions or {}).items()
+        }
+        self._custom: dict[str, _Table] = {}
+        self._loader: Loader | None = None
+        self._epochs: dict[str, int] = {}
+
+    def load_with(self, loader: Loader) -> None:
+        self._loader = loader
+
+    async def find(self, cluster: str, group: str, version: str, plural: str) -> Kind | None:
+        key = (group, version, plural)
+        kind = self._shared.get(key)
+        if kind is not None:
+            return kind
+        if cluster not in self._custom:
+            await self.load(cluster)
+        return self.known(cluster, key)
+
+    def known(self, cluster: str, key: _Key) -> Kind | None:
+        """The kind, as far as the cluster has been loaded."""
+        kind = self._shared.get(key)
+        for tables in (self._bound, self._custom):
+            if kind is None and cluster in tables:
+                kind = tables[cluster].get(key)
+        return kind
+
+    async def load(self, cluster: str) -> None:
+        """Read the cluster's CRDs when that has not happened yet."""
+        if self._loader is not None and cluster not in self._custom:
+            await self._loader(cluster)
+        self._custom.setdefault(cluster, {})
+
+    def forget(self, cluster: str) -> None:
+        """The cluster is gone."""
+        self._custom.pop(cluster, None)
+        self._epochs.pop(cluster, None)
+
+    def define(self, cluster: str, group: str, plural: str, kinds: Sequence[Kind]) -> None:
+        """Serve these versions of one custom resource, and no other version of it."""
+        table = self._custom.setdefault(cluster, {})
+        for key in [key for key in table if key[0] == group and key[2] == plural]:
+            del table[key]
+        table.update(_table(kinds))
+        self._epochs[cluster] = self._epochs.get(cluster, 0) + 1
+
+    def epoch(self, cluster: str) -> int:
+        """Grows whenever what the cluster serves has changed."""
+        return self._epochs.get(cluster, 0)
+
+    def is_loaded(self, cluster: str) -> bool:
+        return cluster in self._custom
+
+    def kinds(self, cluster: str) -> Iterator[Kind]:
+        """All kinds the cluster serves (as far as it has been loaded), each version apart."""
+        yield from self._shared.values()
+        yield from self._bound.get(cluster, {}).values()
+        yield from self._custom.get(cluster, {}).values()
+
+    def by_kind(self, cluster: str, group: str, version: str, kind: str) -> Kind | None:
+        """The kind of that name; an empty version finds any."""
+        for candidate in self.kinds(cluster):
+            resource = candidate.resource
+            if resource.kind == kind and resource.group == group and version in ("", resource.version):
+                return candidate
+        return None
+
+    def by_suffix(self, cluster: str, suffix: str) -> Kind | None:
+        """A kind stored in the bucket `<group or core>/<plural>`, in its storage version where that is served."""
+        found = None
+        for candidate in self.kinds(cluster):
+            if candidate.suffix == suffix:
+                found = candidate
+                if candidate.resource.version == candidate.storage_version:
+                    break
+        return found
+
+
+def _table(kinds: Sequence[Kind]) -> _Table:
+    return {(kind.resource.group, kind.resource.version, kind.resource.plural): kind for kind in kinds}

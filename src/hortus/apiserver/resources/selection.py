@@ -1,0 +1,72 @@
+"""Which objects a list or watch shows: label and field selectors, and cheap refusals on the stored bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from hortus.apiserver.resources.interim import FieldSelector, LabelSelector
+from hortus.apiserver.resources.kind import Kind
+from hortus.kube.errors import BadRequest
+from hortus.kube.objects import Object
+
+_ALWAYS = ("metadata.name", "metadata.namespace")
+
+
+class Selection:
+    """Both selectors of one request. `None` from `selection_of` means that everything is shown."""
+
+    def __init__(self, labels: LabelSelector | None, fields: FieldSelector | None, paths: Sequence[str]) -> None:
+        self._labels = labels
+        self._fields = fields
+        self._needles = _needles(labels)
+        self._paths = [(path, path.split(".")) for path in paths]
+
+    def may_show(self, value: bytes) -> bool:
+        """False when the stored bytes already rule the object out, without decoding them."""
+        return all(needle in value for needle in self._needles)
+
+    def shows(self, obj: Object) -> bool:
+        if self._labels is not None and not self._labels.matches(obj["metadata"].get("labels") or {}):
+            return False
+        if self._fields is None:
+            return True
+        return self._fields.matches({path: _text(obj, steps) for path, steps in self._paths})
+
+
+def _needles(labels: LabelSelector | None) -> list[bytes]:
+    """`"key":"value"` of each equality: in the compact JSON of the store it must stand somewhere."""
+    if labels is None:
+        return []
+    return [orjson.dumps({key: value})[1:-1] for key, value in labels.pairs]
+
+
+def selection_of(kind: Kind, labels: str, fields: str) -> Selection | None:
+    """Parse both selectors. Raises BadRequest, also for a field that this kind cannot be selected by."""
+    if not labels and not fields:
+        return None
+    supported = (*_ALWAYS, *kind.definition.field_selectors)
+    try:
+        label_selector = LabelSelector.parse(labels) if labels else None
+        field_selector = FieldSelector.parse(fields) if fields else None
+    except ValueError as error:
+        raise BadRequest(f"unable to parse requirement: {error}") from None
+    used = [key for key, _ in field_selector.pairs] if field_selector is not None else []
+    for path in used:
+        if path not in supported:
+            raise BadRequest(f"field label not supported: {path}")
+    return Selection(label_selector, field_selector, used)
+
+
+def _text(obj: Any, steps: Sequence[str]) -> str:
+    """The field as selectors compare it: scalars as text, absent as empty."""
+    value = obj
+    for step in steps:
+        value = value.get(step) if isinstance(value, dict) else None
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

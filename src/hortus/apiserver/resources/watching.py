@@ -1,0 +1,240 @@
+"""WATCH: changes of the store turned into lines of ADDED, MODIFIED, DELETED, BOOKMARK and ERROR events.
+
+Each event is encoded once per kind and version however many watchers there are: a small table per kind holds the
+newest lines by revision. With a selector, MODIFIED becomes ADDED or DELETED as the object enters or leaves what the
+selector shows. Sources: "Kubernetes API Concepts", efficient detection of changes; KEP-3157 (sendInitialEvents).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
+
+import orjson
+
+from hortus.apiserver.http.queries import Query, flag, seconds
+from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.failures import forbidden_field, invalid_options
+from hortus.apiserver.resources.kind import Kind, cut_revision
+from hortus.apiserver.resources.reading import check_not_future, revision_in
+from hortus.apiserver.resources.scope import Scope
+from hortus.apiserver.resources.selection import Selection, selection_of
+from hortus.apiserver.store.backend import Change, RevisionCompacted, RevisionInFuture, Watch
+from hortus.kube.errors import ApiError, Expired
+
+_BOOKMARK_EVERY = 60.0
+"""Seconds between bookmarks (kube-apiserver sends one about each minute)."""
+_SHORTEST_TIMEOUT, _LONGEST_TIMEOUT = 1.0, 24 * 3600.0
+_DEFAULT_TIMEOUT = 45 * 60.0
+"""Seconds a watch stays open when the client does not say (kube-apiserver: 30 to 60 minutes)."""
+_KEPT_LINES = 2048
+
+Send = Callable[[bytes], Awaitable[None]]
+"""Writes whole lines to the client; raises ConnectionError when it has gone."""
+
+
+class Event(NamedTuple):
+    type: str
+    value: bytes
+
+
+class Options(NamedTuple):
+    selection: Selection | None
+    after: int
+    initial: bool
+    """Begin with the present state as ADDED events."""
+    initial_end: bool
+    """Say with a bookmark where the initial events end."""
+    bookmarks: bool
+    timeout: float
+
+
+def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
+    """Raises Invalid, BadRequest, Timeout (a revision that is not there yet)."""
+    selection = selection_of(scope.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
+    revision = revision_in(query)
+    check_not_future(ctx, revision)
+    sent = query.get("sendInitialEvents")
+    match = query.get("resourceVersionMatch", "")
+    if sent is not None and match != "NotOlderThan":
+        raise invalid_options(
+            "ListOptions",
+            [
+                forbidden_field(
+                    "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+                )
+            ],
+        )
+    if sent is None and match:
+        problem = forbidden_field(
+            "resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        )
+        raise invalid_options("ListOptions", [problem])
+    streaming = flag(query, "sendInitialEvents")
+    timeout = seconds(query, "timeoutSeconds") or _DEFAULT_TIMEOUT
+    return Options(
+        selection,
+        after=revision,
+        initial=streaming or (sent is None and not revision),
+        initial_end=streaming and flag(query, "allowWatchBookmarks"),
+        bookmarks=flag(query, "allowWatchBookmarks"),
+        timeout=min(max(timeout, _SHORTEST_TIMEOUT), _LONGEST_TIMEOUT),
+    )
+
+
+class SharedLines:
+    """The newest event lines, so that a hundred watchers of one kind cost one encoding.
+
+    A revision belongs to one write of one object, so it names the event wherever that is watched.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[int, str, str], bytes] = {}
+
+    def of(self, revision: int, type_: str, form: str, make: Callable[[], bytes]) -> bytes:
+        key = (revision, type_, form)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = make()
+            if len(self._lines) > _KEPT_LINES:
+                del self._lines[next(iter(self._lines))]
+        return line
+
+
+class Encoder:
+    """How one sort of client is shown events. Subclasses give other representations than plain JSON."""
+
+    form = "json"
+
+    def __init__(self, kind: Kind, shared: SharedLines) -> None:
+        self.kind = kind
+        self._shared = shared
+        self._form = f"{self.form} {kind.resource.version}"
+
+    def line(self, type_: str, value: bytes, revision: int) -> bytes:
+        """One event with its line end. `revision` is that of the change, 0 for an initial event."""
+        if not revision:
+            return self._line(type_, value)
+        return self._shared.of(revision, type_, self._form, lambda: self._line(type_, value))
+
+    def _line(self, type_: str, value: bytes) -> bytes:
+        return b'{"type":"%s","object":%s}\n' % (type_.encode(), self.object(self.kind.shown(value)))
+
+    def object(self, shown: bytes) -> bytes:
+        return shown
+
+    def bookmark(self, revision: int, annotations: bytes = b"") -> bytes:
+        head = self.kind.type_head[: -len(b'"metadata":{')]
+        return b'{"type":"BOOKMARK","object":%s"metadata":{"resourceVersion":"%d","creationTimestamp":null%s}}}\n' % (
+            head,
+            revision,
+            annotations,
+        )
+
+
+async def watch(
+    ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, opened: Callable[[Watch], None]
+) -> None:
+    """Send events until the time is over, the store closes, or somebody closes the watch that `opened` is told of.
+
+    Raises ConnectionError when the client has gone.
+    """
+    prefix = f"{scope.namespace}/" if scope.namespace else ""
+    after = options.after
+    try:
+        if options.initial:
+            after = await _send_initial(ctx, scope, options, encoder, send, prefix)
+        elif not after:
+            after = ctx.storage.revision
+        changes = ctx.storage.watch(scope.bucket, after=after, prefix=prefix)
+    except (RevisionCompacted, RevisionInFuture):
+        await send(error_line(too_old(after, ctx.storage.backend.compacted)))
+        return
+    opened(changes)
+    async with aclosing(changes):
+        try:
+            await _follow(ctx, scope, options, encoder, send, changes)
+        except RevisionCompacted:
+            await send(error_line(too_old(changes.seen, ctx.storage.backend.compacted)))
+
+
+async def _send_initial(ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, prefix: str) -> int:
+    page = await ctx.storage.list(scope.bucket, prefix=prefix)
+    lines = [
+        encoder.line("ADDED", record.value, 0)
+        for record in page.records
+        if _visible(scope.kind, options.selection, record.value)
+    ]
+    if options.initial_end:
+        lines.append(encoder.bookmark(page.revision, b',"annotations":{"k8s.io/initial-events-end":"true"}'))
+    if lines:
+        await send(b"".join(lines))
+    return page.revision
+
+
+async def _follow(ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, changes: Watch) -> None:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + options.timeout
+    next_bookmark = loop.time() + _BOOKMARK_EVERY
+    while True:
+        wait_until = min(end, next_bookmark) if options.bookmarks else end
+        try:
+            async with asyncio.timeout_at(wait_until):
+                batch = await anext(changes)
+        except TimeoutError:
+            if loop.time() >= end:
+                return
+            next_bookmark = loop.time() + _BOOKMARK_EVERY
+            await send(encoder.bookmark(changes.seen))
+            continue
+        except StopAsyncIteration:
+            return
+        lines = _lines(scope.kind, options.selection, encoder, batch)
+        if lines:
+            await send(b"".join(lines))
+
+
+def _lines(kind: Kind, selection: Selection | None, encoder: Encoder, batch: Sequence[Change]) -> list[bytes]:
+    lines = []
+    for change in batch:
+        event = event_of(kind, selection, change)
+        if event is not None:
+            lines.append(encoder.line(event.type, event.value, change.revision))
+    return lines
+
+
+def event_of(kind: Kind, selection: Selection | None, change: Change) -> Event | None:
+    """What a watcher with this selection sees of a change; None when nothing."""
+    value, previous = change.value, change.previous
+    if value is None:
+        last = change.final or previous or b""
+        return Event("DELETED", last) if _visible(kind, selection, previous or last) else None
+    if previous is None:
+        return Event("ADDED", value) if _visible(kind, selection, value) else None
+    if selection is None:
+        return Event("MODIFIED", value)
+    before, now = _visible(kind, selection, previous), _visible(kind, selection, value)
+    if now:
+        return Event("MODIFIED" if before else "ADDED", value)
+    if before:
+        # The object left the selection: its last visible state, at the revision that made it leave.
+        return Event("DELETED", _at_revision(previous, change.revision))
+    return None
+
+
+def _at_revision(value: bytes, revision: int) -> bytes:
+    return cut_revision(value).at(revision)
+
+
+def _visible(kind: Kind, selection: Selection | None, value: bytes) -> bool:
+    return selection is None or (selection.may_show(value) and selection.shows(kind.decode(value)))
+
+
+def too_old(revision: int, compacted: int) -> ApiError:
+    return Expired(f"too old resource version: {revision} ({compacted})")
+
+
+def error_line(error: ApiError) -> bytes:
+    return b'{"type":"ERROR","object":%s}\n' % orjson.dumps(error.status())

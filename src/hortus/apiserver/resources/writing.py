@@ -1,0 +1,242 @@
+"""Create and update: from an object that somebody sent to bytes in the store.
+
+Every write runs the same phases in kube-apiserver's order: type and metadata are read, unknown fields dropped,
+defaults set, the kind's strategy prepares, field ownership is recorded, schema and strategy validate, admission judges,
+and the store decides whether the revision still holds. PUT, every sort of patch, apply, status, scale and the server's
+own controllers all end in `store_update`, so no path skips a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hortus.apiserver.resources import fields, metadata
+from hortus.apiserver.resources.context import Context, write_context
+from hortus.apiserver.resources.definition import FieldProblem, WriteContext
+from hortus.apiserver.resources.failures import (
+    already_exists,
+    bad_value,
+    cannot_decode,
+    conflict,
+    invalid,
+    not_found,
+)
+from hortus.apiserver.resources.kind import Kind, with_revision
+from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
+from hortus.apiserver.store.backend import Mismatch, Record
+from hortus.kube.errors import ApiError, BadRequest
+from hortus.kube.objects import Object
+
+
+async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions, *, applied: bool = False) -> Outcome:
+    """Store a new object. Raises AlreadyExists, Invalid, BadRequest, NotFound and Forbidden for its namespace."""
+    kind, now = scope.kind, ctx.clock.now()
+    warnings = read_object(kind, obj, options)
+    if obj["metadata"].pop("resourceVersion", "0") != "0":
+        raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
+    if kind.resource.namespaced:
+        metadata.check_namespace(obj["metadata"], scope.namespace)
+        await ctx.namespaces.check(scope)
+    generated = not obj["metadata"].get("name")
+    metadata.begin(kind, obj, scope.namespace, now)
+    scope = scope._replace(name=obj["metadata"].get("name", ""))
+    context = write_context(scope, now, dry_run=options.dry_run)
+    _prepare_create(kind, obj, context)
+    if not applied:
+        fields.record(kind, None, obj, scope, options.manager, now)
+    _check(kind, scope, [*_problems(kind, obj, None), *kind.definition.strategy.validate(obj, context)])
+    await _admit(ctx, scope, "CREATE", obj, None, options)
+    return await _store_create(ctx, scope, obj, options, warnings, generated=generated)
+
+
+async def _store_create(
+    ctx: Context, scope: Scope, obj: Object, options: WriteOptions, warnings: Sequence[str], *, generated: bool
+) -> Outcome:
+    kind = scope.kind
+    value = kind.encode(obj)
+    if options.dry_run:
+        if await ctx.storage.get(scope.key) is not None:
+            raise already_exists(kind, scope.name)
+        return Outcome(kind.without_revision(value), 201, warnings, obj)
+    try:
+        record = await ctx.storage.put(scope.key, value, replaced=None)
+    except Mismatch:
+        error = already_exists(kind, scope.name)
+        if generated:
+            # The client did not choose this name and may simply ask again for another.
+            error.retry_after = 1
+        raise error from None
+    return Outcome(kind.shown(record.value), 201, warnings, with_revision(obj, record))
+
+
+async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions) -> Outcome:
+    """PUT. Raises NotFound, Conflict, Invalid, BadRequest."""
+    kind = scope.kind
+    warnings = read_object(kind, obj, options)
+    name = obj["metadata"].get("name", "")
+    if name != scope.name:
+        if name:
+            raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({scope.name})")
+        raise BadRequest("name must be provided")
+    if kind.resource.namespaced:
+        metadata.check_namespace(obj["metadata"], scope.namespace)
+    record = await ctx.storage.get(scope.key)
+    if record is None:
+        if kind.definition.create_on_update and not scope.subresource:
+            return await create(ctx, scope, obj, options._replace(validation="Ignore"))
+        raise not_found(kind, scope.name)
+    believed = metadata.check_resource_version(kind, scope.name, obj["metadata"])
+    if not believed and not kind.definition.unconditional_update:
+        problem = bad_value("metadata.resourceVersion", 0, "must be specified for an update")
+        raise invalid(kind, scope.name, [problem._replace(message=problem.message.replace("0:", "0x0:", 1))])
+    while True:
+        if believed and believed != record.revision:
+            raise conflict(kind, scope.name)
+        attempt = dict(obj, metadata=dict(obj["metadata"]))
+        try:
+            return await store_update(ctx, scope, record, attempt, options, warnings)
+        except Mismatch as mismatch:
+            if mismatch.current is None:
+                raise not_found(kind, scope.name) from None
+            record = mismatch.current
+
+
+async def store_update(
+    ctx: Context,
+    scope: Scope,
+    record: Record,
+    obj: Object,
+    options: WriteOptions,
+    warnings: Sequence[str] = (),
+    *,
+    applied: bool = False,
+) -> Outcome:
+    """Write `obj` over `record` when the rules allow it; nothing is written when nothing changed.
+
+    `applied` says that field ownership has been settled by server-side apply. Raises store.Mismatch when another
+    writer was first: the caller knows whether to try again.
+    """
+    kind, now = scope.kind, ctx.clock.now()
+    old = with_revision(kind.decode(record.value), record)
+    obj = _isolated(kind, scope.subresource, obj, old)
+    _check_uid(kind, scope, obj, old)
+    metadata.carry_over(kind, obj, old)
+    context = write_context(scope, now, dry_run=options.dry_run)
+    _prepare_update(kind, obj, old, context)
+    if not applied:
+        fields.record(kind, old, obj, scope, options.manager, now)
+    obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if obj == old:
+        return Outcome(kind.shown(record.value), 200, warnings, old)
+    _check(
+        kind,
+        scope,
+        [
+            *_problems(kind, obj, old),
+            *metadata.update_problems(obj, old),
+            *kind.definition.strategy.validate_update(obj, old, context),
+        ],
+    )
+    await _admit(ctx, scope, "UPDATE", obj, old, options)
+    value = kind.encode(obj)
+    if options.dry_run:
+        return Outcome(kind.shown(value.at(record.revision)), 200, warnings, obj)
+    if "deletionTimestamp" in obj["metadata"] and may_go(obj):
+        revision = await ctx.storage.delete(record, value)
+        return Outcome(kind.shown(value.at(revision)), 200, warnings, obj)
+    written = await ctx.storage.put(record.key, value, replaced=record)
+    return Outcome(kind.shown(written.value), 200, warnings, with_revision(obj, written))
+
+
+def may_go(obj: Object) -> bool:
+    """Whether nothing holds an object any more that is marked for deletion."""
+    if obj["metadata"].get("finalizers") or obj["metadata"].get("deletionGracePeriodSeconds"):
+        return False
+    held = obj["kind"] == "Namespace" and obj["apiVersion"] == "v1" and obj.get("spec", {}).get("finalizers")
+    return not held
+
+
+def read_object(kind: Kind, obj: Object, options: WriteOptions) -> list[str]:
+    """Types, unknown fields, and what is to be said about them."""
+    metadata.check_type(kind, obj)
+    unknown = metadata.read_metadata(kind, obj)
+    if kind.definition.prune:
+        unknown = [*kind.structural.prune(obj), *unknown]
+    if options.validation == "Ignore" or not unknown:
+        return []
+    texts = [f'unknown field "{path}"' for path in unknown]
+    if options.validation == "Strict":
+        raise cannot_decode(kind, f"strict decoding error: {', '.join(texts)}")
+    return texts
+
+
+def _prepare_create(kind: Kind, obj: Object, context: WriteContext) -> None:
+    definition = kind.definition
+    if definition.status:
+        obj.pop("status", None)
+    kind.structural.default(obj)
+    definition.strategy.prepare_create(obj, context)
+    if definition.generation and definition.strategy.generation_changed(obj, {}):
+        obj["metadata"]["generation"] = 1
+
+
+def _prepare_update(kind: Kind, obj: Object, old: Object, context: WriteContext) -> None:
+    strategy = kind.definition.strategy
+    kind.structural.default(obj)
+    strategy.prepare_update(obj, old, context)
+    if kind.definition.generation and strategy.generation_changed(obj, old):
+        obj["metadata"]["generation"] = int(old["metadata"].get("generation", 0)) + 1
+
+
+def _isolated(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
+    """What this endpoint may write of the object: the main one all but the status, `status` the status alone.
+
+    Built-in kinds let metadata through on `status` too, custom resources do not (KEP-95, CRD subresources).
+    """
+    if not kind.definition.status:
+        return obj
+    if subresource != "status":
+        status = old.get("status")
+    else:
+        status, sent = obj.get("status"), obj["metadata"]
+        meta = dict(old["metadata"]) if kind.custom else dict(sent)
+        for field in ("managedFields", "resourceVersion", "uid"):
+            if field in sent:
+                meta[field] = sent[field]
+            elif field == "managedFields":
+                meta.pop(field, None)
+        obj = {**old, "metadata": meta}
+    if status is None:
+        obj.pop("status", None)
+    else:
+        obj["status"] = status
+    return obj
+
+
+def _check_uid(kind: Kind, scope: Scope, obj: Object, old: Object) -> None:
+    uid, stored = obj["metadata"].get("uid", ""), old["metadata"].get("uid", "")
+    if uid and uid != stored:
+        raise conflict(
+            kind, scope.name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
+        )
+
+
+def _problems(kind: Kind, obj: Object, old: Object | None) -> list[FieldProblem]:
+    found = metadata.problems(kind, obj)
+    found += [FieldProblem(*error) for error in kind.structural.validate(obj, old)]
+    return found
+
+
+def _check(kind: Kind, scope: Scope, found: list[FieldProblem]) -> None:
+    if found:
+        raise invalid(kind, scope.name, found)
+
+
+async def _admit(
+    ctx: Context, scope: Scope, operation: str, obj: Object, old: Object | None, options: WriteOptions
+) -> None:
+    touched = False
+    for admission in ctx.admission:
+        touched |= await admission.admit(scope, operation, obj, old, dry_run=options.dry_run)
+    if touched:
+        _check(scope.kind, scope, _problems(scope.kind, obj, old))

@@ -1,0 +1,277 @@
+"""From a request whose sender is known and allowed to the operation that answers it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import orjson
+from aiohttp import web
+
+from hortus.apiserver.authn.identity import UserInfo
+from hortus.apiserver.connection import Connection
+from hortus.apiserver.discovery import AGGREGATED, Discovery
+from hortus.apiserver.http import (
+    Reply,
+    RequestInfo,
+    decode_object,
+    duplicate_fields,
+    read_body,
+    wanted_of,
+)
+from hortus.apiserver.http.negotiation import media_types
+from hortus.apiserver.http.queries import Query
+from hortus.apiserver.http.replies import json_reply
+from hortus.apiserver.metrics import RequestMetrics
+from hortus.apiserver.openapi import OpenApi
+from hortus.apiserver.options import delete_options, write_options
+from hortus.apiserver.resources import deletion, patching, reading, watching, writing
+from hortus.apiserver.resources.context import Context, write_context
+from hortus.apiserver.resources.definition import SubresourceHandler
+from hortus.apiserver.resources.failures import cannot_decode, not_found
+from hortus.apiserver.resources.kind import Kind, with_revision
+from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
+from hortus.apiserver.settings import version_info
+from hortus.apiserver.store.backend import Watch
+from hortus.kube.errors import MethodNotAllowed, NotFound
+from hortus.kube.objects import Object
+
+_STALLED_AFTER = 30.0
+"""Seconds a watcher may leave its socket full before it is dropped."""
+_UNSENT_LIMIT = 1024 * 1024
+"""Bytes in the socket's buffer from which a watcher counts as stalled."""
+_WRITE_VERBS = frozenset({"POST", "PUT", "PATCH"})
+
+
+def no_such_resource() -> NotFound:
+    return NotFound("the server could not find the requested resource")
+
+
+class Router:
+    def __init__(self, ctx: Context, discovery: Discovery, openapi: OpenApi, metrics: RequestMetrics) -> None:
+        self._ctx = ctx
+        self._discovery = discovery
+        self._openapi = openapi
+        self._metrics = metrics
+        self._lines = watching.SharedLines()
+        self._watches: set[Watch] = set()
+        self.ready: Callable[[], str] = lambda: ""
+        """Why the server is not ready; empty when it is."""
+
+    async def end_watches(self) -> None:
+        """Let every open watch end as if its time were over."""
+        for watch in list(self._watches):
+            await watch.aclose()
+
+    async def answer(
+        self, request: web.BaseRequest, info: RequestInfo, query: Query, user: UserInfo
+    ) -> Reply | web.StreamResponse:
+        """Carry out a request. Raises ApiError."""
+        if not info.resource:
+            return await self._answer_path(request, info)
+        kind = await self._ctx.registry.find(info.cluster, info.group, info.version, info.resource)
+        if kind is None or (info.namespace and not kind.resource.namespaced and info.resource != "namespaces"):
+            raise no_such_resource()
+        namespace = info.namespace if kind.resource.namespaced else ""
+        scope = Scope(info.cluster, kind, user, namespace, info.name, info.subresource)
+        if info.subresource:
+            return await self._answer_subresource(request, scope, info, query)
+        verb = info.verb
+        if verb == "get":
+            return self._shown(request, kind, await reading.get(self._ctx, scope, query))
+        if verb not in kind.definition.verbs:
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        if verb == "list" or verb == "watch":
+            if verb == "watch":
+                return await self._watch(request, scope, query)
+            return await self._list(request, scope, query)
+        if kind.resource.namespaced and not namespace:
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        return await self._write(request, scope, info, query)
+
+    async def _write(self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query) -> Reply:
+        verb, headers, ctx = info.verb, request.headers, self._ctx
+        body = await read_body(request)
+        content_type = headers.get("Content-Type", "")
+        if verb == "delete":
+            outcome = await deletion.delete(ctx, scope, delete_options(query, body, content_type))
+        elif verb == "deletecollection":
+            return await self._delete_collection(request, scope, query, body)
+        elif verb == "patch":
+            options = write_options(query, headers.get("User-Agent", ""), kind="PatchOptions")
+            if content_type.startswith(patching.APPLY):
+                options = options._replace(manager=query.get("fieldManager", ""))
+            outcome = await patching.patch(ctx, scope, body, content_type, options)
+        else:
+            kind = "CreateOptions" if verb == "create" else "UpdateOptions"
+            options = write_options(query, headers.get("User-Agent", ""), kind=kind)
+            obj, repeated = _sent_object(scope.kind, body, content_type, options)
+            operation = writing.create if verb == "create" else writing.replace
+            outcome = await operation(ctx, scope, obj, options._replace())
+            if repeated:
+                outcome = outcome._replace(warnings=[*repeated, *outcome.warnings])
+        return self._written(request, scope.kind, outcome)
+
+    async def _answer_subresource(
+        self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query
+    ) -> Reply:
+        definition = scope.kind.definition
+        handler = definition.subresources.get(scope.subresource)
+        if handler is not None:
+            if info.verb != "create":
+                raise MethodNotAllowed("the server does not allow this method on the requested resource")
+            return await self._custom_subresource(request, scope, handler)
+        if scope.subresource != "status" or not definition.status:
+            raise no_such_resource()
+        if info.verb == "get":
+            return self._shown(request, scope.kind, await reading.get(self._ctx, scope, query))
+        if info.verb not in ("patch", "update"):
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        return await self._write(request, scope, info, query)
+
+    async def _custom_subresource(
+        self,
+        request: web.BaseRequest,
+        scope: Scope,
+        handler: SubresourceHandler,
+    ) -> Reply:
+        record = await self._ctx.storage.get(scope.key)
+        if record is None:
+            raise not_found(scope.kind, scope.name)
+        body = await read_body(request)
+        sent = decode_object(body, request.headers.get("Content-Type", ""), scope.subresource) if body else {}
+        obj = with_revision(scope.kind.decode(record.value), record)
+        context = write_context(scope, self._ctx.clock.now(), dry_run=False)
+        return json_reply(await handler(obj, sent, context), code=201)
+
+    async def _list(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
+        wanted_of(request.headers.get("Accept", ""))
+        listing = await reading.collect(self._ctx, scope, query)
+        return Reply(reading.list_body(scope.kind, listing))
+
+    async def _delete_collection(self, request: web.BaseRequest, scope: Scope, query: Query, body: bytes) -> Reply:
+        options = delete_options(query, body, request.headers.get("Content-Type", ""))
+        listing = await reading.collect(self._ctx, scope, query)
+        for value in listing.values:
+            metadata = orjson.loads(value)["metadata"]
+            target = scope._replace(namespace=metadata.get("namespace", ""), name=metadata["name"])
+            try:
+                await deletion.delete(self._ctx, target, options)
+            except NotFound:
+                continue
+        return Reply(reading.list_body(scope.kind, listing))
+
+    async def _watch(self, request: web.BaseRequest, scope: Scope, query: Query) -> web.StreamResponse:
+        wanted_of(request.headers.get("Accept", ""))
+        options = watching.watch_options(self._ctx, scope, query)
+        encoder = watching.Encoder(scope.kind, self._lines)
+        response = web.StreamResponse(
+            headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+        )
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        connection = request.protocol
+        assert isinstance(connection, Connection)
+        opened: list[Watch] = []
+
+        def open_(watch: Watch) -> None:
+            opened.append(watch)
+            self._watches.add(watch)
+
+        connection.stream = asyncio.current_task()
+        self._metrics.watches[scope.kind.resource.plural] += 1
+        try:
+            await watching.watch(self._ctx, scope, options, encoder, _sender(request, response), open_)
+            await response.write_eof()
+        finally:
+            connection.stream = None
+            self._metrics.watches[scope.kind.resource.plural] -= 1
+            self._watches.difference_update(opened)
+        return response
+
+    def _shown(self, request: web.BaseRequest, kind: Kind, value: bytes) -> Reply:
+        wanted_of(request.headers.get("Accept", ""))
+        return Reply(value)
+
+    def _written(self, request: web.BaseRequest, kind: Kind, outcome: Outcome) -> Reply:
+        return Reply(outcome.body, code=outcome.code, warnings=outcome.warnings)
+
+    async def _answer_path(self, request: web.BaseRequest, info: RequestInfo) -> Reply:
+        if info.method not in ("GET", "HEAD"):
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        path, cluster = info.path, info.cluster
+        if path in ("/healthz", "/livez", "/readyz", "/ping"):
+            problem = self.ready() if path == "/readyz" else ""
+            return Reply((problem or "ok").encode(), code=500 if problem else 200, content_type="text/plain")
+        if path == "/version":
+            return json_reply(version_info())
+        if path == "/metrics":
+            return Reply(self._metrics.text(), content_type="text/plain; version=0.0.4")
+        parts = path.split("/")[1:]
+        if parts[0] in ("api", "apis"):
+            await self._ctx.registry.load(cluster)
+            return self._discover(request, cluster, parts)
+        if path.startswith("/openapi/"):
+            await self._ctx.registry.load(cluster)
+            return self._openapi_of(cluster, path)
+        raise no_such_resource()
+
+    def _openapi_of(self, cluster: str, path: str) -> Reply:
+        if path == "/openapi/v3":
+            return json_reply(self._openapi.index(cluster))
+        if path.startswith("/openapi/v3/"):
+            return Reply(self._openapi.document(cluster, path.removeprefix("/openapi/v3/")))
+        if path == "/openapi/v2":
+            return json_reply(self._openapi.swagger(cluster))
+        raise no_such_resource()
+
+    def _discover(self, request: web.BaseRequest, cluster: str, parts: list[str]) -> Reply:
+        discovery = self._discovery
+        if len(parts) == 1 and _wants_aggregated(request):
+            return json_reply(discovery.aggregated(cluster, core=parts[0] == "api"), content_type=AGGREGATED)
+        if parts == ["api"]:
+            return json_reply(discovery.core_versions(request.host))
+        if parts == ["apis"]:
+            return json_reply(discovery.groups(cluster))
+        if len(parts) == 2:
+            if parts[0] == "api":
+                return json_reply(discovery.resources(cluster, "", parts[1]))
+            return json_reply(discovery.group(cluster, parts[1]))
+        if len(parts) == 3 and parts[0] == "apis":
+            return json_reply(discovery.resources(cluster, parts[1], parts[2]))
+        raise no_such_resource()
+
+
+def _wants_aggregated(request: web.BaseRequest) -> bool:
+    for name, parameters in media_types(request.headers.get("Accept", "")):
+        if name == "application/json":
+            return parameters.get("g") == "apidiscovery.k8s.io" and parameters.get("v") == "v2"
+    return False
+
+
+def _sent_object(kind: Kind, body: bytes, content_type: str, options: WriteOptions) -> tuple[Object, list[str]]:
+    obj = decode_object(body, content_type, kind.resource.kind)
+    if options.validation == "Ignore":
+        return obj, []
+    repeated = [f'duplicate field "{path}"' for path in duplicate_fields(body, obj)]
+    if repeated and options.validation == "Strict":
+        raise cannot_decode(kind, f"strict decoding error: {', '.join(repeated)}")
+    return obj, repeated
+
+
+def _sender(request: web.BaseRequest, response: web.StreamResponse) -> watching.Send:
+    async def send(lines: bytes) -> None:
+        transport = request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the watcher has gone")
+        if transport.get_write_buffer_size() < _UNSENT_LIMIT:
+            await response.write(lines)
+            return
+        try:
+            async with asyncio.timeout(_STALLED_AFTER):
+                await response.write(lines)
+        except TimeoutError:
+            transport.abort()
+            raise ConnectionResetError("the watcher reads too slowly") from None
+
+    return send

@@ -1,0 +1,35 @@
+"""How an API server listens and what it tells about itself."""
+
+from __future__ import annotations
+
+import msgspec
+
+KUBERNETES_MINOR = 32
+"""The Kubernetes minor version whose API semantics are served; kubectl of one minor above and below works with it."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0 takes a free port; `ApiServer.port` says which."""
+    anonymous: bool = True
+    """Whether requests without credentials are let in as system:anonymous, for the authorizer to judge."""
+    namespaces: bool = True
+    """Whether the namespaces default, kube-system, kube-public and kube-node-lease are made in the root cluster."""
+    grace: float = 5.0
+    """Seconds that requests in progress have to finish at a stop."""
+
+
+def version_info() -> dict[str, str]:
+    """The body of /version."""
+    return {
+        "major": "1",
+        "minor": str(KUBERNETES_MINOR),
+        "gitVersion": f"v1.{KUBERNETES_MINOR}.0+hortus",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "",
+    }
