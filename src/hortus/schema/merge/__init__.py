@@ -1,0 +1,53 @@
+"""Server-side apply, field ownership and strategic merge patch, pure and on plain dicts.
+
+    schema = MergeSchema.compile(openapi_v3_schema)
+    merged = apply(live, config, manager="me", api_version="v1", now=clock.now(), schema=schema)
+    entries = update(old, new, manager="me", api_version="v1", now=clock.now(), schema=schema)
+    merged = strategic_merge(live, patch, schema)
+
+Objects and field sets are values: nothing given is changed, results share what did not change, and an operation
+without effect gives back the very object, so that `is` tells a no-op. A field set is the nested dict that
+`fieldsV1` holds. Semantics: KEP-555 and sigs.k8s.io/structured-merge-diff v6, proven against it by the oracle tests.
+"""
+
+from hortus.schema.merge.comparison import Comparison, compare, same
+from hortus.schema.merge.drift import owned_matches
+from hortus.schema.merge.errors import (
+    ApplyConflict,
+    FieldConflict,
+    InvalidConfig,
+    Manager,
+    MergeError,
+    StrategicMergeError,
+    TypeMismatch,
+)
+from hortus.schema.merge.extraction import fields_of
+from hortus.schema.merge.fieldset import FieldSet, Path, field_set
+from hortus.schema.merge.managers import validate_managed_fields
+from hortus.schema.merge.ownership import apply, managed_fields_of, update
+from hortus.schema.merge.strategic import strategic_merge
+from hortus.schema.merge.types import MergeSchema
+
+__all__ = [
+    "ApplyConflict",
+    "Comparison",
+    "FieldConflict",
+    "FieldSet",
+    "InvalidConfig",
+    "Manager",
+    "MergeError",
+    "MergeSchema",
+    "Path",
+    "StrategicMergeError",
+    "TypeMismatch",
+    "apply",
+    "compare",
+    "field_set",
+    "fields_of",
+    "managed_fields_of",
+    "owned_matches",
+    "same",
+    "strategic_merge",
+    "update",
+    "validate_managed_fields",
+]

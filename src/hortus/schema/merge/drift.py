@@ -1,0 +1,121 @@
+"""Tells, from a cached object alone, whether applying a configuration again would change anything.
+
+An engine that compares before it calls needs no schema for this: managedFields of the last apply say how each part of
+the configuration was understood (a leaf, a map, a list by which keys). The answer errs on one side only: True means
+that the apply would be without effect, False that it may not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from hortus.schema.merge.comparison import same
+from hortus.schema.merge.elements import SELF, keys_element, set_element
+from hortus.schema.merge.fieldset import FieldSet
+
+Value = Any
+Object = dict[str, Any]
+
+_NOT_OWNED = frozenset(
+    ("name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion")
+)
+
+
+def owned_matches(live: Object, config: Object, manager: str, *, subresource: str = "") -> bool:
+    """Whether `manager` owns in `live` exactly the fields of `config`, all with its values."""
+    entry = _entry(live, manager, subresource)
+    if entry is None or entry.get("apiVersion") != config.get("apiVersion"):
+        return False
+    fields: FieldSet = entry.get("fieldsV1") or {}
+    if live.get("kind") != config.get("kind"):
+        return False
+    wanted = {key: value for key, value in config.items() if key not in ("apiVersion", "kind", "metadata")}
+    owned = {key: below for key, below in fields.items() if key != "f:metadata"}
+    return _metadata_matches(live, config, fields.get("f:metadata")) and _map_matches(live, wanted, owned)
+
+
+def _entry(live: Object, manager: str, subresource: str) -> Object | None:
+    entries = (live.get("metadata") or {}).get("managedFields") or ()
+    for entry in entries:
+        if (
+            entry.get("manager") == manager
+            and entry.get("operation") == "Apply"
+            and entry.get("subresource", "") == subresource
+        ):
+            found: Object = entry
+            return found
+    return None
+
+
+def _metadata_matches(live: Object, config: Object, owned: FieldSet | None) -> bool:
+    current: Object = live.get("metadata") or {}
+    wanted: Object = config.get("metadata") or {}
+    given = [key for key in wanted if key in _NOT_OWNED and wanted[key] is not None]
+    if any(not same(current.get(key), wanted[key]) for key in given):
+        return False
+    rest = {key: value for key, value in wanted.items() if key not in _NOT_OWNED}
+    return _map_matches(current, rest, owned) if owned is not None else not rest
+
+
+def _matches(live: Value, config: Value, owned: FieldSet) -> bool:
+    if not owned:
+        return same(live, config)
+    if isinstance(config, dict) and isinstance(live, dict):
+        return _map_matches(live, config, owned)
+    if isinstance(config, list) and isinstance(live, list):
+        return _list_matches(live, config, owned)
+    return False
+
+
+def _map_matches(live: Mapping[str, Value], config: Mapping[str, Value], owned: FieldSet) -> bool:
+    for key, wanted in config.items():
+        below = owned.get("f:" + key)
+        if below is None or key not in live or not _matches(live[key], wanted, below):
+            return False
+    return len(config) == _size(owned)
+
+
+def _size(owned: FieldSet) -> int:
+    return len(owned) - (SELF in owned)
+
+
+def _list_matches(live: list[Value], config: list[Value], owned: FieldSet) -> bool:
+    """Each item is owned, stands in `live` with its value, and the items stand there in the same order."""
+    if len(config) != _size(owned):
+        return False
+    keys = [orjson.loads(element[2:]) for element in owned if element.startswith("k:")]
+    place = -1
+    for item in config:
+        element, index = _set_place(item, live) if not keys else _keyed_place(item, live, keys)
+        below = owned.get(element)
+        if below is None or index <= place:
+            return False
+        if keys and not _matches(live[index], item, below):
+            return False
+        place = index
+    return True
+
+
+def _set_place(item: Value, live: list[Value]) -> tuple[str, int]:
+    if item is None or isinstance(item, dict | list):
+        return "", -1
+    return set_element(item), next((index for index, one in enumerate(live) if same(one, item)), -1)
+
+
+def _keyed_place(item: Value, live: list[Value], keys: list[Object]) -> tuple[str, int]:
+    """The element by which `item` is owned, and where it stands. A key it leaves out was filled with a default."""
+    if not isinstance(item, dict):
+        return "", -1
+    fitting = [key for key in keys if all(name not in item or same(item[name], key[name]) for name in key)]
+    if len(fitting) != 1:
+        return "", -1
+    (key,) = fitting
+    where = (
+        index
+        for index, one in enumerate(live)
+        if isinstance(one, dict) and all(name not in one or same(one[name], value) for name, value in key.items())
+    )
+    return keys_element(key.items()), next(where, -1)

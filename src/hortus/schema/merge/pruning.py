@@ -1,0 +1,85 @@
+"""Takes away what an applier applied last time and no longer does, unless somebody else owns it.
+
+Semantics: structured-merge-diff, merge.Updater.prune and typed.RemoveItems. What is removed is decided on sets that
+also name declared fields ("named"), which are otherwise not members; a list or map that loses its last part becomes
+null where it cannot be removed itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hortus.schema.merge.elements import SELF
+from hortus.schema.merge.extraction import fields_of, item_element
+from hortus.schema.merge.fieldset import FieldSet, difference, intersection, is_member, union
+from hortus.schema.merge.types import Type
+
+Value = Any
+
+
+def prune(merged: dict[str, Value], root: Type, *, last: FieldSet, owned: FieldSet) -> dict[str, Value]:
+    """`merged` without the fields of `last` that are not in `owned`, which is what all managers own by now."""
+    if not last or difference(last, owned) == {}:
+        return merged
+    claimed = named(owned, root)
+    before = named(fields_of(merged, root), root)
+    without_last = named(_fields(remove(merged, named(last, root), root), root), root)
+    kept = remove(merged, difference(before, union(without_last, claimed)), root)
+    gone = difference(before, named(_fields(kept, root), root))
+    pruned = remove(merged, intersection(gone, named(last, root)), root)
+    return pruned if isinstance(pruned, dict) else {}
+
+
+def _fields(value: Value, root: Type) -> FieldSet:
+    return fields_of(value, root) if isinstance(value, dict) else {}
+
+
+def named(fields: FieldSet, kind: Type | None) -> FieldSet:
+    """The set with each declared field that holds a member made a member too."""
+    return {key: _named(key, below, kind) if below else below for key, below in fields.items()}
+
+
+def _named(element: str, below: FieldSet, kind: Type | None) -> FieldSet:
+    inner, declared = None, False
+    if kind is not None and element.startswith("f:") and kind.is_map:
+        inner, declared = kind.field(element[2:]), kind.declares(element[2:])
+    elif kind is not None and element.startswith("k:") and kind.is_list:
+        inner = kind.items
+    result = named(below, inner)
+    return {SELF: {}, **result} if declared and SELF not in result else result
+
+
+def remove(value: Value, fields: FieldSet, kind: Type | None) -> Value:
+    """`value` without the members of `fields`; null when a container has nothing left or can only go as a whole."""
+    if not fields or kind is None:
+        return value
+    if value.__class__ is dict and kind.is_map:
+        return None if kind.atomic_map else _remove_from_map(value, fields, kind)
+    if value.__class__ is list and kind.is_list:
+        return None if kind.list_type == "atomic" else _remove_from_list(value, fields, kind)
+    if value is not None and kind.scalar and not isinstance(value, dict | list):
+        return value
+    return None
+
+
+def _remove_from_map(value: Mapping[str, Value], fields: FieldSet, kind: Type) -> dict[str, Value] | None:
+    result = {}
+    for key, item in value.items():
+        node = fields.get("f:" + key)
+        if node is None:
+            result[key] = item
+        elif not is_member(node):
+            result[key] = remove(item, node, kind.field(key))
+    return result or None
+
+
+def _remove_from_list(value: list[Value], fields: FieldSet, kind: Type) -> list[Value] | None:
+    result = []
+    for item in value:
+        node = fields.get(item_element(item, kind))
+        if node is None:
+            result.append(item)
+        elif not is_member(node):
+            result.append(remove(item, node, kind.items))
+    return result or None
