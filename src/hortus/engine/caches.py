@@ -1,0 +1,110 @@
+"""The caches of one client: whoever asks for the same selection shares one list, one watch and one copy in memory.
+
+There is one `Caches` for each API server that a process looks at, so that a remote cluster's watches end together when
+its connection is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from random import Random
+
+import msgspec
+
+from hortus.engine.cache import Cache, Transform
+from hortus.engine.reflector import ListerWatcher, Reflector
+from hortus.kube.clock import Clock
+from hortus.kube.objects import Object, Resource
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Which objects a cache holds: a resource, a namespace or all (empty), a label and a field selector."""
+
+    resource: Resource
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+
+    def __str__(self) -> str:
+        group = f".{self.resource.group}" if self.resource.group else ""
+        parts = [self.namespace, self.labels, self.fields]
+        return f"{self.resource.plural}{group}[{','.join(part for part in parts if part)}]"
+
+    def belongs(self, obj: Object) -> bool:
+        """Whether a newly written object is surely selected; with selectors only the server knows."""
+        if self.labels or self.fields:
+            return False
+        return not self.namespace or bool(obj["metadata"].get("namespace", "") == self.namespace)
+
+
+class Caches:
+    """Hands out caches, runs their reflectors between `start` and `stop`."""
+
+    def __init__(self, client: ListerWatcher, *, clock: Clock, random: Random | None = None) -> None:
+        self._client = client
+        self._clock = clock
+        self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+        self._caches: dict[tuple[Selection, Transform | None], Cache] = {}
+        self._reflectors: dict[str, Reflector] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._started = False
+
+    def get(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        transform: Transform | None = None,
+    ) -> Cache:
+        """The cache of this selection, made when nobody asked before; a cache asked for after `start` starts at once.
+
+        Another transform is another cache: what is kept differs.
+        """
+        selection = Selection(resource, namespace, labels, fields)
+        known = self._caches.get((selection, transform))
+        if known is not None:
+            return known
+        name = str(selection) if str(selection) not in self._reflectors else f"{selection}#{len(self._reflectors)}"
+        cache = Cache(name, transform=transform, belongs=selection.belongs)
+        self._caches[selection, transform] = cache
+        self._reflectors[name] = Reflector(self._client, selection, cache, clock=self._clock, random=self._random)
+        if self._started:
+            self._run(name)
+        return cache
+
+    def start(self) -> None:
+        """Begin to list and watch."""
+        self._started = True
+        for name in self._reflectors:
+            self._run(name)
+
+    async def stop(self) -> None:
+        """End every watch. The caches keep what they hold and are current no more."""
+        self._started = False
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def synced(self) -> None:
+        """Return when the first list of every cache is complete."""
+        for cache in list(self._caches.values()):
+            await cache.synced()
+
+    @property
+    def waiting_for(self) -> list[str]:
+        """The caches whose first list is not complete, with the problem where there is one."""
+        return [
+            f"{cache.name}: {self._reflectors[cache.name].problem or 'listing'}"
+            for cache in self._caches.values()
+            if not cache.has_synced
+        ]
+
+    def __iter__(self) -> Iterator[Cache]:
+        return iter(list(self._caches.values()))
+
+    def _run(self, name: str) -> None:
+        self._tasks.append(asyncio.create_task(self._reflectors[name].run(), name=f"reflector {name}"))

@@ -1,0 +1,273 @@
+"""The reconcile loop: takes keys from a queue, hands each to a reconciler, and does what its answer or error asks for.
+
+A fixed number of long-lived workers share one loop. For an object they cost a few microseconds: no task, timer, label
+lookup or copy is made for each of them. Deadlines are kept by one timer for all workers of a controller: it looks at
+when each began, so that a reconcile which ends in time never touched a timer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Protocol
+
+import structlog
+
+from hortus.engine.backoff import Backoff, spread
+from hortus.engine.lanes import Flows
+from hortus.engine.metrics import EngineMetrics
+from hortus.engine.outcomes import DeadlineExceeded, ReconcileError, Result, Retry, Terminal
+from hortus.engine.queue import Priority, Queue, QueueClosed
+from hortus.engine.scope import Scope, enter_scope
+from hortus.engine.sources import Detach, Source, Watch
+from hortus.kube.clock import Clock, SystemClock, Timer
+from hortus.kube.errors import ApiError, Conflict, KubeError
+from hortus.kube.objects import ObjectKey
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+SLICE_SECONDS = 0.01
+"""How long workers go on without giving the loop to others when no reconcile ever waits."""
+
+DEFAULT_DEADLINE = 120.0
+"""Seconds. Longer than any chain of requests that each have their own timeout should take."""
+
+RESYNC_JITTER = 0.1
+"""A resync comes within +-10 % of its period, so that what was created together is not looked at together for ever."""
+
+LONGEST_ASKED_DELAY = 300.0
+"""Seconds: a server that asks for more (a year, say) is asked again all the same."""
+
+_NEVER = float("inf")
+
+
+class Reconciler(Protocol):
+    async def reconcile(self, key: ObjectKey) -> Result | None:
+        """Look at the object of this key and the world, and move the world one step.
+
+        Safe to repeat and to be cancelled at any await. An object that is gone is a key like any other.
+        """
+
+
+class Assignment(Protocol):
+    """Which keys this process may work on: the seam at which shards stand."""
+
+    def holds(self, key: ObjectKey) -> bool: ...
+
+
+class _Slot:
+    """One worker: the end of its present reconcile's time, and whether the watchdog has cut that off."""
+
+    __slots__ = ("ends", "expired", "task")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.ends = _NEVER
+        self.expired = False
+
+
+class Controller:
+    """One reconciler with its sources, queue and workers. Made by `Manager.controller`."""
+
+    def __init__(
+        self,
+        name: str,
+        reconciler: Reconciler,
+        *,
+        sources: Sequence[Source],
+        workers: int = 1,
+        deadline: float | None = DEFAULT_DEADLINE,
+        backoff: Backoff | None = None,
+        resync: float | None = None,
+        flows: Flows[ObjectKey] | None = None,
+        assignment: Assignment | None = None,
+        clock: Clock | None = None,
+        metrics: EngineMetrics | None = None,
+        random: Random | None = None,
+    ) -> None:
+        """`deadline` and `resync` are seconds; `resync` needs a `Watch` of the controller's own kind as a source."""
+        if workers < 1:
+            raise ValueError(f"controller {name!r} needs at least one worker, not {workers}")
+        self.name = name
+        self._reconciler = reconciler
+        self._sources = sources
+        self._own = next((source.cache for source in sources if isinstance(source, Watch) and source.to is None), None)
+        if resync is not None and self._own is None:
+            raise ValueError(f"controller {name!r} has a resync but no Watch of its own kind that says what exists")
+        self._deadline = deadline
+        self._resync = resync
+        self._assignment = assignment
+        self._clock = clock or SystemClock()
+        self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+        metrics = metrics or EngineMetrics()
+        self._meter = metrics.controller(name, workers=workers)
+        self.queue: Queue[ObjectKey] = Queue(
+            clock=self._clock, backoff=backoff, flows=flows, meter=metrics.queue(name), random=self._random
+        )
+        self._slots = [_Slot() for _ in range(workers)]
+        self._detachers: list[Detach] = []
+        self._watchdog: Timer | None = None
+        self._last_yield = 0.0
+
+    async def start(self) -> None:
+        """Fill the queue from the sources, wait until they are complete, then let the workers begin."""
+        for source in self._sources:
+            self._detachers.append(source.attach(self.queue.add_at, self._clock))
+        for source in self._sources:
+            await source.ready()
+        for number, slot in enumerate(self._slots):
+            slot.task = asyncio.create_task(self._work(slot), name=f"{self.name} worker {number}")
+
+    async def stop(self, *, grace: float = 0.0) -> None:
+        """Take no more work; let the workers finish for `grace` seconds, then cancel them."""
+        while self._detachers:
+            self._detachers.pop()()
+        self.queue.close()
+        tasks = [slot.task for slot in self._slots if slot.task is not None]
+        if grace > 0:
+            timer = self._clock.call_later(grace, lambda: _cancel(tasks))
+            await asyncio.gather(*tasks, return_exceptions=True)
+            timer.cancel()
+        else:
+            _cancel(tasks)
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+            self._watchdog = None
+
+    def enqueue_all(self, keys: Iterable[ObjectKey] | None = None, *, priority: Priority = Priority.RESYNC) -> None:
+        """Have all objects of the controller's own kind, or `keys`, looked at."""
+        chosen = keys if keys is not None else self._own.keys() if self._own is not None else ()
+        for key in chosen:
+            self.queue.add_at(key, priority)
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """The running workers; they end only when stopped."""
+        return [slot.task for slot in self._slots if slot.task is not None]
+
+    async def _work(self, slot: _Slot) -> None:
+        queue, monotonic = self.queue, self._clock.monotonic
+        while True:
+            key = queue.take()
+            if key is None:
+                try:
+                    key = await queue.get()
+                except QueueClosed:
+                    return
+            elif (now := monotonic()) - self._last_yield > SLICE_SECONDS:
+                self._last_yield = now
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError:
+                    queue.done(key)
+                    raise
+            if self._assignment is not None and not self._assignment.holds(key):
+                queue.done(key)
+                queue.discard(key)
+                continue
+            await self._attempt(slot, key)
+
+    async def _attempt(self, slot: _Slot, key: ObjectKey) -> None:
+        meter = self._meter
+        enter_scope(Scope(self.name, key))
+        meter.active += 1
+        if self._deadline is not None:
+            self._begin(slot, self._deadline)
+        try:
+            result = await self._reconciler.reconcile(key)
+            if slot.expired:
+                self._outlived(slot, None)
+        except asyncio.CancelledError:
+            if not slot.expired:
+                raise
+            self._failed(key, self._outlived(slot, None))
+        except Exception as error:
+            self._failed(key, self._outlived(slot, error) if slot.expired else error)
+        else:
+            self._succeeded(key, result)
+        finally:
+            slot.ends = _NEVER
+            meter.active -= 1
+            meter.reconciled.observe(self.queue.done(key))
+
+    def _succeeded(self, key: ObjectKey, result: Result | None) -> None:
+        queue = self.queue
+        queue.forget(key)
+        if result is not None and result.requeue_after is not None:
+            self._meter.results["requeue_after"] += 1
+            queue.add(key, priority=Priority.RETRY, after=result.requeue_after)
+        else:
+            self._meter.results["success"] += 1
+        if self._resync is not None and self._own is not None and key in self._own:
+            queue.add(key, priority=Priority.RESYNC, after=spread(self._resync, RESYNC_JITTER, random=self._random))
+
+    def _failed(self, key: ObjectKey, error: Exception) -> None:
+        meter, queue = self._meter, self.queue
+        meter.results["error"] += 1
+        meter.errors += 1
+        if isinstance(error, Terminal):
+            meter.terminal += 1
+            queue.forget(key)
+            _log.error("reconcile failed for good", reason=error.reason, error=str(error), actor=error.actor)
+            return
+        delay = queue.retry(key, after=_asked_delay(error))
+        self._report(error, delay)
+
+    def _report(self, error: Exception, delay: float) -> None:
+        again = round(delay, 3)
+        match error:
+            case DeadlineExceeded():
+                self._meter.timeouts += 1
+                _log.error("reconcile took too long", deadline=error.seconds, again_in=again)
+            case Conflict():
+                _log.info("reconcile met a newer object", error=str(error), again_in=again)
+            case ReconcileError():
+                cause = str(error.__cause__) if error.__cause__ is not None else None
+                _log.warning("reconcile failed", reason=error.reason, error=str(error), cause=cause, again_in=again)
+            case KubeError() | OSError():
+                _log.warning("reconcile failed", error=str(error), again_in=again)
+            case _:
+                self._meter.panics += 1
+                _log.error("reconcile failed unexpectedly", exc_info=error, again_in=again)
+
+    def _begin(self, slot: _Slot, deadline: float) -> None:
+        slot.ends = self._clock.monotonic() + deadline
+        if self._watchdog is None:
+            self._watchdog = self._clock.call_later(deadline, self._cut_off)
+
+    def _cut_off(self) -> None:
+        """Cancel every reconcile whose time is over; look again when the next one's will be."""
+        now = self._clock.monotonic() + 0.0005
+        next_end = _NEVER
+        for slot in self._slots:
+            if slot.ends > now:
+                next_end = min(next_end, slot.ends)
+            elif slot.task is not None:
+                slot.ends, slot.expired = _NEVER, True
+                slot.task.cancel()
+        self._watchdog = self._clock.call_later(next_end - now, self._cut_off) if next_end < _NEVER else None
+
+    def _outlived(self, slot: _Slot, cause: Exception | None) -> Exception:
+        """Take the watchdog's cancellation back, so that the worker lives on; a second one is not ours to take."""
+        slot.expired = False
+        assert slot.task is not None, "a worker that runs has a task"
+        if slot.task.uncancel():
+            raise asyncio.CancelledError
+        error = DeadlineExceeded(self._deadline or 0.0)
+        error.__cause__ = cause
+        return error
+
+
+def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+
+
+def _asked_delay(error: Exception) -> float | None:
+    if isinstance(error, Retry):
+        return error.after
+    if isinstance(error, ApiError) and error.retry_after is not None:
+        return min(error.retry_after, LONGEST_ASKED_DELAY)
+    return None

@@ -1,0 +1,260 @@
+"""One process of controllers, put together: caches, election, controllers, servers, and the order of start and stop.
+
+Start: the servers, so that probes are answered from the first moment; then the caches, also while standing by, so that
+a take-over needs no list; then, when this process leads, the controllers. Stop goes the other way: no new work, the
+workers end within the grace time, the lease is given back, the caches and servers close. When leadership is lost the
+workers are cancelled at once, because another process may have begun: `run` raises `LeadershipLost`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
+from typing import Protocol
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from hortus.engine.backoff import Backoff
+from hortus.engine.cache import Cache, Transform
+from hortus.engine.caches import Caches
+from hortus.engine.controller import DEFAULT_DEADLINE, Assignment, Controller, Reconciler
+from hortus.engine.lanes import Flows
+from hortus.engine.metrics import EngineMetrics
+from hortus.engine.reflector import ListerWatcher
+from hortus.engine.sources import Source
+from hortus.kube.clock import Clock, SystemClock
+from hortus.kube.objects import ObjectKey, Resource
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+DEFAULT_GRACE = 30.0
+"""Seconds for workers to end: Kubernetes' own grace period for a pod."""
+
+Runnable = Callable[[], Awaitable[None]]
+
+
+class LeadershipLost(Exception):
+    """Another process may lead now. This one has stopped its workers and should exit."""
+
+
+class Election(Protocol):
+    """What the manager needs of `hortus.engine.leases.Elector`."""
+
+    async def acquire(self) -> None:
+        """Return once this process leads."""
+
+    async def lost(self) -> None:
+        """Return when it leads no more."""
+
+    async def release(self) -> None:
+        """Give leadership back, so that another takes over at once."""
+
+    @property
+    def leading(self) -> bool: ...
+
+
+class Server(Protocol):
+    """What the manager needs of `hortus.engine.health.HealthServer`."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class Manager:
+    """Holds what the controllers of a process share, and runs them."""
+
+    def __init__(
+        self,
+        client: ListerWatcher,
+        *,
+        clock: Clock | None = None,
+        registry: CollectorRegistry | None = None,
+        election: Election | None = None,
+        grace: float = DEFAULT_GRACE,
+        random: Random | None = None,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.registry = registry if registry is not None else CollectorRegistry()
+        self.metrics = EngineMetrics(self.registry)
+        self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+        self.caches = Caches(client, clock=self.clock, random=self._random)
+        self._other_caches: list[Caches] = []
+        self._election = election
+        self._grace = grace
+        self._controllers: list[Controller] = []
+        self._runnables: list[tuple[str, Runnable, bool]] = []
+        self._servers: list[Server] = []
+        self._closers: list[Callable[[], Awaitable[object]]] = []
+        self._stopping = asyncio.Event()
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        self._undo = AsyncExitStack()
+        self._lost: asyncio.Task[None] | None = None
+        self.started = False
+        """Whether the caches are complete and, where this process leads, the controllers are at work."""
+
+    # Putting together.
+
+    def cache(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        transform: Transform | None = None,
+    ) -> Cache:
+        """The shared cache of this selection of the manager's own cluster."""
+        return self.caches.get(resource, namespace=namespace, labels=labels, fields=fields, transform=transform)
+
+    def caches_of(self, client: ListerWatcher) -> Caches:
+        """Caches of another API server, started and stopped with the rest."""
+        caches = Caches(client, clock=self.clock, random=self._random)
+        self._other_caches.append(caches)
+        return caches
+
+    def controller(
+        self,
+        name: str,
+        reconciler: Reconciler,
+        *,
+        sources: Sequence[Source],
+        workers: int = 1,
+        deadline: float | None = DEFAULT_DEADLINE,
+        backoff: Backoff | None = None,
+        resync: float | None = None,
+        flows: Flows[ObjectKey] | None = None,
+        assignment: Assignment | None = None,
+    ) -> Controller:
+        """Add a controller; see `Controller` for the options. Its name is the label of its metrics."""
+        made = Controller(
+            name,
+            reconciler,
+            sources=sources,
+            workers=workers,
+            deadline=deadline,
+            backoff=backoff,
+            resync=resync,
+            flows=flows,
+            assignment=assignment,
+            clock=self.clock,
+            metrics=self.metrics,
+            random=self._random,
+        )
+        self._controllers.append(made)
+        return made
+
+    def add(self, name: str, run: Runnable, *, leader_only: bool = True) -> None:
+        """Run something beside the controllers until stop. When it ends by itself or fails, the manager stops."""
+        self._runnables.append((name, run, leader_only))
+
+    def add_server(self, server: Server) -> None:
+        """Started before everything, stopped after everything."""
+        self._servers.append(server)
+
+    def on_stop(self, close: Callable[[], Awaitable[object]]) -> None:
+        """Call `close` at the very end, last added first: clients, recorders."""
+        self._closers.append(close)
+
+    # Running.
+
+    def stop(self) -> None:
+        """Ask `run` to end gracefully; may be called more than once."""
+        self._stopping.set()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    async def run(self) -> None:
+        """Start, work until `stop`, and stop. Raises LeadershipLost, or what made a part of it fail."""
+        starter = asyncio.create_task(self._start(), name="start")
+        try:
+            await self._until_over(starter)
+        finally:
+            starter.cancel()
+            await asyncio.gather(starter, return_exceptions=True)
+            await self._shut_down()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Manager]:
+        """Everything started on entry, stopped on exit: for tests and for whoever runs several managers on a loop."""
+        try:
+            await self._start()
+            yield self
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+        finally:
+            await self._shut_down()
+
+    async def _start(self) -> None:
+        for close in self._closers:
+            self._undo.push_async_callback(close)
+        for server in self._servers:
+            self._undo.push_async_callback(server.stop)
+            await server.start()
+        for caches in (self.caches, *self._other_caches):
+            self._undo.push_async_callback(caches.stop)
+            caches.start()
+        self._undo.push_async_callback(self._stop_tasks)
+        self._run_all(leader_only=False)
+        if self._election is not None:
+            self._undo.push_async_callback(self._election.release)
+            await self._election.acquire()
+            self._lost = asyncio.create_task(self._election.lost(), name="leadership")
+            self._tasks[self._lost] = "leadership"
+        self._undo.push_async_callback(self._stop_controllers)
+        await asyncio.gather(*(controller.start() for controller in self._controllers))
+        self._run_all(leader_only=True)
+        self.started = True
+        _log.info("started", controllers=[controller.name for controller in self._controllers])
+
+    def _run_all(self, *, leader_only: bool) -> None:
+        for name, run, wants_leader in self._runnables:
+            if wants_leader == leader_only:
+                self._tasks[asyncio.create_task(_awaiting(run), name=name)] = name
+
+    async def _until_over(self, starter: asyncio.Task[None]) -> None:
+        """Return when asked to stop; raise when a part failed or leadership is lost."""
+        stop = asyncio.create_task(self._stopping.wait(), name="stop")
+        try:
+            while True:
+                workers = [task for controller in self._controllers for task in controller.tasks]
+                waited = {stop, *self._tasks, *workers} | ({starter} if not starter.done() else set())
+                done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+                if stop in done:
+                    return
+                for task in done:
+                    task.result()
+                    if task is self._lost:
+                        raise LeadershipLost("the lease could not be renewed in time")
+                    if task is not starter:
+                        _log.warning("a part ended by itself, stopping", part=task.get_name())
+                        return
+        finally:
+            stop.cancel()
+
+    async def _shut_down(self) -> None:
+        self._stopping.set()
+        self.started = False
+        _log.info("stopping")
+        await self._undo.aclose()
+        _log.info("stopped")
+
+    async def _stop_controllers(self) -> None:
+        lost = self._lost is not None and self._lost.done()
+        grace = 0.0 if lost else self._grace
+        await asyncio.gather(*(controller.stop(grace=grace) for controller in self._controllers))
+
+    async def _stop_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _awaiting(run: Runnable) -> None:
+    await run()

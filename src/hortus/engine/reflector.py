@@ -1,0 +1,189 @@
+"""Keeps a cache current: list once, then watch, and carry on from where the watch broke.
+
+In flows an API client, out come calls on a `Cache`. A watch that ends is resumed at the last resource version seen,
+bookmarks included; one that the server no longer can resume (410) is followed by a new list, of which the cache works
+out the difference, so that deletions during the gap are noticed. Failures back off with jitter and are only logged:
+whoever must know asks `Reflector.problem` or waits for `Cache.synced`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from random import Random
+from typing import Protocol
+
+import structlog
+
+from hortus.engine.backoff import Backoff
+from hortus.engine.cache import Cache
+from hortus.kube.clock import Clock
+from hortus.kube.errors import Gone, KubeError
+from hortus.kube.objects import Object, Resource, key_of
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+RETRY = Backoff(first=0.8, cap=30.0, jitter=0.5)
+"""Between attempts to list or watch: client-go's reflector has 0.8 s to 30 s as well."""
+
+STEADY_SECONDS = 10.0
+"""A watch that lasted so long was healthy: it is resumed at once and the back-off begins anew."""
+
+
+class Page(Protocol):
+    @property
+    def items(self) -> Sequence[Object]: ...
+
+    @property
+    def resource_version(self) -> str: ...
+
+    @property
+    def restarted(self) -> bool:
+        """The list expired and begins anew with this page."""
+
+
+class Event(Protocol):
+    @property
+    def type(self) -> str:
+        """ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    @property
+    def object(self) -> Object: ...
+
+
+class EventStream(Protocol):
+    def __aiter__(self) -> AsyncIterator[Event]: ...
+
+    async def aclose(self) -> None: ...
+
+
+class ListerWatcher(Protocol):
+    """What a cache needs of `hortus.kube.Client`."""
+
+    def pages(
+        self, resource: Resource, namespace: str = "", labels: object = "", fields: object = "", limit: int = 500
+    ) -> AsyncIterator[Page]:
+        """All matching objects in pages of `limit`."""
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        labels: object = "",
+        fields: object = "",
+        bookmarks: bool = True,
+    ) -> EventStream:
+        """Changes after `resource_version`; raises Expired when the server does not keep them any more."""
+
+
+class Selection(Protocol):
+    """Which objects: a resource, a namespace or all (empty), a label and a field selector."""
+
+    @property
+    def resource(self) -> Resource: ...
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def labels(self) -> str: ...
+
+    @property
+    def fields(self) -> str: ...
+
+
+class Reflector:
+    """Runs one cache until cancelled."""
+
+    def __init__(
+        self,
+        client: ListerWatcher,
+        selection: Selection,
+        cache: Cache,
+        *,
+        clock: Clock,
+        backoff: Backoff = RETRY,
+        random: Random | None = None,
+    ) -> None:
+        self._client = client
+        self._selection = selection
+        self._cache = cache
+        self._clock = clock
+        self._backoff = backoff
+        self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+        self._version = ""
+        self._failures = 0
+        self.problem: Exception | None = None
+        """Why the cache is not being kept current now, or None."""
+
+    async def run(self) -> None:
+        """List and watch for ever; ends by cancellation only."""
+        while True:
+            started = self._clock.monotonic()
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except Gone:
+                _log.info("the watch is too old, listing again", cache=self._cache.name)
+                self._version = ""
+            except (KubeError, OSError) as error:
+                self.problem = error
+                _log.warning("list or watch failed", cache=self._cache.name, error=str(error), failures=self._failures)
+            except Exception as error:
+                # An answer of a shape that nobody planned for; a cache that silently stopped would be worse.
+                self.problem = error
+                _log.exception("list or watch was not understood", cache=self._cache.name)
+            if self._clock.monotonic() - started >= STEADY_SECONDS:
+                self._failures = 0
+            else:
+                await self._pause()
+
+    async def _pause(self) -> None:
+        delay = self._backoff.delay(self._failures, random=self._random)
+        self._failures += 1
+        await self._clock.sleep(delay)
+
+    async def _list(self) -> None:
+        chosen, cache = self._selection, self._cache
+        items: list[Object] = []
+        version = ""
+        async for page in self._client.pages(chosen.resource, chosen.namespace, chosen.labels, chosen.fields):
+            if page.restarted:
+                items.clear()
+            # Shrunk page by page: the peak of a first list is what is kept, plus one page.
+            items.extend(map(cache.shrink, page.items))
+            version = page.resource_version
+        cache.replace(items, _number(version))
+        self._version = version
+        self.problem = None
+
+    async def _watch(self) -> None:
+        chosen = self._selection
+        events = self._client.watch(
+            chosen.resource,
+            chosen.namespace,
+            resource_version=self._version,
+            labels=chosen.labels,
+            fields=chosen.fields,
+            bookmarks=True,
+        )
+        async with aclosing(events):
+            async for event in events:
+                self._take(event.type, event.object)
+
+    def _take(self, kind: str, obj: Object) -> None:
+        cache = self._cache
+        if kind == "DELETED":
+            cache.drop(key_of(obj), obj)
+        elif kind != "BOOKMARK":
+            cache.observe(cache.shrink(obj))
+        self._version = obj["metadata"]["resourceVersion"]
+        cache.advance(_number(self._version))
+        self.problem = None
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isascii() and version.isdigit() else 0

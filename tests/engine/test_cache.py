@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from random import Random
+
+import pytest
+from structlog.testing import capture_logs
+from tests.engine.fake_api import SECRETS, WIDGETS, FakeApi, widget
+
+from hortus.engine.cache import Cache, Change, copy_of
+from hortus.engine.caches import Caches
+from hortus.engine.indexes import by_label, by_owner_uid, managed_fields_of, without_managed_fields
+from hortus.kube.errors import ConnectionFailed, ServiceUnavailable
+from hortus.kube.objects import Object, ObjectKey
+from hortus.testing import FakeClock
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.api = FakeApi()
+        self.caches = Caches(self.api, clock=self.clock, random=Random(0))
+        self.seen: list[tuple[str, str, bool]] = []
+
+    def record(self, change: Change) -> None:
+        kind = "deleted" if change.new is None else "added" if change.old is None else "changed"
+        self.seen.append((kind, change.key.name, change.initial))
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    made = World()
+    yield made
+    await made.caches.stop()
+
+
+async def started(world: World) -> Cache:
+    cache = world.caches.get(WIDGETS)
+    cache.subscribe(world.record)
+    world.caches.start()
+    await world.clock.settle()
+    return cache
+
+
+async def test_a_cache_lists_then_follows_the_watch(world: World) -> None:
+    world.api.put(WIDGETS, widget("a"))
+    cache = await started(world)
+    world.api.put(WIDGETS, widget("b"))
+    world.api.put(WIDGETS, widget("a", spec={"size": 2}))
+    world.api.remove(WIDGETS, "b")
+    await world.clock.settle()
+    assert world.seen == [("added", "a", True), ("added", "b", False), ("changed", "a", False), ("deleted", "b", False)]
+    assert cache[ObjectKey("default", "a")]["spec"] == {"size": 2}
+    assert len(cache) == 1
+    assert world.api.count("list") == 1
+
+
+async def test_whoever_asks_for_the_same_selection_shares_one_watch(world: World) -> None:
+    assert world.caches.get(WIDGETS) is world.caches.get(WIDGETS)
+    assert world.caches.get(WIDGETS, namespace="x") is not world.caches.get(WIDGETS)
+    assert world.caches.get(WIDGETS, transform=without_managed_fields) is not world.caches.get(WIDGETS)
+    world.caches.start()
+    await world.caches.synced()
+    assert len(world.api.streams) == 3
+    world.caches.get(SECRETS)
+    await world.caches.synced()
+    assert len(world.api.streams) == 4
+
+
+async def test_a_dropped_watch_resumes_where_it_was_without_a_list(world: World) -> None:
+    await started(world)
+    world.api.put(WIDGETS, widget("a"))
+    await world.clock.settle()
+    world.api.drop_watches(ConnectionFailed("api", "connection reset"))
+    world.api.put(WIDGETS, widget("b"))
+    await world.clock.advance(2)
+    assert [name for _, name, _ in world.seen] == ["a", "b"]
+    assert world.api.count("list") == 1
+
+
+async def test_a_watch_that_lasted_is_resumed_at_once(world: World) -> None:
+    await started(world)
+    await world.clock.advance(300)
+    world.api.drop_watches()
+    world.api.put(WIDGETS, widget("a"))
+    await world.clock.settle()
+    assert [name for _, name, _ in world.seen] == ["a"]
+
+
+async def test_bookmarks_move_the_point_of_resumption(world: World) -> None:
+    await started(world)
+    world.api.put(SECRETS, {"metadata": {"name": "other", "namespace": "default"}})
+    world.api.bookmark(WIDGETS)
+    await world.clock.settle()
+    world.api.compact()
+    world.api.drop_watches()
+    await world.clock.advance(2)
+    assert world.api.count("list") == 1
+    assert world.api.calls[-1] == ("watch", "widgets", "2")
+
+
+async def test_after_410_deletions_in_the_gap_are_noticed_and_only_differences_told(world: World) -> None:
+    for name in ("same", "changes", "goes"):
+        world.api.put(WIDGETS, widget(name))
+    cache = await started(world)
+    world.seen.clear()
+    await world.clock.advance(60)
+    world.api.drop_watches()
+    world.api.down = ServiceUnavailable("etcd has no leader")
+    await world.clock.advance(60)
+    world.api.remove(WIDGETS, "goes")
+    world.api.put(WIDGETS, widget("changes", spec={"size": 2}))
+    world.api.put(WIDGETS, widget("comes"))
+    world.api.compact()
+    world.api.down = None
+    await world.clock.advance(120)
+    assert sorted(world.seen) == [("added", "comes", False), ("changed", "changes", False), ("deleted", "goes", False)]
+    assert sorted(key.name for key in cache) == ["changes", "comes", "same"]
+    assert world.api.count("list") == 2
+
+
+async def test_failures_back_off_with_a_cap(world: World) -> None:
+    world.api.down = ConnectionFailed("api", "connection refused")
+    cache = await started(world)
+    await world.clock.advance(600)
+    assert 20 <= world.api.count("list") <= 45
+    assert not cache.has_synced
+    assert world.caches.waiting_for == ["widgets.example.org[]: api: connection refused"]
+    world.api.down = None
+    await world.clock.advance(46)
+    assert cache.has_synced
+
+
+async def test_an_answer_nobody_planned_for_is_survived(world: World) -> None:
+    cache = await started(world)
+    world.api.history.append((1, WIDGETS, "ADDED", {"metadata": {}}))
+    world.api.version = 1
+    with capture_logs() as logs:
+        for stream in world.api.streams:
+            stream.wake.set()
+        await world.clock.settle()
+        assert any(entry["event"] == "list or watch was not understood" for entry in logs)
+        world.api.history.clear()
+        world.api.put(WIDGETS, widget("a"))
+        await world.clock.advance(5)
+    assert len(cache) == 1
+
+
+async def test_a_handler_that_fails_harms_nobody_else(world: World) -> None:
+    cache = await started(world)
+
+    def broken(change: Change) -> None:
+        raise KeyError("spec")
+
+    cache.subscribe(broken)
+    cache.subscribe(world.record)
+    with capture_logs() as logs:
+        world.api.put(WIDGETS, widget("a"))
+        await world.clock.settle()
+    assert [entry["event"] for entry in logs] == ["a handler failed on a change"]
+    assert len(world.seen) == 2
+
+
+async def test_who_subscribes_late_hears_of_what_is_there(world: World) -> None:
+    world.api.put(WIDGETS, widget("a"))
+    cache = await started(world)
+    late: list[Change] = []
+    stop = cache.subscribe(late.append)
+    assert [(change.key.name, change.initial) for change in late] == [("a", True)]
+    stop()
+    world.api.put(WIDGETS, widget("b"))
+    await world.clock.settle()
+    assert len(late) == 1
+
+
+def labelled(name: str, team: str, version: int) -> Object:
+    return widget(name, metadata={"labels": {"team": team}, "resourceVersion": str(version), "uid": name})
+
+
+def test_indexes_follow_every_change() -> None:
+    cache = Cache("widgets")
+    cache.put(labelled("a", "red", 1))
+    cache.add_index("team", by_label("team"))
+    cache.put(labelled("b", "red", 2))
+    assert [obj["metadata"]["name"] for obj in cache.by("team", "red")] == ["a", "b"]
+    cache.put(labelled("a", "blue", 3))
+    assert cache.keys_by("team", "red") == [ObjectKey("default", "b")]
+    cache.drop(ObjectKey("default", "b"))
+    assert (cache.by("team", "red"), list(cache.values_of("team"))) == ([], ["blue"])
+
+
+def test_objects_are_found_by_their_owner() -> None:
+    cache = Cache("secrets")
+    cache.add_index("owner", by_owner_uid)
+    cache.put(widget("s", metadata={"ownerReferences": [{"uid": "u1"}], "resourceVersion": "1"}))
+    assert cache.keys_by("owner", "u1") == [ObjectKey("default", "s")]
+
+
+def test_ones_own_write_is_seen_before_the_watch_tells_and_told_once() -> None:
+    cache = Cache("widgets")
+    told: list[Change] = []
+    cache.replace([labelled("a", "red", 1)], 1)
+    cache.subscribe(told.append)
+    cache.learn(labelled("a", "blue", 5))
+    assert cache[ObjectKey("default", "a")]["metadata"]["labels"] == {"team": "blue"}
+    cache.observe(labelled("a", "green", 4))
+    cache.observe(labelled("a", "blue", 5))
+    assert [change.current["metadata"]["labels"]["team"] for change in told] == ["red", "blue"]
+
+
+def test_what_was_deleted_meanwhile_is_not_brought_back_by_a_late_answer() -> None:
+    cache = Cache("widgets")
+    cache.replace([labelled("a", "red", 1)], 1)
+    cache.drop(ObjectKey("default", "a"))
+    cache.advance(6)
+    cache.learn(labelled("a", "blue", 5))
+    assert len(cache) == 0
+
+
+def test_an_own_creation_newer_than_a_list_survives_that_list() -> None:
+    cache = Cache("widgets")
+    cache.replace([], 3)
+    cache.learn(labelled("new", "red", 5))
+    cache.replace([], 4)
+    assert len(cache) == 1
+    cache.replace([], 6)
+    assert len(cache) == 0
+
+
+async def test_a_selector_keeps_foreign_writes_out(world: World) -> None:
+    red = world.caches.get(WIDGETS, labels="team=red")
+    inside = world.caches.get(WIDGETS, namespace="inside")
+    red.learn(labelled("a", "blue", 5))
+    inside.learn(labelled("a", "blue", 5))
+    assert (len(red), len(inside)) == (0, 0)
+
+
+def test_transforms_save_what_nobody_reads() -> None:
+    full = widget("a", metadata={"managedFields": [{"manager": "kubectl"}, {"manager": "hortus"}], "annotations": {}})
+    assert managed_fields_of("hortus")(copy_of(full))["metadata"]["managedFields"] == [{"manager": "hortus"}]
+    assert "managedFields" not in without_managed_fields(copy_of(full))["metadata"]
