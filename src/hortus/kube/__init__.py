@@ -9,13 +9,14 @@
 - `errors`: everything a call may raise, a tree under `KubeError`; the embedded API server raises the same classes.
 - `kubeconfig`: `load` for the operator's own, `from_untrusted` for one out of an object, `document` and `merge_into`.
 - `objects`: `Resource` (how a kind is reached), keys, times. `clock`: time as a dependency.
+- `selectors`, `patches`, `quantities`, `durations`, `naming`: the API's algebra, pure, worded as by API servers.
 - `yaml`: documents in and out, bounded and without surprises.
 - `Secret`: text that does not print itself.
 
 Clients may be made by the thousand: each has one small TLS context and connects when first used.
 """
 
-from hortus.kube import errors, kubeconfig, yaml
+from hortus.kube import durations, errors, kubeconfig, naming, patches, quantities, selectors, yaml
 from hortus.kube.access import Access, Credentials, ExecPlugin, Impersonation
 from hortus.kube.auth import CredentialsFailed
 from hortus.kube.client import Client, ObjectList, PatchKind, Propagation
@@ -53,7 +54,12 @@ __all__ = [
     "SystemClock",
     "Watch",
     "WatchEvent",
+    "durations",
     "errors",
     "kubeconfig",
+    "naming",
+    "patches",
+    "quantities",
+    "selectors",
     "yaml",
 ]

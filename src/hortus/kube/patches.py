@@ -1,0 +1,256 @@
+"""Patches on decoded JSON: RFC 6902 (operations), RFC 7386 (merge), and the merge patch between two objects.
+
+Pure: the document given is never changed, and a patch that fails in the middle leaves nothing behind. Parts that a
+patch does not touch are shared between old and new, not copied. Patches are input: pointers cannot reach beyond arrays,
+and a patch cannot grow a document beyond a bound by copying it into itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from hortus.kube.objects import Object
+
+MAX_OPERATIONS = 10_000
+"""As kube-apiserver bounds a JSON patch (k8s.io/apiserver, maxJSONPatchOperations)."""
+MAX_COPIED = 3 << 20
+"""Bytes of JSON that the `copy` operations of one patch may add; kube-apiserver's bound too."""
+
+_TOO_DEEP = "nested too deeply"
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+_BAD_ESCAPE = re.compile(r"~(?![01])")
+
+
+class PatchError(ValueError):
+    """A patch that is malformed or does not fit the document; the message names the operation."""
+
+    def __init__(self, message: str, *, test_failed: bool = False) -> None:
+        super().__init__(message)
+        self.test_failed = test_failed
+        """The patch is well-formed, but a `test` operation did not hold."""
+
+
+def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
+    """`document` after all of the operations (RFC 6902). Raises PatchError, and then nothing is done."""
+    if not isinstance(operations, (list, tuple)):
+        raise PatchError("a JSON patch is a list of operations")
+    if len(operations) > MAX_OPERATIONS:
+        raise PatchError(f"a JSON patch may hold {MAX_OPERATIONS} operations, not {len(operations)}")
+    work = _Work(document)
+    for index, operation in enumerate(operations):
+        try:
+            work.apply(operation)
+        except PatchError as error:
+            raise PatchError(f"operation {index}: {error}", test_failed=error.test_failed) from None
+        except RecursionError:
+            raise PatchError(f"operation {index}: {_TOO_DEEP}") from None
+    return work.root
+
+
+class _Work:
+    """A document being changed. Containers on the way to a change are copied once, the first time they are entered."""
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self._own: dict[int, Any] = {}
+        """Containers that are ours to change, by id; holding them keeps the ids from being used again."""
+        self._copied = 0
+
+    def apply(self, operation: Any) -> None:
+        if not isinstance(operation, dict):
+            raise PatchError("not an object with op and path")
+        name = operation.get("op")
+        path = _pointer(operation, "path")
+        match name:
+            case "add":
+                self._add(path, _value(operation))
+            case "replace":
+                self._replace(path, _value(operation))
+            case "remove":
+                self._remove(path)
+            case "move":
+                self._move(_pointer(operation, "from"), path)
+            case "copy":
+                self._copy(_pointer(operation, "from"), path)
+            case "test":
+                self._test(path, _value(operation))
+            case _:
+                raise PatchError(f"op {str(name)[:50]!r} is not one of add, remove, replace, move, copy, test")
+
+    def _add(self, path: list[str], value: Any) -> None:
+        if not path:
+            self.root = value
+            return
+        parent = self._parent(path)
+        if isinstance(parent, dict):
+            parent[path[-1]] = value
+        else:
+            parent.insert(len(parent) if path[-1] == "-" else _index(path, len(parent)), value)
+
+    def _replace(self, path: list[str], value: Any) -> None:
+        if not path:
+            self.root = value
+            return
+        parent = self._parent(path)
+        parent[self._key(parent, path)] = value
+
+    def _remove(self, path: list[str]) -> Any:
+        if not path:
+            raise PatchError("the whole document cannot be removed")
+        parent = self._parent(path)
+        return parent.pop(self._key(parent, path))
+
+    def _move(self, source: list[str], path: list[str]) -> None:
+        if path[: len(source)] == source and len(path) > len(source):
+            raise PatchError(f"{_shown(source)} cannot be moved into itself")
+        if path == source:
+            self._find(source)
+            return
+        self._add(path, self._remove(source))
+
+    def _copy(self, source: list[str], path: list[str]) -> None:
+        value = self._find(source)
+        self._copied += len(orjson.dumps(value))
+        if self._copied > MAX_COPIED:
+            raise PatchError(f"the patch copies more than {MAX_COPIED} bytes")
+        self._own.clear()  # what was ours alone now stands in two places
+        self._add(path, value)
+
+    def _test(self, path: list[str], value: Any) -> None:
+        if not same(self._find(path), value):
+            raise PatchError(f"test of {_shown(path)} failed", test_failed=True)
+
+    def _find(self, path: list[str]) -> Any:
+        found = self.root
+        for depth in range(len(path)):
+            found = found[self._key(found, path[: depth + 1])]
+        return found
+
+    def _parent(self, path: list[str]) -> Any:
+        """The container of the value at `path`, ours to change."""
+        self.root = container = self._owned(self.root)
+        for depth in range(len(path) - 1):
+            key = self._key(container, path[: depth + 1])
+            container[key] = container = self._owned(container[key])
+        if not isinstance(container, (dict, list)):
+            raise PatchError(f"{_shown(path[:-1])} is neither an object nor an array")
+        return container
+
+    def _owned(self, container: Any) -> Any:
+        if id(container) in self._own or not isinstance(container, (dict, list)):
+            return container
+        copy = container.copy()
+        self._own[id(copy)] = copy
+        return copy
+
+    def _key(self, container: Any, path: list[str]) -> str | int:
+        """The key of an existing member."""
+        if isinstance(container, dict):
+            if path[-1] in container:
+                return path[-1]
+        elif isinstance(container, list):
+            return _index(path, len(container) - 1)
+        raise PatchError(f"{_shown(path)} does not exist")
+
+
+def _pointer(operation: Object, field: str) -> list[str]:
+    """The parts of a JSON pointer (RFC 6901)."""
+    text = operation.get(field)
+    if not isinstance(text, str):
+        raise PatchError(f"{field} is missing")
+    if text and not text.startswith("/"):
+        raise PatchError(f"{field} {text[:100]!r} does not begin with /")
+    if _BAD_ESCAPE.search(text):
+        raise PatchError(f"{field} {text[:100]!r} holds a ~ that is neither ~0 nor ~1")
+    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+
+
+def _value(operation: Object) -> Any:
+    if "value" not in operation:
+        raise PatchError("value is missing")
+    return operation["value"]
+
+
+def _index(path: list[str], last: int) -> int:
+    if not _INDEX.fullmatch(path[-1]):
+        raise PatchError(f"{_shown(path)} is not the place of an array element")
+    index = int(path[-1])
+    if index > last:
+        raise PatchError(f"{_shown(path)} is beyond the end of the array")
+    return index
+
+
+def _shown(path: list[str]) -> str:
+    text = "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in path)
+    return repr(text if len(text) <= 200 else text[:200] + "…")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality of JSON values: 1 equals 1.0, but true does not equal 1."""
+    if isinstance(one, dict):
+        if not isinstance(other, dict) or len(one) != len(other):
+            return False
+        return all(key in other and same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        if not isinstance(other, list) or len(one) != len(other):
+            return False
+        return all(map(same, one, other))
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    return bool(one == other)
+
+
+def apply_merge_patch(document: Any, patch: Any) -> Any:
+    """`document` with `patch` merged in (RFC 7386): null removes, objects merge, anything else replaces.
+
+    Raises PatchError when nested beyond what Python can follow, about a thousand levels.
+    """
+    try:
+        return _merged(document, patch)
+    except RecursionError:
+        raise PatchError(_TOO_DEEP) from None
+
+
+def _merged(document: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = document.copy() if isinstance(document, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            result[key] = _merged(result.get(key), value)
+        else:
+            result[key] = value
+    return result
+
+
+def merge_patch_between(old: Object, new: Object) -> Object:
+    """The merge patch that makes `new` of `old`; empty when nothing differs.
+
+    Raises PatchError where `new` holds a null that `old` does not: a merge patch cannot say so.
+    """
+    patch: Object = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if key in old and same(before, value):
+            continue
+        if isinstance(before, dict) and isinstance(value, dict):
+            patch[key] = merge_patch_between(before, value)
+        else:
+            patch[key] = _without_null(key, value)
+    return patch
+
+
+def _without_null(key: str, value: Any) -> Any:
+    """`value` as a merge patch may carry it; nulls inside of lists are kept as they are."""
+    if value is None:
+        raise PatchError(f"{key}: a merge patch cannot set a value to null")
+    if isinstance(value, dict):
+        for inner, part in value.items():
+            _without_null(f"{key}.{inner}", part)
+    return value
