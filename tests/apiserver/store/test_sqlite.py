@@ -9,12 +9,14 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule
 from tests.apiserver.store.contract import PODS, Opener, StoreContract, batch, body, changes, fill, pod, put
@@ -419,3 +421,26 @@ def test_a_process_that_forgets_to_close_still_ends(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "store.db")], timeout=30, check=False)
     assert done.returncode == 0
+
+
+def test_a_busy_loop_does_not_starve_the_writer_thread(tmp_path: Path) -> None:
+    async def busy() -> None:
+        while True:
+            until = time.perf_counter() + 0.0002
+            while time.perf_counter() < until:
+                pass
+            await asyncio.sleep(0)
+
+    async def main() -> float:
+        store = SqliteBackend(tmp_path / "store.db")
+        await store.start()
+        burden = asyncio.create_task(busy())
+        begin = time.perf_counter()
+        for number in range(50):
+            await put(store, f"default/{number}")
+        taken = time.perf_counter() - begin
+        burden.cancel()
+        await store.close()
+        return taken
+
+    assert uvloop.run(main()) < 5

@@ -17,8 +17,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -40,6 +41,11 @@ from hortus.kube.clock import Clock, SystemClock
 
 _FORGET_ROWS = 1_000
 """Rows that history needs no more gather until there are so many; deleting them costs one more sync."""
+
+
+_PATIENCE = 0.001
+_GIVE_WAY = 0.0001
+"""Seconds after which the loop lets the writer thread have the interpreter, and for how long it sleeps to do so."""
 
 
 class _Write:
@@ -87,7 +93,7 @@ class SqliteBackend:
     # Life
 
     async def start(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._recover)
+        await self._on_thread(self._recover)
         self._open = True
 
     async def close(self) -> None:
@@ -95,7 +101,7 @@ class SqliteBackend:
         if self._committing is not None:
             await self._committing
         if was_open:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._finish)
+            await self._on_thread(self._finish)
         self._thread.shutdown()
         self._index.hub.end("", StopAsyncIteration)
 
@@ -215,13 +221,27 @@ class SqliteBackend:
     async def _commit(self, batch: Sequence[_Write]) -> None:
         rows = [write.row for write in batch]
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._log.append, rows)
+            await self._on_thread(self._log.append, rows)
         except Exception as error:
             # Whatever it was, its callers are told, and the log goes over the file before it writes again.
             self._fail([*batch, *self._queue], error)
         else:
             for write in batch:
                 self._apply(write)
+
+    async def _on_thread(self, work: Callable[..., None], *arguments: object) -> None:
+        """Run `work` on the writer thread, making sure that a busy loop does not keep it from the interpreter lock.
+
+        A loop on uvloop gives the lock up and takes it back many times a millisecond. Each time wakes the waiting
+        thread, too late to get the lock and too early for its wait to count as one that earns a forced switch: with
+        the loop at 100 % it has been seen to starve for seconds. A loop that really sleeps for a moment lets it in.
+        """
+        running = asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+        while not running.done():
+            await asyncio.wait((running,), timeout=_PATIENCE)
+            if not running.done():
+                time.sleep(_GIVE_WAY)  # noqa: ASYNC251 (blocking is the purpose)
+        running.result()
 
     def _apply(self, write: _Write) -> None:
         result = 0
@@ -266,7 +286,7 @@ class SqliteBackend:
         rows = [self._dead.popleft() for _ in range(_FORGET_ROWS)]
         past = Past(self._index.revision, self._index.history.compacted)
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._log.forget, rows, past)
+            await self._on_thread(self._log.forget, rows, past)
         except (sqlite3.Error, OSError):
             self._dead.extendleft(reversed(rows))
         else:
