@@ -67,7 +67,8 @@ class Node:
     def __init__(self, schema: Mapping[str, Any], children: _Children, *, native: bool) -> None:
         self.schema = schema
         self.names: tuple[str, ...] = _types(schema)
-        known = formats.check_for(schema.get("format") or "") is not None
+        # What text and lists of a native kind may hold is its strategy's business, as in Go's own validation.
+        known = not native and formats.check_for(schema.get("format") or "") is not None
         format_name = schema["format"] if known else ""
         self.accepted = checks.accepted_types(self.names)
         self.check_type = checks.type_check(self.names, format_name)
@@ -88,7 +89,7 @@ class Node:
         self.negated = children.negated
         self.has_junctors = bool(self.all_of or self.any_of or self.one_of or self.negated)
         self._extensions(schema)
-        self._summaries(children)
+        self._summaries(children, unique=not native)
 
     def _extensions(self, schema: Mapping[str, Any]) -> None:
         self.preserve = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
@@ -100,12 +101,13 @@ class Node:
         self.default = schema.get("default")
         self.has_default = self.default is not None
 
-    def _summaries(self, children: _Children) -> None:
+    def _summaries(self, children: _Children, *, unique: bool) -> None:
         """What lies anywhere below, so that walks skip whole branches."""
         below = children.structural()
         self.has_defaults_below: bool = any(node.has_default or node.has_defaults_below for node in below)
         self.has_embedded_below: bool = self.embedded or any(node.has_embedded_below for node in below)
-        self.has_list_rules_below: bool = self.list_type in ("set", "map") or any(n.has_list_rules_below for n in below)
+        keyed = unique and self.list_type in ("set", "map")
+        self.has_list_rules_below: bool = keyed or any(node.has_list_rules_below for node in below)
         self.has_rules_below: bool = bool(self.rules) or any(node.has_rules_below for node in (*below, *self.all_of))
         self.has_nulls_to_prune: bool = any(not node.nullable or node.has_nulls_to_prune for node in below)
 
