@@ -229,6 +229,9 @@ def _problems(kind: Kind, obj: Object, old: Object | None) -> list[FieldProblem]
 
 def _check(kind: Kind, scope: Scope, found: list[FieldProblem]) -> None:
     if found:
+        # A schema says that a value is missing, a strategy may say why it is needed: the latter is enough.
+        explained = {p.path for p in found if p.reason == "FieldValueRequired" and p.message != "Required value"}
+        found = [p for p in found if p.message != "Required value" or p.path not in explained]
         raise invalid(kind, scope.name, found)
 
 
