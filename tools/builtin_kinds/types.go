@@ -15,7 +15,8 @@ import (
 
 type goType struct {
 	name   string // alias.Name
-	isKind bool   // embeds TypeMeta and ObjectMeta, or is a review
+	isKind bool   // embeds TypeMeta and ObjectMeta
+	typed  bool   // embeds TypeMeta: has apiVersion and kind in JSON
 	atomic bool
 	enum   []string
 	fields []field
@@ -167,29 +168,30 @@ func (s *packageScope) addConstant(general *ast.GenDecl, spec *ast.ValueSpec) {
 		if call, ok := value.(*ast.CallExpr); ok && len(call.Args) == 1 {
 			value, typ = call.Args[0], call.Fun
 		}
-		text := s.constantText(value)
+		text, known := s.constantText(value)
 		s.consts[name.Name] = text
-		if ident, ok := typ.(*ast.Ident); ok && text != "" {
+		if ident, ok := typ.(*ast.Ident); ok && known {
 			s.enums[ident.Name] = append(s.enums[ident.Name], text)
 		}
 	}
 }
 
-// ConstantText is the value of a literal or of another package's constant; empty where it is computed.
-func (s *packageScope) constantText(value ast.Expr) string {
+// ConstantText is the value of a literal or of another package's constant, and whether it is one of these.
+func (s *packageScope) constantText(value ast.Expr) (string, bool) {
 	switch value := value.(type) {
 	case *ast.BasicLit:
 		if value.Kind == token.STRING {
-			text, _ := strconv.Unquote(value.Value)
-			return text
+			text, err := strconv.Unquote(value.Value)
+			return text, err == nil
 		}
-		return value.Value
+		return value.Value, true
 	case *ast.SelectorExpr:
 		if owner := scopes[value.X.(*ast.Ident).Name]; owner != nil {
-			return owner.consts[value.Sel.Name]
+			text, known := owner.consts[value.Sel.Name]
+			return text, known
 		}
 	}
-	return ""
+	return "", false
 }
 
 // Marks are the `+name` and `+name=value` lines of a comment.
@@ -214,17 +216,16 @@ func marks(doc *ast.CommentGroup) map[string]string {
 
 func (s *packageScope) convert(name string, structure *ast.StructType) *goType {
 	t := &goType{name: s.source.alias + "." + name, atomic: s.docs[name]["structType"] == "atomic"}
-	hasTypeMeta := false
 	for _, astField := range structure.Fields.List {
 		f, ok := s.convertField(astField)
 		if f.typ == "meta.TypeMeta" || f.typ == "TypeMeta" {
-			hasTypeMeta = true
+			t.typed = true
 		} else if ok {
 			t.fields = append(t.fields, f)
 		}
 	}
 	hasMeta := len(t.fields) > 0 && t.fields[0].typ == "meta.ObjectMeta"
-	t.isKind = hasTypeMeta && hasMeta && s.source.alias != "meta"
+	t.isKind = t.typed && hasMeta && s.source.alias != "meta"
 	return t
 }
 
@@ -335,8 +336,11 @@ func (t *goType) write(out *bufio.Writer, alias string) {
 		return
 	}
 	suffix := ""
+	if t.typed {
+		suffix = " kind"
+	}
 	if t.atomic {
-		suffix = " atomic"
+		suffix += " atomic"
 	}
 	fmt.Fprintf(out, "%s%s\n", local(t.name), suffix)
 	for _, f := range t.fields {

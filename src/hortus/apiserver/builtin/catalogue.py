@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Literal, NamedTuple
 
 from hortus.apiserver.builtin.cells import printer
-from hortus.apiserver.builtin.kinds import STRATEGIES
+from hortus.apiserver.builtin.rules import STRATEGIES
 from hortus.apiserver.builtin.schemas import kind_schema
 from hortus.apiserver.builtin.shapes import builtin_shapes
 from hortus.apiserver.builtin.strategy import BuiltinStrategy

@@ -7,7 +7,8 @@ opening the description costs a scan for type names, nothing more.
 The format, line by line:
 
     = core io.k8s.api.core.v1               a Go package: alias, OpenAPI prefix
-    PodSpec                                 a struct; `atomic` after the name: +structType=atomic
+    PodSpec                                 a struct; after the name `kind`: has apiVersion and kind in JSON,
+                                            `atomic`: +structType=atomic
      containers 2 []Container !+ keys:name  a field: JSON name, protobuf number, Go type, flags, attributes
      < 2 VolumeSource                       an embedded struct: inlined in JSON, a field of its own in protobuf
     PullPolicy = Always|IfNotPresent|Never  an enumeration
@@ -59,8 +60,14 @@ class Type(NamedTuple):
     name: str
     """alias.Name, such as core.PodSpec."""
     atomic: bool
+    typed: bool
+    """Has apiVersion and kind in JSON."""
     values: tuple[str, ...]
     fields: tuple[Field, ...]
+
+
+_PLAIN = Field("", 0, "", "string", "", False, False, False, False, "", (), ("", ""), None)
+_TYPE_META = {name: _PLAIN._replace(name=name) for name in ("apiVersion", "kind")}
 
 
 class Description:
@@ -108,7 +115,7 @@ class Description:
         """The fields of a struct by JSON name, those of embedded structs among them."""
         found = self._flat.get(name)
         if found is None:
-            found = {}
+            found = dict(_TYPE_META) if self.type(name).typed else {}
             for field in self.type(name).fields:
                 if field.name:
                     found[field.name] = field
@@ -122,8 +129,9 @@ class Description:
         local, _, rest = head.partition(" ")
         alias = name[: -len(local) - 1]
         if rest.startswith("= "):
-            return Type(name, False, tuple(rest[2:].split("|")), ())
-        return Type(name, rest == "atomic", (), tuple(self._field(alias, line) for line in body))
+            return Type(name, False, False, tuple(rest[2:].split("|")), ())
+        fields = tuple(self._field(alias, line) for line in body)
+        return Type(name, "atomic" in rest, "kind" in rest, (), fields)
 
     def _field(self, alias: str, line: str) -> Field:
         words = line.split()

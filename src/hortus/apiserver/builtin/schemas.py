@@ -92,8 +92,6 @@ class Schemas:
             extra["x-kubernetes-patch-merge-key"] = field.patch[1]
         if field.default is not None:
             extra["default"] = field.default
-        if may_be_null(field):
-            extra["nullable"] = True
         return {**schema, **extra} if extra else schema
 
     def _element(self, field: Field) -> Object:
@@ -104,24 +102,9 @@ class Schemas:
         return self.of(field.ref)
 
 
-def may_be_null(field: Field) -> bool:
-    """Whether Go writes `null` for this field when it holds nothing."""
-    if not field.always:
-        return False
-    if field.shape or field.pointer or field.kind == "bytes":
-        return not field.required
-    return field.kind in ("time", "microtime")
-
-
 def kind_schema(name: str, gvk: GroupVersionKind) -> Object:
     """The schema of a whole object of the kind alias.Name."""
-    found = shared().of(name)
-    head: Object = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
-    return {
-        **found,
-        "properties": {**head, **found["properties"]},
-        "x-kubernetes-group-version-kind": [gvk._asdict()],
-    }
+    return {**shared().of(name), "x-kubernetes-group-version-kind": [gvk._asdict()]}
 
 
 @functools.cache

@@ -18,6 +18,7 @@ import orjson
 
 from hortus.apiserver.builtin.description import Description, Field, builtin
 from hortus.apiserver.builtin.scalars import (
+    ScalarError,
     canonical_duration,
     canonical_micro_time,
     canonical_quantity,
@@ -44,10 +45,6 @@ _RANGES = {"int32": 1 << 31, "int64": 1 << 63}
 
 # Kinds of value that Go's omitempty does not omit when they are held by value.
 _STRUCTS = frozenset({"struct", "time", "microtime", "intstr", "quantity", "raw", "duration"})
-
-
-class ShapeError(ValueError):
-    """A value that Go could not decode. The text is Go's: it goes after `cannot be handled as a ...: `."""
 
 
 class _Plan:
@@ -95,7 +92,7 @@ class Shapes:
     def shape(self, obj: Object, name: str) -> None:
         """Give `obj`, a whole object of the kind alias.Name, the shape a real server stores.
 
-        Its metadata is left alone: the server reads that itself. Raises ShapeError when a value is of the wrong type.
+        Its metadata is left alone: the server reads that itself. Raises ScalarError when a value is of the wrong type.
         """
         self._struct(obj, name, "", _HEAD)
 
@@ -185,12 +182,12 @@ def _omitted_when_empty(field: Field) -> bool:
     return not (field.always or field.pointer or field.kind in _STRUCTS)
 
 
-def _mismatch(value: object, go_type: str, owner: str, path: str) -> ShapeError:
+def _mismatch(value: object, go_type: str, owner: str, path: str) -> ScalarError:
     kind = _GO_KINDS.get(type(value), "value")
     if kind == "number" and go_type.startswith("int"):
         kind = f"number {value}"
     struct = owner.partition(".")[2]
-    return ShapeError(f"json: cannot unmarshal {kind} into Go struct field {struct}.{path} of type {go_type}")
+    return ScalarError(f"json: cannot unmarshal {kind} into Go struct field {struct}.{path} of type {go_type}")
 
 
 def _string(value: Any, owner: str, path: str) -> str:
@@ -226,7 +223,7 @@ def _bytes(value: Any, owner: str, path: str) -> str:
     try:
         binascii.a2b_base64(value, strict_mode=True)
     except binascii.Error:
-        raise ShapeError(f"illegal base64 data at input byte {_first_bad_byte(value)}") from None
+        raise ScalarError(f"illegal base64 data at input byte {_first_bad_byte(value)}") from None
     return value
 
 
@@ -238,15 +235,15 @@ def _first_bad_byte(text: str) -> int:
 
 
 def _time(value: Any, owner: str, path: str) -> str:
-    return canonical_time(_string(value, owner, path), ShapeError)
+    return canonical_time(_string(value, owner, path))
 
 
 def _micro_time(value: Any, owner: str, path: str) -> str:
-    return canonical_micro_time(_string(value, owner, path), ShapeError)
+    return canonical_micro_time(_string(value, owner, path))
 
 
 def _duration(value: Any, owner: str, path: str) -> str:
-    return canonical_duration(_string(value, owner, path), ShapeError)
+    return canonical_duration(_string(value, owner, path))
 
 
 def _quantity(value: Any, owner: str, path: str) -> str:
@@ -254,7 +251,7 @@ def _quantity(value: Any, owner: str, path: str) -> str:
         value = str(value)
     if type(value) is not str:
         raise _mismatch(value, "resource.Quantity", owner, path)
-    return canonical_quantity(value, ShapeError)
+    return canonical_quantity(value)
 
 
 def _int_or_string(value: Any, owner: str, path: str) -> int | str:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hortus.apiserver.builtin.cells import Printer
-from hortus.apiserver.builtin.shapes import ShapeError, Shapes
+from hortus.apiserver.builtin.scalars import ScalarError
+from hortus.apiserver.builtin.shapes import Shapes
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.errors import BadRequest
 from hortus.kube.objects import Object, Resource
@@ -77,7 +78,7 @@ class BuiltinStrategy:
                 self._shapes.shape_field(obj, self.type_name, "status")
             else:
                 self._shapes.shape(obj, self.type_name)
-        except ShapeError as error:
+        except ScalarError as error:
             kind, version = self.resource.kind, self.resource.version
             text = f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
             raise BadRequest(text) from None

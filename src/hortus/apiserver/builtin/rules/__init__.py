@@ -1,0 +1,34 @@
+"""The rules of built-in kinds that are logic: which kinds have some, and where they are."""
+
+from __future__ import annotations
+
+from hortus.apiserver.builtin.rules import (
+    access,
+    admission,
+    configuration,
+    jobs,
+    nodes,
+    pods,
+    scaling,
+    services,
+    storage,
+    traffic,
+    workloads,
+)
+from hortus.apiserver.builtin.strategy import BuiltinStrategy
+
+STRATEGIES: dict[str, type[BuiltinStrategy]] = {
+    **access.STRATEGIES,
+    **admission.STRATEGIES,
+    **configuration.STRATEGIES,
+    **jobs.STRATEGIES,
+    **nodes.STRATEGIES,
+    **pods.STRATEGIES,
+    **scaling.STRATEGIES,
+    **services.STRATEGIES,
+    **storage.STRATEGIES,
+    **traffic.STRATEGIES,
+    **workloads.STRATEGIES,
+}
+
+__all__ = ["STRATEGIES"]

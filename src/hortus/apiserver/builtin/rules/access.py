@@ -1,0 +1,141 @@
+"""RBAC roles and bindings, and certificate signing requests.
+
+That nobody grants what he has not (escalation, bind) is the authorizer's business; here is only what makes sense.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hortus.apiserver.builtin.problems import every, invalid, required, unsupported
+from hortus.apiserver.builtin.rules.selectors import label_selector
+from hortus.apiserver.builtin.strategy import BuiltinStrategy
+from hortus.apiserver.resources.definition import FieldProblem, WriteContext
+from hortus.kube.naming import path_segment
+from hortus.kube.objects import Object
+
+_GROUP = "rbac.authorization.k8s.io"
+_SUBJECT_GROUPS = {"ServiceAccount": "", "User": _GROUP, "Group": _GROUP}
+
+
+def _rule(rule: dict[str, Any], path: str, *, namespaced: bool) -> list[FieldProblem]:
+    if not rule.get("verbs"):
+        return [required(f"{path}.verbs", "verbs must contain at least one value")]
+    urls = rule.get("nonResourceURLs")
+    if urls:
+        if namespaced:
+            sentence = "namespaced rules cannot apply to non-resource URLs"
+            return [invalid(f"{path}.nonResourceURLs", urls, sentence)]
+        if any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
+            sentence = "rules cannot apply to both regular resources and non-resource URLs"
+            return [invalid(f"{path}.nonResourceURLs", urls, sentence)]
+        return []
+    found = []
+    if not rule.get("apiGroups"):
+        found.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+    if not rule.get("resources"):
+        found.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return found
+
+
+class RoleStrategy(BuiltinStrategy):
+    """Role and ClusterRole."""
+
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        found: list[FieldProblem] = []
+        for place, rule in enumerate(obj.get("rules") or []):
+            found += _rule(rule, f"rules[{place}]", namespaced=self.resource.namespaced)
+        aggregation = obj.get("aggregationRule")
+        if aggregation is not None:
+            path = "aggregationRule.clusterRoleSelectors"
+            if not aggregation.get("clusterRoleSelectors"):
+                found.append(required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+            for place, selector in enumerate(aggregation.get("clusterRoleSelectors") or []):
+                found += label_selector(selector, f"{path}[{place}]")
+        return found
+
+
+class BindingStrategy(BuiltinStrategy):
+    """RoleBinding and ClusterRoleBinding."""
+
+    def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
+        if not obj["roleRef"].get("apiGroup"):
+            obj["roleRef"]["apiGroup"] = _GROUP
+        for subject in obj.get("subjects") or []:
+            if not subject.get("apiGroup") and _SUBJECT_GROUPS.get(subject.get("kind")):
+                subject["apiGroup"] = _SUBJECT_GROUPS[subject["kind"]]
+
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        reference = obj["roleRef"]
+        found: list[FieldProblem] = []
+        if reference.get("apiGroup") != _GROUP:
+            found.append(unsupported("roleRef.apiGroup", reference.get("apiGroup"), [_GROUP]))
+        kinds = ["Role", "ClusterRole"] if self.resource.namespaced else ["ClusterRole"]
+        if reference.get("kind") not in kinds:
+            found.append(unsupported("roleRef.kind", reference.get("kind", ""), kinds))
+        if not reference.get("name"):
+            found.append(required("roleRef.name"))
+        else:
+            found += every("roleRef.name", reference["name"], path_segment(reference["name"]))
+        for place, subject in enumerate(obj.get("subjects") or []):
+            found += self._subject(subject, f"subjects[{place}]")
+        return found
+
+    def _subject(self, subject: dict[str, Any], path: str) -> list[FieldProblem]:
+        found = [] if subject.get("name") else [required(f"{path}.name")]
+        kind = subject.get("kind", "")
+        if kind not in _SUBJECT_GROUPS:
+            return [*found, unsupported(f"{path}.kind", kind, _SUBJECT_GROUPS)]
+        if (subject.get("apiGroup") or "") != _SUBJECT_GROUPS[kind]:
+            found.append(unsupported(f"{path}.apiGroup", subject.get("apiGroup"), [_SUBJECT_GROUPS[kind]]))
+        if kind == "ServiceAccount" and not self.resource.namespaced and not subject.get("namespace"):
+            found.append(required(f"{path}.namespace"))
+        return found
+
+    def check_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        if obj["roleRef"] == old["roleRef"]:
+            return []
+        return [invalid("roleRef", obj["roleRef"], "cannot change roleRef")]
+
+
+class SigningRequestStrategy(BuiltinStrategy):
+    """Who asks for a certificate is who sent the request, whatever the body says."""
+
+    def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
+        if old is not None:
+            obj["spec"] = old["spec"]
+            return
+        user, spec = context.user, obj["spec"]
+        for key in ("username", "uid", "groups", "extra"):
+            spec.pop(key, None)
+        spec["username"] = user.username
+        if user.uid:
+            spec["uid"] = user.uid
+        if user.groups:
+            spec["groups"] = list(user.groups)
+        if user.extra:
+            spec["extra"] = {key: list(values) for key, values in user.extra.items()}
+
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        spec = obj["spec"]
+        found = []
+        if not spec.get("request"):
+            found.append(invalid("spec.request", "", "PEM block type must be CERTIFICATE REQUEST"))
+        if not spec.get("usages"):
+            found.append(required("spec.usages"))
+        if not spec.get("signerName"):
+            found.append(required("spec.signerName"))
+        seconds = spec.get("expirationSeconds")
+        if seconds is not None and seconds < 600:
+            sentence = "may not specify a duration less than 600 seconds (10 minutes)"
+            found.append(invalid("spec.expirationSeconds", seconds, sentence))
+        return found
+
+
+STRATEGIES: dict[str, type[BuiltinStrategy]] = {
+    "rbac.Role": RoleStrategy,
+    "rbac.ClusterRole": RoleStrategy,
+    "rbac.RoleBinding": BindingStrategy,
+    "rbac.ClusterRoleBinding": BindingStrategy,
+    "certificates.CertificateSigningRequest": SigningRequestStrategy,
+}

@@ -1,0 +1,133 @@
+"""Nodes, leases, events, runtime and priority classes, limits and quotas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hortus.apiserver.builtin.problems import every, forbidden, immutable, invalid, required, unsupported
+from hortus.apiserver.builtin.rules.selectors import not_negative, positive
+from hortus.apiserver.builtin.strategy import BuiltinStrategy
+from hortus.apiserver.resources.definition import FieldProblem, WriteContext
+from hortus.kube.naming import dns_label, qualified_name
+from hortus.kube.objects import Object
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_HIGHEST_USER_PRIORITY = 1_000_000_000
+_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+class NodeStrategy(BuiltinStrategy):
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        found: list[FieldProblem] = []
+        seen: set[tuple[str, str]] = set()
+        for place, taint in enumerate(obj["spec"].get("taints") or []):
+            path, key, effect = f"spec.taints[{place}]", taint.get("key", ""), taint.get("effect", "")
+            found += every(f"{path}.key", key, qualified_name(key))
+            if effect not in _EFFECTS:
+                found.append(unsupported(f"{path}.effect", effect, _EFFECTS))
+            if (key, effect) in seen:
+                found.append(invalid(path, taint, "taints must be unique by key and effect pair"))
+            seen.add((key, effect))
+        return found
+
+    def check_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        new, before = obj["spec"], old["spec"]
+        fields = ("podCIDR", "providerID")
+        changed = [field for field in fields if before.get(field) and new.get(field) != before[field]]
+        sentence = (
+            "node updates may only change labels, taints, or capacity "
+            "(or configSource, if the DynamicKubeletConfig feature gate is enabled)"
+        )
+        return [forbidden(f"spec.{field}", sentence) for field in changed]
+
+
+class LeaseStrategy(BuiltinStrategy):
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        spec = obj["spec"]
+        return positive(spec, "spec", "leaseDurationSeconds") + not_negative(spec, "spec", "leaseTransitions")
+
+
+class EventStrategy(BuiltinStrategy):
+    """An event lies in the namespace of what it is about; events about cluster-wide things in `default`."""
+
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        target = obj.get("involvedObject") or obj.get("regarding") or {}
+        path = "involvedObject.namespace" if self.type_name == "core.Event" else "regarding.namespace"
+        own, named = obj["metadata"].get("namespace", ""), target.get("namespace", "")
+        fits = own == named if named else own in ("", "default", "kube-system")
+        return [] if fits else [invalid(path, named, "does not match event.namespace")]
+
+    def generation_changed(self, obj: Object, old: Object) -> bool:
+        return False
+
+
+class RuntimeClassStrategy(BuiltinStrategy):
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        handler = obj.get("handler", "")
+        return every("handler", handler, dns_label(handler)) if handler else [required("handler")]
+
+    def check_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        return immutable("handler", obj.get("handler"), old.get("handler"))
+
+
+class PriorityClassStrategy(BuiltinStrategy):
+    def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
+        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
+        if name.startswith("system-"):
+            if _SYSTEM_CLASSES.get(name) == value:
+                return []
+            sentence = "priority class names with 'system-' prefix are reserved for system use only"
+            return [forbidden("metadata.name", sentence)]
+        if value > _HIGHEST_USER_PRIORITY:
+            sentence = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
+            return [forbidden("value", sentence)]
+        return []
+
+    def check_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        found = immutable("preemptionPolicy", obj.get("preemptionPolicy"), old.get("preemptionPolicy"))
+        if obj.get("value", 0) != old.get("value", 0):
+            found.append(forbidden("value", "may not be changed in an update."))
+        return found
+
+
+class LimitRangeStrategy(BuiltinStrategy):
+    """A container's limits default to the most it may have, its requests to its limits, else to the least."""
+
+    def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
+        for item in obj["spec"].get("limits") or []:
+            if item.get("type") == "Container":
+                _fill_limits(item)
+
+
+def _fill_limits(item: dict[str, Any]) -> None:
+    default = {**(item.get("max") or {}), **(item.get("default") or {})}
+    request = {**(item.get("min") or {}), **default, **(item.get("defaultRequest") or {})}
+    if default:
+        item["default"] = default
+    if request:
+        item["defaultRequest"] = request
+
+
+class QuotaStrategy(BuiltinStrategy):
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        found: list[FieldProblem] = []
+        for name, amount in (obj["spec"].get("hard") or {}).items():
+            found += every(f"spec.hard[{name}]", name, qualified_name(name))
+            if amount.startswith("-"):
+                found.append(invalid(f"spec.hard[{name}]", amount, "must be greater than or equal to 0"))
+        return found
+
+
+STRATEGIES: dict[str, type[BuiltinStrategy]] = {
+    "core.Node": NodeStrategy,
+    "coordination.Lease": LeaseStrategy,
+    "core.Event": EventStrategy,
+    "events.Event": EventStrategy,
+    "node.RuntimeClass": RuntimeClassStrategy,
+    "scheduling.PriorityClass": PriorityClassStrategy,
+    "core.LimitRange": LimitRangeStrategy,
+    "core.ResourceQuota": QuotaStrategy,
+}

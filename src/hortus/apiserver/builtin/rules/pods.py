@@ -1,0 +1,93 @@
+"""Pods and pod templates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hortus.apiserver.builtin.problems import forbidden, invalid
+from hortus.apiserver.builtin.rules import podspec
+from hortus.apiserver.builtin.rules.resources import quality_of_service, request_what_is_limited
+from hortus.apiserver.builtin.strategy import BuiltinStrategy
+from hortus.apiserver.resources.definition import FieldProblem, WriteContext
+from hortus.kube.objects import Object
+
+# What the DefaultTolerationSeconds admission plugin adds, in its order.
+_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOLERATION_SECONDS = 300
+_OWN_SUBRESOURCES = frozenset({"binding", "resize", "ephemeralcontainers", "eviction"})
+_MAY_CHANGE = frozenset({"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"})
+_FORBIDDEN = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+
+
+class PodStrategy(BuiltinStrategy):
+    """A pod as its API server admits it: with the plugins DefaultTolerationSeconds and Priority, without volumes for
+    tokens, since nothing here runs containers."""
+
+    def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
+        spec = obj["spec"]
+        podspec.set_defaults(spec)
+        spec.setdefault("enableServiceLinks", True)
+        request_what_is_limited(spec)
+        if old is not None:
+            return
+        if not spec.get("serviceAccountName"):
+            spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+        spec.setdefault("priority", 0)
+        spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+        _tolerate(spec)
+        obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        return podspec.check(obj["spec"], "spec")
+
+    def check_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        if context.subresource in _OWN_SUBRESOURCES:
+            return []
+        spec, before = obj["spec"], old["spec"]
+        if _fixed(spec) != _fixed(before):
+            return [forbidden("spec", _FORBIDDEN)]
+        found: list[FieldProblem] = []
+        if any(toleration not in (spec.get("tolerations") or []) for toleration in before.get("tolerations") or []):
+            sentence = "existing toleration can not be modified except its tolerationSeconds"
+            found.append(forbidden("spec.tolerations", sentence))
+        deadline, was = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+        if was is not None and deadline is None:
+            sentence = "must not update from a positive integer to nil value"
+            found.append(invalid("spec.activeDeadlineSeconds", None, sentence))
+        elif was is not None and deadline is not None and deadline > was:
+            sentence = f"must be less than or equal to previous value {was}"
+            found.append(invalid("spec.activeDeadlineSeconds", deadline, sentence))
+        return found
+
+
+def _tolerate(spec: dict[str, Any]) -> None:
+    tolerations = spec.get("tolerations") or []
+    for key in _TOLERATED:
+        if not any(t.get("key", key) == key and t.get("effect", "NoExecute") == "NoExecute" for t in tolerations):
+            added = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATION_SECONDS}
+            tolerations = [*tolerations, added]
+    spec["tolerations"] = tolerations
+
+
+def _fixed(spec: dict[str, Any]) -> dict[str, Any]:
+    """The part of a pod spec that stays as created."""
+    kept = {key: value for key, value in spec.items() if key not in _MAY_CHANGE}
+    for key in ("containers", "initContainers"):
+        if key in kept:
+            kept[key] = [{**container, "image": ""} for container in kept[key]]
+    return kept
+
+
+class PodTemplateStrategy(BuiltinStrategy):
+    def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
+        podspec.set_defaults(obj["template"]["spec"])
+
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        return podspec.check(obj["template"]["spec"], "template.spec")
+
+
+STRATEGIES: dict[str, type[BuiltinStrategy]] = {"core.Pod": PodStrategy, "core.PodTemplate": PodTemplateStrategy}
