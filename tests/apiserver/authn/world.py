@@ -24,16 +24,9 @@ from hortus.apiserver.authz.rbac import RbacAuthorizer
 from hortus.apiserver.clusters import BUCKET, LogicalClusters
 from hortus.apiserver.clusters.content import FINALIZER
 from hortus.apiserver.store import Backend, Change, Key, MemoryBackend, Page, Record, Value
+from hortus.apiserver.store.encoding import encode
 from hortus.apiserver.store.overlay import Born, Overlay
 from hortus.testing import FakeClock
-
-MARK = "%REVISION%"
-
-
-def encoded(obj: dict[str, Any]) -> Value:
-    obj = {**obj, "metadata": {"resourceVersion": MARK, **obj["metadata"]}}
-    head, _, tail = json.dumps(obj, separators=(",", ":")).encode().partition(MARK.encode())
-    return Value(head, tail)
 
 
 class Storage:
@@ -75,12 +68,12 @@ class World:
     service_accounts: ServiceAccountTokens
 
     async def write(self, key: Key, obj: dict[str, Any]) -> Record:
-        return await self.storage.put(key, encoded(obj), replaced=await self.storage.get(key))
+        return await self.storage.put(key, encode(obj), replaced=await self.storage.get(key))
 
     async def remove(self, key: Key) -> None:
         record = await self.storage.get(key)
         assert record is not None
-        await self.storage.delete(record, encoded(json.loads(record.value)))
+        await self.storage.delete(record, encode(json.loads(record.value)))
 
     async def create_cluster(self, name: str) -> None:
         metadata = {"name": name, "uid": str(uuid4()), "finalizers": [FINALIZER]}

@@ -31,7 +31,7 @@ async def test_a_cluster_answers_from_the_write_that_creates_it_on() -> None:
         assert here.clusters.get("a") is None
         await here.create_cluster("a")
         found = here.clusters.get("a")
-        assert found is not None and (found.name, found.path) == ("a", "/clusters/a")
+        assert found is not None and (found.name, found.path, found.living) == ("a", "/clusters/a", True)
         assert here.clusters.get("root").path == ""
 
 
@@ -42,7 +42,9 @@ async def test_deleting_a_cluster_ends_its_credentials_at_once_and_then_its_obje
         await here.write(Key("ab/core/configmaps", "default/x"), {"metadata": {"name": "x", "namespace": "default"}})
         der = leaf_of(here.clusters.issue("a", username="jane", seconds=600))
         assert (await here.whoami("a", certificate=der)).username == "jane"
+        former = here.clusters.get("a")
         await here.delete_cluster("a")
+        assert not former.living
         with pytest.raises(Unauthorized):
             await here.whoami("a", certificate=der)
         await retired(here, "a")

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from hortus.kube.objects import Object
+
 
 class UserInfo(msgspec.Struct, frozen=True):
     """authentication.k8s.io/v1 UserInfo."""
@@ -15,6 +17,12 @@ class UserInfo(msgspec.Struct, frozen=True):
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
+
+    def to_json(self) -> Object:
+        """As the API shows it: empty parts are left out."""
+        extra = {key: list(values) for key, values in self.extra.items()}
+        parts = {"username": self.username, "uid": self.uid, "groups": list(self.groups), "extra": extra}
+        return {key: value for key, value in parts.items() if value}
 
 
 class Credentials(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hortus.apiserver.authz.attributes import Attributes, Decision
@@ -22,11 +22,18 @@ class Grant(NamedTuple):
 class Grants:
     """Cluster-wide grants and those per namespace, for one (user, groups)."""
 
-    __slots__ = ("_verdicts", "everywhere", "in_namespace")
+    __slots__ = ("_problems", "_verdicts", "everywhere", "in_namespace")
 
-    def __init__(self, everywhere: Sequence[Grant], in_namespace: dict[str, list[Grant]]) -> None:
+    def __init__(
+        self,
+        everywhere: Sequence[Grant],
+        in_namespace: Mapping[str, Sequence[Grant]],
+        problems: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """`problems` tells by namespace (empty: everywhere) which roles could not be found."""
         self.everywhere = everywhere
         self.in_namespace = in_namespace
+        self._problems = problems or {}
         self._verdicts: dict[tuple[str, ...], tuple[tuple[PolicyRule, Decision], ...]] = {}
 
     def decide(self, asked: Attributes) -> Decision:
@@ -42,7 +49,12 @@ class Grants:
         for rule, decision in found:
             if matches_name(rule, asked.name):
                 return decision
-        return DENIED
+        return self._denied(asked.namespace) if self._problems else DENIED
+
+    def problems(self, namespace: str) -> list[str]:
+        """Which roles that concern requests in `namespace` are bound to the user but do not exist."""
+        nearby = self._problems.get(namespace, ()) if namespace else ()
+        return [*self._problems.get("", ()), *nearby]
 
     def rules(self, namespace: str) -> Iterator[PolicyRule]:
         """Every rule that holds in `namespace` (empty: those that hold everywhere)."""
@@ -70,7 +82,13 @@ class Grants:
             for rule in grant.rules:
                 if rule_allows(rule, asked):
                     return Decision(True, grant.reason)
-        return DENIED
+        return self._denied("")
+
+    def _denied(self, namespace: str) -> Decision:
+        found = self.problems(namespace)
+        if not found:
+            return DENIED
+        return Decision(False, "RBAC: " + (found[0] if len(found) == 1 else f"[{', '.join(found)}]"))
 
 
 DENIED = Decision(False, "")

@@ -11,6 +11,7 @@ from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authn.service_accounts import username_of
 from hortus.apiserver.authz.aggregation import aggregated_rules
 from hortus.apiserver.authz.grants import Grant, Grants
+from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.authz.rules import PolicyRule, rules_of
 from hortus.kube.objects import Object
 
@@ -44,8 +45,8 @@ class Index:
     def __init__(self, objects: RbacObjects) -> None:
         self.cluster_roles = _cluster_rules(objects.cluster_roles)
         self.roles = {_place(role): rules_of(role) for role in objects.roles}
-        self.missing: list[str] = []
         self._bound: dict[_Subject, list[_Bound]] = {}
+        self._missing: dict[_Subject, list[tuple[str, str]]] = {}
         self._users: dict[tuple[str, tuple[str, ...]], Grants] = {}
         for binding in objects.cluster_role_bindings:
             self._bind(binding, "")
@@ -73,18 +74,24 @@ class Index:
         for subject in subjects:
             for namespace, grant in self._bound.get(subject, ()):
                 (in_namespace.setdefault(namespace, []) if namespace else everywhere).append(grant)
-        return Grants(everywhere, in_namespace)
+        problems: dict[str, list[str]] = {}
+        for subject in subjects if self._missing else ():
+            for namespace, problem in self._missing.get(subject, ()):
+                problems.setdefault(namespace, []).append(problem)
+        return Grants(everywhere, in_namespace, problems)
 
     def _bind(self, binding: Object, namespace: str) -> None:
         reference = binding.get("roleRef") or {}
         kind, name = reference.get("kind", ""), reference.get("name", "")
         rules = self.rules(kind, namespace, name) if namespace or kind == "ClusterRole" else None
-        if rules is None:
-            self.missing.append(f'{kind.lower()}.rbac.authorization.k8s.io "{name}" not found')
-            return
         for subject in binding.get("subjects") or ():
             held_by = _holder(subject, namespace)
-            if held_by is not None:
+            if held_by is None:
+                continue
+            if rules is None:
+                problem = f'{kind.lower()}.{API_GROUP} "{name}" not found'
+                self._missing.setdefault(held_by, []).append((namespace, problem))
+            else:
                 grant = Grant(rules, _reason(binding, namespace, kind, name, subject))
                 self._bound.setdefault(held_by, []).append(_Bound(namespace, grant))
 

@@ -13,13 +13,13 @@ from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authz.attributes import Attributes, Decision
 from hortus.apiserver.authz.grants import Grants
 from hortus.apiserver.authz.index import Index, RbacObjects, decode
+from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.store.backend import Backend, Change, Record
 from hortus.apiserver.store.overlay import BORN_REVISION
 
 MASTERS = "system:masters"
 """The group that no rule can stop."""
 
-GROUP = "rbac.authorization.k8s.io"
 _PLURALS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 _ALLOWED = Decision(True, "")
 
@@ -47,7 +47,7 @@ class RbacAuthorizer:
         found = self._indexes.get(cluster)
         while found is None:
             token = self._building[cluster] = object()
-            pages = [(await self._backend.list(f"{cluster}/{GROUP}/{plural}")).records for plural in _PLURALS]
+            pages = [(await self._backend.list(f"{cluster}/{API_GROUP}/{plural}")).records for plural in _PLURALS]
             if self._building.get(cluster) is not token:
                 # A role was written while we read, or another request of the cluster reads too: the last one counts.
                 found = self._indexes.get(cluster)
@@ -59,7 +59,7 @@ class RbacAuthorizer:
     def changed(self, change: Change) -> None:
         """Follow a write of any object; those of RBAC kinds make the next request compile its cluster again."""
         cluster, _, rest = change.key.bucket.partition("/")
-        if rest.startswith(f"{GROUP}/"):
+        if rest.startswith(f"{API_GROUP}/"):
             self.forget(cluster)
 
     def forget(self, cluster: str) -> None:

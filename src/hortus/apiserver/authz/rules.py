@@ -39,7 +39,7 @@ class PolicyRule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
         return "{" + ", ".join(f"{name}:{quoted(values)}" for name, values in parts if values) + "}"
 
     def to_json(self) -> Object:
-        decoded: Object = msgspec.to_builtins(self)
+        decoded: Object = msgspec.json.decode(msgspec.json.encode(self))
         return decoded
 
 
@@ -146,8 +146,9 @@ def _covers_resource(rule: PolicyRule, resource: str) -> bool:
 
 
 def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Atoms that differ only in their verb, put together again; in the order of their text."""
+    """Atoms on resources that differ only in their verb, put together again; in the order of their text."""
     merged: dict[PolicyRule, list[str]] = {}
     for rule in rules:
-        merged.setdefault(msgspec.structs.replace(rule, verbs=()), []).extend(rule.verbs)
+        key = rule if rule.non_resource_urls else msgspec.structs.replace(rule, verbs=())
+        merged.setdefault(key, []).extend(rule.verbs)
     return sorted((msgspec.structs.replace(rule, verbs=tuple(verbs)) for rule, verbs in merged.items()), key=str)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID, uuid5
 
-import msgspec
-
 from hortus.apiserver.authz.policy import default_policy
+from hortus.apiserver.store.encoding import encode
 from hortus.apiserver.store.overlay import BORN_REVISION, Born
 from hortus.kube.objects import Object, format_time
 
@@ -54,12 +53,5 @@ def _namespaces() -> Iterable[Object]:
 
 
 def _encoded(obj: Object, uid: str, created: str) -> bytes:
-    """As the resource layer stores objects: type first, then metadata with resourceVersion first."""
-    metadata = {"resourceVersion": str(BORN_REVISION), **obj["metadata"], "uid": uid, "creationTimestamp": created}
-    return msgspec.json.encode(
-        {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata, **_rest(obj)}
-    )
-
-
-def _rest(obj: Object) -> Object:
-    return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
+    metadata = {**obj["metadata"], "uid": uid, "creationTimestamp": created}
+    return encode({**obj, "metadata": metadata}).at(BORN_REVISION)

@@ -5,22 +5,20 @@ from __future__ import annotations
 import msgspec
 
 from hortus.apiserver.store.backend import Value
+from hortus.apiserver.store.encoding import encode
 from hortus.kube.objects import Object
 
 FINALIZER = "tenancy.hortus.dev/content"
 
-_MARK = "\x00resource-version\x00"
-_ENCODED_MARK = msgspec.json.encode(_MARK)[1:-1]
 
-
-def without_finalizer(encoded: bytes) -> tuple[Value, bool]:
-    """The object with our finalizer taken off, and whether it was the last one."""
+def without_finalizer(encoded: bytes) -> tuple[Value, bool] | None:
+    """The object with our finalizer taken off, and whether it was the last one; None when it is off already."""
     obj: Object = msgspec.json.decode(encoded)
     metadata = obj["metadata"]
+    if FINALIZER not in metadata.get("finalizers", ()):
+        return None
     metadata["finalizers"] = [name for name in metadata.get("finalizers", ()) if name != FINALIZER]
     last = not metadata["finalizers"]
     if last:
         del metadata["finalizers"]
-    metadata["resourceVersion"] = _MARK
-    head, _, tail = msgspec.json.encode(obj).partition(_ENCODED_MARK)
-    return Value(head, tail), last
+    return encode(obj), last

@@ -17,9 +17,9 @@ import msgspec
 from hortus.apiserver.authn.certificates import IssuedCertificate
 from hortus.apiserver.authn.cluster_keys import ClusterKeys
 from hortus.apiserver.authn.keys import ServerKeys
-from hortus.apiserver.clusters.content import FINALIZER, without_finalizer
+from hortus.apiserver.clusters.content import without_finalizer
 from hortus.apiserver.clusters.issuing import issue
-from hortus.apiserver.store.backend import Backend, Change, Key, Mismatch, Page, Record, Value
+from hortus.apiserver.store.backend import Backend, Change, Key, Mismatch, Page, Record, StoreFailed, Value
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
 
@@ -27,6 +27,10 @@ ROOT = "root"
 """The management cluster; it is always there and has no object."""
 
 BUCKET = f"{ROOT}/tenancy.hortus.dev/logicalclusters"
+
+
+_RETRY_SECONDS = 1.0
+"""After which emptying a deleted cluster is tried again when the store failed."""
 
 
 class Storage(Protocol):
@@ -44,15 +48,16 @@ class Storage(Protocol):
 
 
 class LogicalCluster:
-    """One living logical cluster."""
+    """One logical cluster. `living` turns false when it is deleted, so whoever kept it over an await can tell."""
 
-    __slots__ = ("keys", "name", "revision", "uid")
+    __slots__ = ("keys", "living", "name", "revision", "uid")
 
     def __init__(self, name: str, uid: str, revision: int, keys: ClusterKeys) -> None:
         self.name = name
         self.uid = uid
         self.revision = revision
         self.keys = keys
+        self.living = True
 
     @property
     def path(self) -> str:
@@ -145,12 +150,12 @@ class LogicalClusters:
         if known is not None and known.revision >= revision:
             return
         if value is None:
-            self._living.pop(name, None)
+            self._end(name)
             self._leaving.pop(name, None)
             return
         metadata = _DECODER.decode(value).metadata
         if metadata.deletionTimestamp:
-            self._living.pop(name, None)
+            self._end(name)
             self._leaving[name] = revision
             self._work.set()
         elif known is None or known.uid != metadata.uid:
@@ -158,15 +163,25 @@ class LogicalClusters:
         else:
             known.revision = revision
 
+    def _end(self, name: str) -> None:
+        cluster = self._living.pop(name, None)
+        if cluster is not None:
+            cluster.living = False
+
     def _put(self, name: str, uid: str, revision: int) -> None:
+        self._end(name)
         self._living[name] = LogicalCluster(name, uid, revision, ClusterKeys(self._server_keys, name, uid))
 
     async def _retire_deleted(self) -> None:
         while True:
             await self._work.wait()
             self._work.clear()
-            for name in tuple(self._leaving):
-                await self.retire(name)
+            try:
+                for name in tuple(self._leaving):
+                    await self.retire(name)
+            except StoreFailed:
+                # The store says so itself, to everybody; here is only to be tried again.
+                self._clock.call_later(_RETRY_SECONDS, self._work.set)
 
     async def retire(self, name: str) -> None:
         """Empty a cluster in deletion, then let go of its object. Safe to repeat."""
@@ -174,15 +189,19 @@ class LogicalClusters:
         await self._storage.backend.drop(f"{name}/")
         for forget in self._forget:
             forget(name)
-        while (record := await self._storage.get(key)) is not None and FINALIZER.encode() in record.value:
+        while (record := await self._storage.get(key)) is not None:
             try:
                 await self._release(record)
+                break
             except Mismatch:
                 continue
         self._leaving.pop(name, None)
 
     async def _release(self, record: Record) -> None:
-        value, last = without_finalizer(record.value)
+        released = without_finalizer(record.value)
+        if released is None:
+            return
+        value, last = released
         if last:
             await self._storage.delete(record, value)
         else:

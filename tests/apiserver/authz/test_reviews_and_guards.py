@@ -1,0 +1,188 @@
+"""Reviews answer what authorization would; nobody grants more than they hold; aggregates show their sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.apiserver.authn.world import World, world
+from tests.apiserver.authz.test_rbac import BORN, JANE, USER, ask, binding, role, rule, urls
+
+from hortus.apiserver.authn import UserInfo
+from hortus.apiserver.authz.aggregator import RoleAggregator
+from hortus.apiserver.authz.escalation import check_rbac_write
+from hortus.apiserver.authz.reviews import REVIEWS
+from hortus.apiserver.resources.definition import WriteContext
+from hortus.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
+
+
+async def review(here: World, plural: str, spec: dict[str, Any], *, namespace: str = "", user: UserInfo = JANE) -> Any:
+    group = "authentication.k8s.io" if plural == "selfsubjectreviews" else "authorization.k8s.io"
+    context = WriteContext(cluster="root", namespace=namespace, user=user, now=here.clock.now())
+    body = {"apiVersion": f"{group}/v1", "kind": "Review", "spec": spec}
+    answer = await REVIEWS[group, plural](here.authorizer, body, context)
+    assert {key: answer[key] for key in body} == body
+    return answer["status"]
+
+
+PODS = {"verb": "list", "resource": "pods", "namespace": "ns"}
+
+
+async def test_a_review_says_yes_with_the_reason_and_no_without() -> None:
+    async with world() as here:
+        assert await review(here, "selfsubjectaccessreviews", {"resourceAttributes": PODS}) == {"allowed": False}
+        await here.write(*role("r", rule("list", "", "pods")))
+        await here.write(*binding("b", USER, "r"))
+        reason = 'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "jane"'
+        expected = {"allowed": True, "reason": reason}
+        assert await review(here, "selfsubjectaccessreviews", {"resourceAttributes": PODS}) == expected
+        about = {"user": "jane", "groups": None, "resourceAttributes": {**PODS, "name": None}}
+        assert await review(here, "subjectaccessreviews", about) == expected
+        assert await review(here, "localsubjectaccessreviews", about, namespace="ns") == expected
+        other = {"user": "joe", "resourceAttributes": PODS}
+        assert await review(here, "subjectaccessreviews", other) == {"allowed": False}
+
+
+async def test_a_review_about_a_path() -> None:
+    async with world(born=BORN) as here:
+        spec = {"nonResourceAttributes": {"path": "/healthz", "verb": "get"}}
+        assert (await review(here, "selfsubjectaccessreviews", spec))["allowed"]
+
+
+async def test_everything_is_asked_for_with_stars() -> None:
+    async with world(born=BORN) as here:
+        everything = {"resourceAttributes": {"verb": "*", "group": "*", "resource": "*"}}
+        assert not (await review(here, "selfsubjectaccessreviews", everything))["allowed"]
+        await here.write(*binding("b", USER, "cluster-admin"))
+        assert (await review(here, "selfsubjectaccessreviews", everything))["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("plural", "spec", "error"),
+    [
+        ("subjectaccessreviews", {"resourceAttributes": PODS}, Invalid),
+        ("subjectaccessreviews", {"user": "x"}, Invalid),
+        ("selfsubjectaccessreviews", {"resourceAttributes": PODS, "nonResourceAttributes": {}}, Invalid),
+        ("selfsubjectaccessreviews", {"resourceAttributes": {"verb": 7}}, BadRequest),
+        ("selfsubjectaccessreviews", [], Invalid),
+        ("selfsubjectaccessreviews", "x", BadRequest),
+        ("localsubjectaccessreviews", {"user": "x", "resourceAttributes": PODS}, Invalid),
+        ("selfsubjectrulesreviews", {}, BadRequest),
+    ],
+)
+async def test_a_malformed_review_is_the_askers_error(plural: str, spec: Any, error: type[ApiError]) -> None:
+    async with world() as here:
+        with pytest.raises(error):
+            await review(here, plural, spec, namespace="elsewhere")
+
+
+async def test_the_rules_review_lists_what_holds_in_a_namespace() -> None:
+    async with world() as here:
+        await here.write(*role("r", rule("list", "", "pods"), urls("get", "/x")))
+        await here.write(*role("s", rule("get", "", "secrets", "a"), namespace="ns"))
+        await here.write(*binding("b", USER, "r"))
+        await here.write(*binding("b", USER, "s", namespace="ns", kind="Role"))
+        await here.write(*binding("c", USER, "gone", namespace="ns"))
+        assert await review(here, "selfsubjectrulesreviews", {"namespace": "ns"}) == {
+            "resourceRules": [
+                {"verbs": ["list"], "apiGroups": [""], "resources": ["pods"]},
+                {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"]},
+            ],
+            "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}],
+            "incomplete": True,
+            "evaluationError": 'clusterrole.rbac.authorization.k8s.io "gone" not found',
+        }
+
+
+async def test_whoami_tells_everything_known_of_the_asker() -> None:
+    user = UserInfo("jane", "7", ("devs",), {"scopes": ("a", "b")})
+    async with world() as here:
+        assert await review(here, "selfsubjectreviews", {}, user=user) == {
+            "userInfo": {"username": "jane", "uid": "7", "groups": ["devs"], "extra": {"scopes": ["a", "b"]}}
+        }
+
+
+async def test_a_denial_names_a_role_that_is_bound_but_missing() -> None:
+    async with world() as here:
+        await here.write(*binding("b", USER, "gone"))
+        decision = await here.authorizer.authorize(ask("get core/pods ns x"))
+        assert decision == (False, 'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found')
+
+
+async def write(here: World, made: tuple[Any, dict[str, Any]], old: dict[str, Any] | None = None) -> None:
+    key, obj = made
+    plural = key.bucket.rpartition("/")[2]
+    await check_rbac_write(here.authorizer, plural, obj, old, cluster="root", user=JANE)
+
+
+async def test_a_role_may_not_hold_more_than_its_writer() -> None:
+    async with world() as here:
+        await here.write(*role("mine", rule("get,list", "", "pods,pods/log"), urls("get", "/logs/*")))
+        await here.write(*binding("b", USER, "mine"))
+        await write(here, role("new", rule("list", "", "pods"), urls("get", "/logs/x")))
+        await write(here, role("new", rule("list", "", "pods", "x"), namespace="ns"))
+        wide = role("new", rule("get,watch,delete", "", "pods"), rule("get", "", "secrets", "a,b"), urls("get", "/x"))
+        with pytest.raises(Forbidden) as refused:
+            await write(here, wide)
+        assert refused.value.message == (
+            'clusterroles.rbac.authorization.k8s.io "new" is forbidden: user "jane" (groups=["devs" '
+            '"system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n'
+            '{APIGroups:[""], Resources:["pods"], Verbs:["watch" "delete"]}\n'
+            '{APIGroups:[""], Resources:["secrets"], ResourceNames:["a"], Verbs:["get"]}\n'
+            '{APIGroups:[""], Resources:["secrets"], ResourceNames:["b"], Verbs:["get"]}\n'
+            '{NonResourceURLs:["/x"], Verbs:["get"]}'
+        )
+
+
+async def test_who_may_escalate_or_writes_the_same_rules_is_let_through() -> None:
+    async with world() as here:
+        _, obj = made = role("new", rule("*", "*", "*"))
+        await write(here, made, obj)
+        await here.write(*role("r", rule("escalate", "rbac.authorization.k8s.io", "clusterroles", "new")))
+        await here.write(*binding("b", USER, "r"))
+        await write(here, made)
+        with pytest.raises(Forbidden):
+            await write(here, role("other", rule("*", "*", "*")))
+
+
+async def test_a_role_that_gathers_others_takes_every_right_to_write() -> None:
+    async with world(born=BORN) as here:
+        gathering = role("g", aggregationRule={"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]})
+        with pytest.raises(Forbidden, match="must have cluster-admin privileges to use the aggregationRule"):
+            await write(here, gathering)
+        await here.write(*binding("b", USER, "cluster-admin"))
+        await write(here, gathering)
+
+
+async def test_a_binding_may_not_give_more_than_its_writer_holds() -> None:
+    async with world(born=BORN) as here:
+        joe = {"kind": "User", "name": "joe"}
+        await here.write(*binding("b", USER, "view", namespace="ns"))
+        await write(here, binding("new", joe, "view", namespace="ns"))
+        for refused in (binding("new", joe, "view"), binding("new", joe, "edit", namespace="ns")):
+            with pytest.raises(Forbidden, match="not currently held"):
+                await write(here, refused)
+        with pytest.raises(NotFound, match='"gone" not found'):
+            await write(here, binding("new", joe, "gone", namespace="ns"))
+        await here.write(*role("r", rule("bind", "rbac.authorization.k8s.io", "clusterroles", "edit")))
+        await here.write(*binding("r", USER, "r", namespace="ns"))
+        await write(here, binding("new", joe, "edit", namespace="ns"))
+        with pytest.raises(Forbidden):
+            await write(here, binding("new", joe, "admin", namespace="ns"))
+
+
+async def test_aggregated_roles_show_the_sum_and_are_written_only_when_it_changed() -> None:
+    async with world(born=BORN) as here:
+        aggregator = RoleAggregator(here.storage)
+        labels = {"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}
+        await here.write(*role("gardens", rule("get", "garden.example", "gardens"), metadata=labels))
+        await aggregator.aggregate("root")
+        shown = {}
+        for name in ("view", "edit", "admin"):
+            record = await here.storage.get(role(name)[0])
+            assert record is not None
+            shown[name] = b'"gardens"' in record.value
+        assert shown == {"view": True, "edit": True, "admin": True}
+        revision = here.storage.backend.revision
+        await aggregator.aggregate("root")
+        assert here.storage.backend.revision == revision
