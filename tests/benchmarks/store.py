@@ -1,7 +1,7 @@
 """How fast the stores are by themselves, without HTTP: writes, lists, watches, start, bytes per object.
 
 Alone: `python -m tests.benchmarks.store`. The SQLite store writes below the working directory and not in the system's
-temporary folder, which may be in memory, where a sync costs nothing.
+temporary folder, which may be in memory, where a sync costs nothing. etcd is measured when it is installed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from contextlib import aclosing
 from pathlib import Path
 
 import uvloop
+from tests.apiserver.store.etcdserver import find_etcd, free_port, running_etcd
 
-from hortus.apiserver.store import Backend, Key, MemoryBackend, SqliteBackend, Value, Watch
+from hortus.apiserver.store import Backend, EtcdBackend, Key, MemoryBackend, SqliteBackend, Value, Watch
 
 CALLERS = 16
 BUCKET = "root/core/configmaps"
@@ -119,6 +120,19 @@ async def _each(open_store: Callable[[], Awaitable[Backend]], writes: int) -> di
     return figures
 
 
+async def _etcd(binary: str, folder: Path) -> Figures:
+    """On one member, which syncs as in production."""
+    port = free_port()
+
+    async def opened() -> Backend:
+        store = EtcdBackend([f"http://127.0.0.1:{port}"])
+        await store.start()
+        return store
+
+    with running_etcd(binary, folder, port, sync=True):
+        return await _each(opened, 2_000)
+
+
 async def measure() -> dict[str, Figures]:
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as folder:
 
@@ -131,6 +145,9 @@ async def measure() -> dict[str, Figures]:
             return store
 
         figures = {"memory": await _each(memory, 32_000), "sqlite": await _each(sqlite, 8_000)}
+        binary = find_etcd()
+        if binary is not None:
+            figures["etcd"] = await _etcd(binary, Path(folder) / "etcd")
         figures["sqlite"]["start_with_100000_objects_s"] = await recovery_seconds(Path(folder) / "start.db", 100_000)
     figures["memory"]["bytes_beside_value_per_object"] = await bytes_beyond_values(20_000)
     return figures

@@ -55,6 +55,7 @@ class StoreMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.store = self.run(self.open_store)
+        self.last = self.first = self.store.revision
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
@@ -122,11 +123,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 5))
     def compact(self, back: int) -> None:
-        self.run(lambda: self.store.compact(max(0, self.last - back)))
+        self.run(lambda: self.store.compact(max(self.first, self.last - back)))
 
     @rule(bucket=buckets, prefix=prefixes, back=st.integers(0, 15))
     def follow(self, bucket: str, prefix: str, back: int) -> None:
-        after = max(0, self.last - back)
+        after = max(self.first, self.last - back)
         view = {key.name: record for key, record in self.at(bucket, after).items() if key.name.startswith(prefix)}
 
         async def watch() -> Watch:
@@ -139,7 +140,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(bucket=buckets, prefix=prefixes, back=st.integers(0, 15), limit=st.integers(0, 3))
     def page_through(self, bucket: str, prefix: str, back: int, limit: int) -> None:
-        revision, after, got, remaining = max(0, self.last - back), "", [], 1
+        revision, after, got, remaining = max(self.first, self.last - back), "", [], 1
         while remaining:
             try:
                 page = self.run(

@@ -1,8 +1,8 @@
 """Where the API server keeps its objects: one small protocol, `Backend`, and the stores behind it.
 
-`MemoryBackend` forgets at exit; `SqliteBackend` keeps one machine's state in a file. All stores answer reads and
-watches from the same index in memory (`_index`) and differ in how a write becomes durable. A server is handed one
-by its composition root; nothing below the resources' layer knows which.
+`MemoryBackend` forgets at exit; `SqliteBackend` keeps one machine's state in a file; `EtcdBackend` shares an etcd
+with other servers. All answer reads and watches from the same index in memory (`_index`) and differ in how a write
+becomes durable. A server is handed one by its composition root; nothing below the resources' layer knows which.
 """
 
 from hortus.apiserver.store._history import HistoryLimits
@@ -21,12 +21,14 @@ from hortus.apiserver.store.backend import (
     Value,
     Watch,
 )
+from hortus.apiserver.store.etcd import EtcdBackend
 from hortus.apiserver.store.memory import MemoryBackend
 from hortus.apiserver.store.sqlite import SqliteBackend
 
 __all__ = [
     "Backend",
     "Change",
+    "EtcdBackend",
     "HistoryLimits",
     "Key",
     "MemoryBackend",

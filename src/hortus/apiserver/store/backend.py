@@ -139,6 +139,8 @@ class Watch(Protocol):
 
 
 class Backend(Protocol):
+    """Reads of a store that is shared with other processes see what those have acknowledged, or raise StoreFailed."""
+
     async def start(self) -> None:
         """Open, recover and be ready to serve. Raises StoreFailed with what a person can do about it."""
 
@@ -148,6 +150,13 @@ class Backend(Protocol):
     @property
     def revision(self) -> int:
         """The last committed revision that reads can see."""
+
+    async def sync(self) -> int:
+        """Let reads and watches see all that was committed anywhere before this call; returns the revision.
+
+        For revisions that a client brings from another server on the same store, before they are called future.
+        Raises StoreFailed when the rest of the store cannot be reached.
+        """
 
     @property
     def compacted(self) -> int:

@@ -35,6 +35,9 @@ class MemoryBackend:
     def revision(self) -> int:
         return self._index.revision
 
+    async def sync(self) -> int:
+        return self._index.revision
+
     @property
     def compacted(self) -> int:
         return self._index.history.compacted

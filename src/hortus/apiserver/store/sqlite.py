@@ -298,6 +298,9 @@ class SqliteBackend:
     def revision(self) -> int:
         return self._index.revision
 
+    async def sync(self) -> int:
+        return self._index.revision
+
     @property
     def compacted(self) -> int:
         return self._index.history.compacted

@@ -1,0 +1,400 @@
+"""The store of several API servers at once: objects in etcd v3, read from an index in memory that a watch feeds.
+
+**Keys.** Below `root`, `objects/<bucket>:<name>` holds an object and `last` is written by every transaction: its
+revision is that of the last write of any server, and one watch on `root` sees all. `last` also carries what a deletion
+cannot: the final state of the object, or the prefix of a dropped cluster. `format` says how to read the rest.
+
+**Values** are kept in their two halves; the revision is put between them when they are read.
+
+**Writes** are transactions that compare the object's mod_revision. A write returns when our own watch has delivered it.
+**Reads** ask etcd for the revision of `last`, wait until the index is there and answer from it: what any server has
+acknowledged is seen by all. Reads that come in while one such question is on its way share the next. Pages of snapshots
+that are older than this process are read from etcd.
+
+**History** is compacted in etcd every `HistoryLimits.seconds`, for the whole of that etcd: it should be Hortus' own.
+
+Limits: all objects must fit in memory; an object must fit in etcd's request (1.5 MiB); no user names and passwords,
+use client certificates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import ssl
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from itertools import groupby
+
+from hortus.apiserver.store._etcdwire import EtcdWire, Message, OutOfRange, number, raw, span, text
+from hortus.apiserver.store._history import HistoryLimits
+from hortus.apiserver.store._index import Index
+from hortus.apiserver.store._watches import WatchLimits
+from hortus.apiserver.store.backend import (
+    Change,
+    Key,
+    Mismatch,
+    Page,
+    Record,
+    RevisionCompacted,
+    StoreFailed,
+    Usage,
+    Value,
+    Watch,
+)
+from hortus.kube.clock import Clock, SystemClock
+
+_PAGE = 500
+"""Objects in one answer while loading: at most 750 MiB if all are as large as etcd allows, usually a megabyte."""
+_DELIVERY_SECONDS = 5.0
+"""How long a committed write may take to come back through the watch before the watch is taken for dead."""
+_RETRY_SECONDS = 0.5
+
+_FORMAT = b"1"
+_FINAL, _DROP = b"f", b"d"
+
+
+class EtcdBackend:
+    """A `Backend` on one etcd cluster, shared with the other processes that are given the same `root`."""
+
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        *,
+        root: str = "/hortus/",
+        tls: ssl.SSLContext | None = None,
+        clock: Clock | None = None,
+        history: HistoryLimits | None = None,
+        watches: WatchLimits | None = None,
+    ) -> None:
+        self._wire = EtcdWire(endpoints, tls)
+        self._clock = clock or SystemClock()
+        self._history = history or HistoryLimits()
+        self._watches = watches or WatchLimits()
+        self._index = self._empty()
+        self._root = root.encode()
+        self._objects = self._root + b"objects/"
+        self._last = self._root + b"last"
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._asked: asyncio.Task[int] | None = None
+        self._asking: asyncio.Task[int] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _empty(self) -> Index:
+        return Index(self._clock, history=self._history, watches=self._watches)
+
+    # Life
+
+    async def start(self) -> None:
+        await self._wire.start()
+        try:
+            await self._check_format()
+            await self._load()
+        except StoreFailed:
+            await self._wire.close()
+            raise
+        self._tasks = [asyncio.create_task(work) for work in (self._follow(), self._compact_regularly())]
+
+    async def close(self) -> None:
+        tasks = [*self._tasks, *(task for task in (self._asked, self._asking) if task is not None)]
+        self._tasks = []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._wire.close()
+        self._index.hub.end("", StopAsyncIteration)
+
+    async def _check_format(self) -> None:
+        where = self._root + b"format"
+        new = {"key": text(where), "target": "VERSION", "result": "EQUAL", "version": 0}
+        look = {"request_range": {"key": text(where)}}
+        answer = await self._write({"compare": [new], "success": [_put(where, _FORMAT)], "failure": [look]})
+        if not answer.get("succeeded"):
+            found = raw(answer["responses"][0]["response_range"]["kvs"][0], "value")
+            if found != _FORMAT:
+                raise StoreFailed(
+                    f"the state below {self._root.decode()} in etcd is of version {found.decode(errors='replace')};"
+                    f" this Hortus reads version {_FORMAT.decode()}: use the Hortus that wrote it, or another root"
+                )
+
+    async def _load(self) -> None:
+        """Read everything at one revision into a new index; watches of the old one end."""
+        while True:
+            try:
+                records, revision = await self._snapshot()
+                break
+            except OutOfRange:
+                continue  # compacted while we read; the next attempt begins at a newer revision
+        index = self._empty()
+        for record in sorted(records, key=lambda kept: kept.revision):
+            index.commit(Change(record.revision, record, None))
+        index.revision = revision
+        index.compact(revision)
+        before, self._index = self._index, index
+        before.hub.end("", RevisionCompacted)
+
+    async def _snapshot(self) -> tuple[list[Record], int]:
+        records: list[Record] = []
+        query = {**span(self._objects), "limit": _PAGE}
+        while True:
+            answer = await self._wire.call("/v3/kv/range", query)
+            query.setdefault("revision", answer["header"]["revision"])
+            entries = answer.get("kvs", [])
+            records += self._records(entries)
+            if not answer.get("more"):
+                return records, int(query["revision"])
+            query["key"] = text(raw(entries[-1], "key") + b"\0")
+
+    # Following
+
+    async def _follow(self) -> None:
+        while True:
+            query = {**span(self._root), "start_revision": self._index.revision + 1}
+            try:
+                async with aclosing(self._wire.watch(query)) as messages:
+                    async for message in messages:
+                        if message.get("canceled"):
+                            await self._load()  # what we have not seen is compacted
+                            break
+                        self._apply(message.get("events", ()))
+            except (StoreFailed, OutOfRange):
+                await self._clock.sleep(_RETRY_SECONDS)
+            self._wake()
+
+    def _apply(self, events: Iterable[Message]) -> None:
+        for revision, group in groupby(events, key=lambda event: number(event["kv"], "mod_revision")):
+            if revision > self._index.revision:
+                self._commit(revision, [*group])
+                self._index.revision = revision
+        self._wake()
+
+    def _commit(self, revision: int, events: Sequence[Message]) -> None:
+        """One transaction's events: what it wrote to `last` says how to read the others."""
+        note = b""
+        touched: list[Message] = []
+        for event in events:
+            if raw(event["kv"], "key") == self._last:
+                note = raw(event["kv"], "value")
+            else:
+                touched.append(event)
+        if note[:1] == _DROP:
+            self._index.drop(note[1:].decode(), revision)
+            return
+        final = _spliced(note[1:], revision) if note[:1] == _FINAL else None
+        for event in touched:
+            self._change(event, revision, final)
+
+    def _change(self, event: Message, revision: int, final: bytes | None) -> None:
+        key = self._key(event["kv"])
+        if key is None:
+            return
+        before = self._index.get(key)
+        if event.get("type") == "DELETE":
+            if before is not None:
+                self._index.commit(Change(revision, None, before, final))
+            return
+        for record in self._records([event["kv"]]):
+            kept = self._index.keep(key, record.value, revision, before)
+            self._index.commit(Change(revision, kept, before))
+
+    def _wake(self) -> None:
+        while self._waiters and self._waiters[0][0] <= self._index.revision:
+            _, _, waiter = heapq.heappop(self._waiters)
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _reach(self, revision: int) -> None:
+        """Return when the index has seen `revision`."""
+        if revision <= self._index.revision:
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiters, (revision, id(waiter), waiter))
+        try:
+            async with asyncio.timeout(_DELIVERY_SECONDS):
+                await waiter
+        except TimeoutError:
+            self._wire.cut()
+            raise StoreFailed(
+                f"etcd has revision {revision}, the watch has only delivered {self._index.revision}; it is begun anew"
+            ) from None
+
+    # Writing
+
+    async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
+        where = self._path(key)
+        compare = [] if expected is None else [_revision_is(where, expected)]
+        answer = await self._transact(key, compare, _put(where, _packed(value)), note=b"")
+        revision = number(answer["header"], "revision")
+        await self._reach(revision)
+        return Record(key.bucket, key.name, value.at(revision), revision)
+
+    async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
+        where = self._path(key)
+        compare: list[Message] = [{"key": text(where), "target": "VERSION", "result": "GREATER", "version": 0}]
+        if expected is not None:
+            compare.append(_revision_is(where, expected))
+        note = b"" if final is None else _FINAL + _packed(final)
+        remove = {"request_delete_range": {"key": text(where)}}
+        answer = await self._transact(key, compare, remove, note=note)
+        revision = number(answer["header"], "revision")
+        await self._reach(revision)
+        return revision
+
+    async def _transact(self, key: Key, compare: list[Message], write: Message, *, note: bytes) -> Message:
+        """The answer of a transaction that went through; raises Mismatch, when readers can see why."""
+        look = [{"request_range": {"key": text(where)}} for where in (self._path(key), self._last)]
+        body = {"compare": compare, "success": [write, _put(self._last, note)], "failure": look}
+        answer = await self._write(body)
+        if answer.get("succeeded"):
+            return answer
+        kept, last = (response["response_range"].get("kvs", []) for response in answer["responses"])
+        await self._reach(number(last[0], "mod_revision") if last else 0)
+        raise Mismatch(key, next(iter(self._records(kept)), None))
+
+    async def drop(self, prefix: str) -> int:
+        remove = {"request_delete_range": span(self._objects + prefix.encode())}
+        body = {"success": [remove, _put(self._last, _DROP + prefix.encode())]}
+        answer = await self._write(body)
+        await self._reach(number(answer["header"], "revision"))
+        return number(answer["responses"][0]["response_delete_range"], "deleted")
+
+    async def _write(self, body: Message) -> Message:
+        try:
+            return await self._wire.call("/v3/kv/txn", body)
+        except OutOfRange as error:
+            raise StoreFailed(f"etcd refused: {error}") from error
+
+    async def compact(self, revision: int) -> None:
+        if revision > self._index.revision:
+            await self.sync()
+        self._index.compact(revision)
+        await self._compact_etcd(revision)
+
+    async def _compact_regularly(self) -> None:
+        while True:
+            revision = self._index.revision
+            await self._clock.sleep(self._history.seconds)
+            try:
+                await self._compact_etcd(revision)
+            except StoreFailed:
+                continue  # the next round forgets more
+
+    async def _compact_etcd(self, revision: int) -> None:
+        try:
+            await self._wire.call("/v3/kv/compaction", {"revision": revision})
+        except OutOfRange:
+            return  # another server was first
+
+    # Reading
+
+    @property
+    def revision(self) -> int:
+        return self._index.revision
+
+    @property
+    def compacted(self) -> int:
+        return self._index.history.compacted
+
+    async def sync(self) -> int:
+        # A question that is on its way may have been answered before our caller's time: join the one after it.
+        if self._asked is None:
+            self._asked = asyncio.create_task(self._ask(self._asking))
+            self._asked.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(self._asked)
+
+    async def _ask(self, before: asyncio.Task[int] | None) -> int:
+        if before is not None and not before.done():
+            await asyncio.wait((before,))
+        self._asking, self._asked = self._asked, None
+        answer = await self._wire.call("/v3/kv/range", {"key": text(self._last)})
+        entries = answer.get("kvs", [])
+        if number(answer["header"], "revision") < self._index.revision:
+            await self._load()  # etcd was restored from a backup
+            self._wire.cut()
+        await self._reach(number(entries[0], "mod_revision") if entries else 0)
+        return self._index.revision
+
+    async def get(self, key: Key) -> Record | None:
+        await self.sync()
+        return self._index.get(key)
+
+    async def list(self, bucket: str, *, prefix: str = "", after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        if not revision or revision > self._index.revision:
+            await self.sync()
+        try:
+            return self._index.page(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
+        except RevisionCompacted:
+            if self._index.history.dropped_since(bucket, revision):
+                raise
+            return await self._page_of_the_past(bucket, prefix, after, limit, revision)
+
+    async def _page_of_the_past(self, bucket: str, prefix: str, after: str, limit: int, revision: int) -> Page:
+        query = {**span(self._path(Key(bucket, prefix))), "revision": revision, "limit": limit}
+        if after >= prefix:
+            query["key"] = text(self._path(Key(bucket, after)) + b"\0")
+        try:
+            answer = await self._wire.call("/v3/kv/range", query)
+        except OutOfRange as error:
+            raise RevisionCompacted(f"revision {revision} is gone from etcd, too") from error
+        entries = answer.get("kvs", [])
+        return Page(self._records(entries), revision, number(answer, "count") - len(entries))
+
+    async def count(self, bucket: str) -> int:
+        await self.sync()
+        return self._index.count(bucket)
+
+    async def buckets(self, prefix: str) -> Sequence[str]:
+        await self.sync()
+        return self._index.buckets(prefix)
+
+    async def usage(self, prefix: str) -> Usage:
+        await self.sync()
+        return self._index.usage(prefix)
+
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
+        return self._index.watch(bucket, after=after, prefix=prefix)
+
+    # Keys and values
+
+    def _path(self, key: Key) -> bytes:
+        if ":" in key.bucket:
+            raise ValueError(f"bucket {key.bucket!r} has a colon; etcd's keys need it to tell bucket from name")
+        return self._objects + f"{key.bucket}:{key.name}".encode()
+
+    def _key(self, entry: Message) -> Key | None:
+        path = raw(entry, "key")
+        if not path.startswith(self._objects) or b":" not in path:
+            return None
+        bucket, _, name = path[len(self._objects) :].decode().partition(":")
+        return Key(bucket, name)
+
+    def _records(self, entries: Iterable[Message]) -> Sequence[Record]:
+        """The objects among what etcd holds; what was not written by a Hortus is passed over."""
+        records = []
+        for entry in entries:
+            key, revision = self._key(entry), number(entry, "mod_revision")
+            value = _spliced(raw(entry, "value"), revision)
+            if key is not None and value is not None:
+                records.append(Record(key.bucket, key.name, value, revision))
+        return records
+
+
+def _packed(value: Value) -> bytes:
+    """`<length of head>:<head><tail>`"""
+    return b"%d:%s%s" % (len(value.head), value.head, value.tail)
+
+
+def _spliced(stored: bytes, revision: int) -> bytes | None:
+    length, colon, halves = stored.partition(b":")
+    if not colon or not length.isdigit():
+        return None
+    cut = int(length)
+    return Value(halves[:cut], halves[cut:]).at(revision)
+
+
+def _put(where: bytes, value: bytes) -> Message:
+    return {"request_put": {"key": text(where), "value": text(value)}}
+
+
+def _revision_is(where: bytes, expected: int) -> Message:
+    return {"key": text(where), "target": "MOD", "result": "EQUAL", "mod_revision": expected}

@@ -1,0 +1,52 @@
+"""One real etcd for the tests, from `HORTUS_ETCD`, the envtest folder (`KUBEBUILDER_ASSETS`) or the PATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+def find_etcd() -> str | None:
+    assets = os.environ.get("KUBEBUILDER_ASSETS", "")
+    return os.environ.get("HORTUS_ETCD") or shutil.which("etcd", path=assets or None) or shutil.which("etcd")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _drain(log: IO[str], ready: threading.Event) -> None:
+    for line in log:
+        if "ready to serve client requests" in line:
+            ready.set()
+
+
+@contextmanager
+def running_etcd(binary: str, folder: Path, port: int, *, sync: bool = False) -> Iterator[subprocess.Popen[str]]:
+    """A member of its own with its data in `folder`; without syncs unless asked, as envtest runs it."""
+    client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
+    command = [binary, "--data-dir", str(folder), f"--unsafe-no-fsync={str(not sync).lower()}"]
+    command += ["--listen-client-urls", client]
+    command += ["--advertise-client-urls", client, "--listen-peer-urls", peer]
+    command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]
+    ready = threading.Event()
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        reader = threading.Thread(target=_drain, args=(process.stderr, ready))
+        reader.start()
+        try:
+            assert ready.wait(30), f"{binary} did not become ready"
+            yield process
+        finally:
+            process.kill()
+            reader.join()

@@ -1,0 +1,266 @@
+"""The etcd store keeps the contract, and several of them on one etcd agree. Needs an etcd binary; says so without."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import signal
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from tests.apiserver.store.contract import (
+    PODS,
+    SECRETS,
+    Opener,
+    StoreContract,
+    batch,
+    body,
+    changes,
+    fill,
+    pod,
+    put,
+)
+from tests.apiserver.store.etcdserver import find_etcd, free_port, running_etcd
+from tests.apiserver.store.model import StoreMachine
+
+from hortus.apiserver.store import (
+    Backend,
+    EtcdBackend,
+    HistoryLimits,
+    Key,
+    Mismatch,
+    Record,
+    RevisionCompacted,
+    StoreFailed,
+    Value,
+    WatchLimits,
+)
+from hortus.kube.clock import Clock
+
+_roots = (f"/test-{number}/" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def binary() -> str:
+    found = find_etcd()
+    if found is None:
+        pytest.skip("no etcd here: put it on the PATH (Debian: etcd-server) or name it in HORTUS_ETCD")
+    return found
+
+
+@pytest.fixture(scope="module")
+def etcd(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    port = free_port()
+    with running_etcd(binary, tmp_path_factory.mktemp("etcd"), port):
+        EtcdMachine.endpoint = f"http://127.0.0.1:{port}"
+        yield EtcdMachine.endpoint
+
+
+@pytest.fixture
+async def opener(etcd: str) -> AsyncIterator[Opener]:
+    opened: list[Backend] = []
+
+    async def open_store(
+        *, history: HistoryLimits | None = None, watches: WatchLimits | None = None, clock: Clock | None = None
+    ) -> Backend:
+        store = EtcdBackend([etcd], root=next(_roots), history=history, watches=watches, clock=clock)
+        await store.start()
+        opened.append(store)
+        return store
+
+    yield open_store
+    for store in opened:
+        await store.close()
+
+
+class TestEtcdBackend(StoreContract):
+    pass
+
+
+class EtcdMachine(StoreMachine):
+    endpoint: ClassVar[str]
+
+    def open_store(self) -> Awaitable[Backend]:
+        async def opened() -> Backend:
+            store = EtcdBackend([self.endpoint], root=next(_roots), history=self.history)
+            await store.start()
+            return store
+
+        return opened()
+
+
+@pytest.mark.usefixtures("etcd")
+class TestEtcdModel(EtcdMachine.TestCase):  # type: ignore[name-defined,misc]
+    settings = settings(max_examples=12, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture
+async def two(etcd: str) -> AsyncIterator[tuple[EtcdBackend, EtcdBackend]]:
+    """Two servers' stores on the same objects."""
+    root = next(_roots)
+    stores = EtcdBackend([etcd], root=root), EtcdBackend([etcd], root=root)
+    for store in stores:
+        await store.start()
+    yield stores
+    for store in stores:
+        await store.close()
+
+
+async def test_what_one_server_acknowledged_the_other_reads_at_once(two: tuple[EtcdBackend, EtcdBackend]) -> None:
+    one, other = two
+    for number in range(20):
+        record = await put(one, "default/a", str(number))
+        assert await other.get(pod("default/a")) == record
+        assert [*(await other.list(PODS)).records] == [record]
+    await one.delete(pod("default/a"), expected=None)
+    assert await other.get(pod("default/a")) is None
+    assert await other.count(PODS) == 0
+
+
+async def test_a_revision_from_another_server_can_be_watched_after_sync(two: tuple[EtcdBackend, EtcdBackend]) -> None:
+    one, other = two
+    record = await put(one, "default/a")
+    assert await other.sync() >= record.revision
+    async with aclosing(other.watch(PODS, after=record.revision)) as watch:
+        later = await put(one, "default/b")
+        assert [change.record for change in await batch(watch)] == [later]
+
+
+async def test_writers_on_two_servers_do_not_overwrite_each_other(two: tuple[EtcdBackend, EtcdBackend]) -> None:
+    base = await put(two[0], "default/a", "0")
+    results = await asyncio.gather(
+        *(put(store, "default/a", "1", expected=base.revision) for store in two for _ in range(8)),
+        return_exceptions=True,
+    )
+    assert sum(isinstance(result, Record) for result in results) == 1
+    assert sum(isinstance(result, Mismatch) for result in results) == 15
+
+
+async def test_servers_see_the_same_changes_final_states_and_drops(two: tuple[EtcdBackend, EtcdBackend]) -> None:
+    one, other = two
+    async with (
+        aclosing(other.watch(PODS, after=other.revision)) as there,
+        aclosing(one.watch(PODS, after=one.revision)) as here,
+    ):
+        await put(one, "default/a")
+        await put(other, "default/a", "2")
+        deletion = await one.delete(pod("default/a"), expected=None, final=body("end"))
+        seen = await changes(there, 3)
+        assert seen == await changes(here, 3)
+        assert seen[-1].final == body("end").at(deletion)
+        await put(one, "default/b")
+        await batch(there)
+        assert await one.drop("root/") == 1
+        with pytest.raises(RevisionCompacted):
+            await batch(there)
+    assert await other.count(PODS) == 0
+
+
+async def test_a_snapshot_begun_on_one_server_is_continued_on_another(etcd: str) -> None:
+    root = next(_roots)
+    one = EtcdBackend([etcd], root=root)
+    await one.start()
+    names = await fill(one, 7)
+    page = await one.list(PODS, limit=3, prefix="default/")
+    await one.delete(pod(names[5]), expected=None)
+    await put(one, names[6], "changed")
+    other = EtcdBackend([etcd], root=root)
+    await other.start()
+    rest = await other.list(PODS, limit=3, prefix="default/", after=page.records[-1].name, revision=page.revision)
+    assert ([record.name for record in rest.records], rest.remaining, rest.revision) == (names[3:6], 1, page.revision)
+    end = await other.list(PODS, prefix="default/", after=names[5], revision=page.revision)
+    assert [record.value for record in end.records] == [body("x").at(end.records[0].revision)]
+    await one.compact(one.revision)
+    with pytest.raises(RevisionCompacted):
+        await other.list(PODS, revision=page.revision)
+    await one.close()
+    await other.close()
+
+
+async def test_state_is_loaded_in_pages_and_is_all_there(etcd: str) -> None:
+    root = next(_roots)
+    one = EtcdBackend([etcd], root=root)
+    await one.start()
+    await asyncio.gather(*(put(one, f"default/{number:04}") for number in range(1100)))
+    await put(one, "default/a", bucket=SECRETS)
+    await one.close()
+    other = EtcdBackend([etcd], root=root)
+    await other.start()
+    assert await other.count(PODS) == 1100
+    assert await other.count(SECRETS) == 1
+    await other.close()
+
+
+async def test_state_of_another_version_is_refused(etcd: str) -> None:
+    root = next(_roots)
+    one = EtcdBackend([etcd], root=root)
+    await one.start()
+    await one._wire.call("/v3/kv/put", {"key": text(f"{root}format"), "value": text("9")})
+    await one.close()
+    with pytest.raises(StoreFailed, match="is of version 9; this Hortus reads version 1"):
+        await EtcdBackend([etcd], root=root).start()
+
+
+async def test_keys_that_others_put_below_the_root_are_passed_over(etcd: str) -> None:
+    root = next(_roots)
+    store = EtcdBackend([etcd], root=root)
+    await store.start()
+    for key, value in ((f"{root}objects/{PODS}:default/foreign", "?"), (f"{root}objects/what", "1:ab"), (root, "")):
+        await store._wire.call("/v3/kv/put", {"key": text(key), "value": text(value)})
+    record = await put(store, "default/a")
+    assert [*(await store.list(PODS)).records] == [record]
+    await store.close()
+    again = EtcdBackend([etcd], root=root)
+    await again.start()
+    assert [*(await again.list(PODS)).records] == [record]
+    await again.close()
+
+
+async def test_an_object_larger_than_etcd_takes_is_refused_and_others_are_kept(opener: Opener) -> None:
+    store = await opener()
+    with pytest.raises(StoreFailed, match="too large"):
+        await store.put(pod("default/huge"), Value(b"z" * 2_000_000, b""), expected=0)
+    record = await put(store, "default/a")
+    assert [*(await store.list(PODS)).records] == [record]
+
+
+async def test_a_bucket_with_a_colon_is_refused(opener: Opener) -> None:
+    store = await opener()
+    with pytest.raises(ValueError, match="has a colon"):
+        await store.put(Key("root/co:re/pods", "a"), body("x"), expected=None)
+
+
+async def test_no_etcd_is_said_at_start() -> None:
+    address = f"http://127.0.0.1:{free_port()}"
+    store = EtcdBackend([address])
+    with pytest.raises(StoreFailed, match=f"etcd at {address} does not answer"):
+        await store.start()
+
+
+async def test_etcd_may_be_killed_and_come_back(binary: str, tmp_path: Path) -> None:
+    port = free_port()
+    with running_etcd(binary, tmp_path / "data", port) as process:
+        store = EtcdBackend([f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{port}"])
+        await store.start()
+        kept = await put(store, "default/a")
+        watch = store.watch(PODS, after=kept.revision)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with pytest.raises(StoreFailed):
+            await put(store, "default/b")
+        with pytest.raises(StoreFailed):
+            await store.get(pod("default/a"))
+    with running_etcd(binary, tmp_path / "data", port):
+        later = await put(store, "default/c", expected=0)
+        assert [change.record for change in await batch(watch)] == [later]
+        assert [*(await store.list(PODS)).records] == [kept, later]
+        await store.close()
+
+
+def text(plain: str) -> str:
+    return base64.b64encode(plain.encode()).decode()
