@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from ssl import SSLContext
 
 import orjson
 from aiohttp import web
@@ -48,7 +49,7 @@ def failure(code: int, reason: str, message: str = "no", **headers: str) -> web.
 
 
 @asynccontextmanager
-async def serving(script: Handler) -> AsyncIterator[Access]:
+async def serving(script: Handler, *, ssl: SSLContext | None = None) -> AsyncIterator[Access]:
     app = web.Application(client_max_size=1 << 30)
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -57,10 +58,10 @@ async def serving(script: Handler) -> AsyncIterator[Access]:
     app.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=ssl)
     await site.start()
     host, port = runner.addresses[0][:2]
     try:
-        yield Access(server=f"http://{host}:{port}")
+        yield Access(server=f"{'https' if ssl else 'http'}://{host}:{port}")
     finally:
         await runner.cleanup()

@@ -190,19 +190,29 @@ async def _exec_output(plugin: ExecPlugin, access: Access) -> bytes:
     )
     try:
         async with asyncio.timeout(_EXEC_TIMEOUT):
-            assert process.stdout is not None
-            output = await process.stdout.read(_EXEC_OUTPUT_LIMIT)
-            code = await process.wait() if len(output) < _EXEC_OUTPUT_LIMIT else -1
+            output = await _read(process)
+            code = await process.wait() if len(output) <= _EXEC_OUTPUT_LIMIT else None
     except TimeoutError:
         raise CredentialsFailed(f"exec plugin {plugin.command}: no answer within {_EXEC_TIMEOUT:g} s") from None
     finally:
         if process.returncode is None:
             process.kill()
-            await process.wait()
+            await process.communicate()
+    if code is None:
+        raise CredentialsFailed(f"exec plugin {plugin.command}: its output exceeds {_EXEC_OUTPUT_LIMIT} bytes")
     if code != 0:
         raise CredentialsFailed(
             f"exec plugin {plugin.command}: failed with exit code {code}; see its own messages on stderr"
         )
+    return output
+
+
+async def _read(process: asyncio.subprocess.Process) -> bytes:
+    """All of its output, or a little more than the limit."""
+    assert process.stdout is not None
+    output = b""
+    while len(output) <= _EXEC_OUTPUT_LIMIT and (piece := await process.stdout.read(1 << 16)):
+        output += piece
     return output
 
 

@@ -44,6 +44,7 @@ from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.retries import Retries, retry_after
 from hortus.kube.tls import client_context
 
+_JSON = "application/json"
 _LARGE_BODY = 1 << 20
 """Bytes; from here on aiohttp wants a file-like body."""
 
@@ -105,13 +106,13 @@ class Connection:
         self._limiter = limiter
         self._slots = asyncio.Semaphore(self.settings.connections)
         self._auth = Authenticator(access, clock=self.clock)
-        self._headers: dict[str, CIMultiDict[str]] = {}
-        self._headers_for: str | None = None
+        self._authorization: str | None = None
         self._session: aiohttp.ClientSession | None = None
         self._session_version = -1
         self._leaving: set[asyncio.Task[None]] = set()
         self._closed = False
         self._timeout = self._timeouts(self.settings.timeout)
+        self._own_headers = self._common_headers()
         self._options: dict[str, object] = {}
         if access.tls_server_name:
             self._options["server_hostname"] = access.tls_server_name
@@ -131,8 +132,8 @@ class Connection:
         target: str,
         body: bytes | None = None,
         *,
-        content_type: str = "application/json",
-        accept: str = "application/json",
+        content_type: str = _JSON,
+        accept: str = _JSON,
         repeatable: bool | None = None,
         timeout: float | None = None,
     ) -> Answer:
@@ -151,7 +152,7 @@ class Connection:
             except (ApiError, TransportError) as error:
                 delay = self.settings.retries.delay(error, attempt, repeatable=repeatable)
                 if isinstance(error, Unauthorized) and self._auth.renewable and not renewed:
-                    await self._auth.refresh(rejected=self._headers_for, force=True)
+                    await self._auth.refresh(rejected=self._authorization, force=True)
                     delay, renewed = 0.0, True
                 if delay is None:
                     raise
@@ -161,15 +162,13 @@ class Connection:
     async def _attempt(
         self, method: str, target: str, body: bytes | None, content_type: str, accept: str, timeout: float | None
     ) -> Answer:
-        if self._limiter is not None:
-            await self._limiter.acquire()
+        limiter = self._limiter
+        if limiter is not None and (delay := limiter.reserve()) > 0:
+            await limiter.wait(delay)
         async with self._slots:
             try:
                 response = await self._send(method, target, body, content_type, accept, timeout)
-                try:
-                    content = await self._body(response)
-                finally:
-                    response.release()
+                content = await self._body(response)
             except FOREIGN as error:
                 raise mapped(error, self.host, timeout or self.settings.timeout) from None
         if response.status >= 300:
@@ -178,7 +177,7 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, target: str, *, accept: str = "application/json", idle_timeout: float | None = None
+        self, target: str, *, accept: str = _JSON, idle_timeout: float | None = None
     ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
         """A GET whose body is read as it comes: each call of the reader gives a piece, b"" at the end. Not retried.
 
@@ -221,6 +220,8 @@ class Connection:
         session = self._session
         if session is None or self._session_version != auth.version:
             session = self._open()
+        if self._authorization != auth.authorization:
+            self._authorize(session)
         if timeout is None:
             timeout = self._timeout
         elif not isinstance(timeout, aiohttp.ClientTimeout):
@@ -232,7 +233,7 @@ class Connection:
                 method,
                 URL(self._base + target, encoded=True),
                 data=body if body is None or len(body) < _LARGE_BODY else io.BytesIO(body),
-                headers=self._headers_of(content_type if body is not None else "", accept),
+                headers=_headers(content_type if body is not None else "", accept),
                 allow_redirects=False,
                 timeout=timeout,
                 **self._options,  # type: ignore[arg-type]
@@ -244,22 +245,26 @@ class Connection:
                 self._observer.answered(method, self.host, code, self.clock.monotonic() - started)
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        """The whole body, which gives the connection back. Whatever goes wrong on the way closes it."""
         limit = self.settings.max_response
         length = response.content_length
-        if length is not None and "Content-Encoding" not in response.headers:
-            if length > limit:
-                raise self._too_large(response)
-            return await response.read()
-        pieces, size = [], 0
-        while piece := await response.content.readany():
-            size += len(piece)
-            if size > limit:
-                raise self._too_large(response)
-            pieces.append(piece)
-        return b"".join(pieces)
+        try:
+            if length is not None and not self.settings.compression:
+                if length > limit:
+                    raise self._too_large(response)
+                return await response.read()
+            pieces, size = [], 0
+            while piece := await response.content.readany():
+                size += len(piece)
+                if size > limit:
+                    raise self._too_large(response)
+                pieces.append(piece)
+            return b"".join(pieces)
+        except BaseException:
+            response.close()
+            raise
 
     def _too_large(self, response: aiohttp.ClientResponse) -> ResponseTooLarge:
-        response.close()
         return ResponseTooLarge(
             self.host,
             f"the answer to {response.method} {response.url.raw_path} exceeds {self.settings.max_response} bytes",
@@ -287,25 +292,6 @@ class Connection:
             }
         return from_status(response.status, status, retry_after=seconds)
 
-    def _headers_of(self, content_type: str, accept: str) -> CIMultiDict[str]:
-        authorization = self._auth.authorization
-        if authorization != self._headers_for:
-            self._headers.clear()
-            self._headers_for = authorization
-        key = content_type + " " + accept
-        headers = self._headers.get(key)
-        if headers is None:
-            headers = CIMultiDict({"Accept": accept, "User-Agent": self.settings.user_agent})
-            headers["Accept-Encoding"] = "gzip" if self.settings.compression else "identity"
-            if content_type:
-                headers["Content-Type"] = content_type
-            if authorization:
-                headers["Authorization"] = authorization
-            if self.access.impersonate is not None:
-                headers.extend(self.access.impersonate.headers())
-            self._headers[key] = headers
-        return headers
-
     def _open(self) -> aiohttp.ClientSession:
         """A session with the certificate of the moment; one with an older certificate is left to finish its calls."""
         if self._closed:
@@ -324,11 +310,28 @@ class Connection:
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._own_headers,
+            auto_decompress=self.settings.compression,
             proxy=access.proxy_url.reveal() if access.proxy_url else None,
             timeout=self._timeout,
             trust_env=False,
         )
+        self._authorization = None
         return self._session
+
+    def _common_headers(self) -> CIMultiDict[str]:
+        headers = CIMultiDict({"Accept": _JSON, "User-Agent": self.settings.user_agent})
+        headers["Accept-Encoding"] = "gzip" if self.settings.compression else "identity"
+        if self.access.impersonate is not None:
+            headers.extend(self.access.impersonate.headers())
+        return headers
+
+    def _authorize(self, session: aiohttp.ClientSession) -> None:
+        self._authorization = self._auth.authorization
+        if self._authorization is None:
+            session.headers.pop("Authorization", None)
+        else:
+            session.headers["Authorization"] = self._authorization
 
     def _retire(self, session: aiohttp.ClientSession) -> None:
         async def close_later() -> None:
@@ -341,6 +344,13 @@ class Connection:
 
     def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=self.settings.connect_timeout, ceil_threshold=1e9)
+
+
+def _headers(content_type: str, accept: str) -> dict[str, str] | None:
+    """What differs from the session's own headers."""
+    if accept == _JSON:
+        return {"Content-Type": content_type} if content_type else None
+    return {"Accept": accept, "Content-Type": content_type} if content_type else {"Accept": accept}
 
 
 def _keepalive_socket(address: tuple[object, ...]) -> socket.socket:

@@ -1,21 +1,35 @@
 """What each call looked like, for whoever counts: the observer seam and its Prometheus side.
 
 Metric names and labels are client-go's (k8s.io/component-base/metrics/prometheus/restclient), so existing boards work.
+Counting stands in the path of every call, so it is a few list operations here; the families are made when scraped.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 _BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 """Seconds; those of component-base."""
+_LABELS = (*map(str, _BUCKETS), "+Inf")
 
 
 class RequestObserver(Protocol):
     def answered(self, method: str, host: str, code: str, seconds: float) -> None:
         """One attempt is over. `code` is the HTTP status, or `<error>` when no answer came."""
+
+
+class _Durations:
+    __slots__ = ("buckets", "total")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * len(_LABELS)
+        self.total = 0.0
 
 
 class RequestMetrics:
@@ -26,34 +40,44 @@ class RequestMetrics:
     """
 
     def __init__(self, registry: CollectorRegistry, *, duration_per_host: bool = False) -> None:
-        self._requests = Counter(
-            "rest_client_requests_total",
-            "Number of HTTP requests, partitioned by status code, method, and host.",
-            ("code", "method", "host"),
-            registry=registry,
-        )
-        self._duration = Histogram(
-            "rest_client_request_duration_seconds",
-            "Request latency in seconds. Broken down by verb, and host.",
-            ("verb", "host"),
-            buckets=_BUCKETS,
-            registry=registry,
-        )
         self._duration_per_host = duration_per_host
-        self._children: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        self._counts: dict[tuple[str, str, str], int] = {}
+        self._durations: dict[tuple[str, str], _Durations] = {}
+        registry.register(self)
 
     def answered(self, method: str, host: str, code: str, seconds: float) -> None:
-        children = self._children.get((method, host, code))
-        if children is None:
-            children = self._children[method, host, code] = (
-                self._requests.labels(code, method, host),
-                self._duration.labels(method, host if self._duration_per_host else ""),
-            )
-        children[0].inc()
-        children[1].observe(seconds)
+        series = (code, method, host)
+        self._counts[series] = self._counts.get(series, 0) + 1
+        place = (method, host if self._duration_per_host else "")
+        durations = self._durations.get(place)
+        if durations is None:
+            durations = self._durations[place] = _Durations()
+        durations.buckets[bisect_left(_BUCKETS, seconds)] += 1
+        durations.total += seconds
 
     def forget(self, host: str) -> None:
         """Drop the series of a cluster that is gone."""
-        for method, known, code in [key for key in self._children if key[1] == host]:
-            del self._children[method, known, code]
-            self._requests.remove(code, method, known)
+        for series in [series for series in self._counts if series[2] == host]:
+            del self._counts[series]
+        for place in [place for place in self._durations if place[1] == host]:
+            del self._durations[place]
+
+    def collect(self) -> Iterator[Metric]:
+        """The families, for the registry."""
+        requests = CounterMetricFamily(
+            "rest_client_requests",
+            "Number of HTTP requests, partitioned by status code, method, and host.",
+            labels=("code", "method", "host"),
+        )
+        for series, count in list(self._counts.items()):
+            requests.add_metric(series, count)
+        yield requests
+        latency = HistogramMetricFamily(
+            "rest_client_request_duration_seconds",
+            "Request latency in seconds. Broken down by verb, and host.",
+            labels=("verb", "host"),
+        )
+        for place, durations in list(self._durations.items()):
+            buckets = list(zip(_LABELS, map(float, accumulate(durations.buckets)), strict=True))
+            latency.add_metric(place, buckets, durations.total)
+        yield latency

@@ -31,9 +31,13 @@ class RateLimiter:
         """Return when this caller's turn has come, with the seconds waited. A cancelled wait gives its place back."""
         delay = self.reserve()
         if delay > 0:
-            try:
-                await self._clock.sleep(delay)
-            except BaseException:
-                self._next -= self._interval
-                raise
+            await self.wait(delay)
         return delay
+
+    async def wait(self, delay: float) -> None:
+        """Sleep until a reserved turn has come."""
+        try:
+            await self._clock.sleep(delay)
+        except BaseException:
+            self._next -= self._interval
+            raise

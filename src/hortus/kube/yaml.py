@@ -24,6 +24,12 @@ _NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+|[-+]?0[0-7]+")
 _NOT_JSON = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_NUMBER_ELSEWHERE = re.compile(
+    r"[-+]?(?:[0-9_]*\.?[0-9_]*(?:[eE][-+]?[0-9_]+)?|0[xXoObB][0-9a-fA-F_.]*(?:[pP][-+]?[0-9_]+)?)"
+)
+"""What YAML 1.1, YAML 1.2 or Go may read as a number, and a little more."""
+_SHORT = frozenset(("<<", "=", "y", "Y", "n", "N"))
+"""Words with a meaning in YAML 1.1 that PyYAML's own resolver does not know."""
 _LONGEST_INTEGER = 4000
 """Digits; Python refuses longer ones, and nothing in Kubernetes holds more than 19."""
 
@@ -234,7 +240,7 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 def _ambiguous(text: str) -> bool:
     """Whether a reader of YAML 1.1, 1.2 or Go's own mixture may take the plain text for something else."""
-    return bool(_NUMBER.fullmatch(text) or _BASED.fullmatch(text) or _NOT_JSON.fullmatch(text) or text in ("<<", "="))
+    return bool(_NUMBER_ELSEWHERE.fullmatch(text) or _NOT_JSON.fullmatch(text) or text in _SHORT)
 
 
 _Dumper.add_representer(str, _represent_text)

@@ -83,7 +83,7 @@ def parse(document: object, *, origin: str, folder: Path | None = None) -> Kubec
 
 def _entries(document: Object, plural: str, key: str, origin: str, folder: Path | None) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
-    listed = document.get(plural) or []
+    listed = [] if document.get(plural) is None else document[plural]
     if not isinstance(listed, list):
         raise KubeconfigError(f"{origin}: {plural} is not a list")
     for index, item in enumerate(listed):

@@ -1,0 +1,168 @@
+"""TLS: whom a client trusts, and how it shows who it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from hortus.kube import errors, tls
+from hortus.kube.access import Access, Credentials
+from hortus.kube.client import Client
+from hortus.kube.objects import Object
+from hortus.kube.secret import Secret
+
+from .certificates import Pair, issue, server_context
+from .scripted import Script, json, serving
+
+VERSION: Object = {"major": "1"}
+
+
+@pytest.fixture(scope="module")
+def ca() -> Pair:
+    return issue("ca", ca=True)
+
+
+@pytest.fixture(scope="module")
+def server(ca: Pair) -> Pair:
+    return issue("server", ca, addresses=("127.0.0.1",))
+
+
+def secret(pair: Pair) -> Secret:
+    return Secret(pair.key_pem.decode())
+
+
+async def test_a_client_trusts_the_clusters_own_ca_and_nothing_else(tmp_path: Path, ca: Pair, server: Pair) -> None:
+    async with serving(Script(VERSION), ssl=server_context(tmp_path, server)) as access:
+        async with Client(msgspec.structs.replace(access, ca=b"# a comment: \xc3\xbc\n" + ca.pem)) as client:
+            assert await client.get_raw("/version") == VERSION
+        for other in (b"", issue("other", ca=True).pem):
+            async with Client(msgspec.structs.replace(access, ca=other)) as client:
+                with pytest.raises(errors.TlsFailed, match=r"certificate is not accepted.*check the CA"):
+                    await client.get_raw("/version")
+
+
+async def test_a_certificate_for_another_host_is_refused(tmp_path: Path, ca: Pair) -> None:
+    elsewhere = issue("server", ca, addresses=("10.0.0.1",))
+    async with serving(Script(VERSION), ssl=server_context(tmp_path, elsewhere)) as access:
+        async with Client(msgspec.structs.replace(access, ca=ca.pem)) as client:
+            with pytest.raises(errors.TlsFailed, match="host name"):
+                await client.get_raw("/version")
+        async with Client(msgspec.structs.replace(access, ca=ca.pem, tls_server_name="10.0.0.1")) as client:
+            assert await client.get_raw("/version") == VERSION
+        async with Client(msgspec.structs.replace(access, insecure=True)) as client:
+            assert await client.get_raw("/version") == VERSION
+
+
+async def test_a_client_certificate_is_shown(tmp_path: Path, ca: Pair, server: Pair) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        certificate = request.transport.get_extra_info("peercert")
+        return json({"subject": certificate["subject"][0][0][1]})
+
+    me = issue("me", ca)
+    async with serving(answer, ssl=server_context(tmp_path, server, client_ca=ca)) as access:
+        credentials = Credentials(certificate=me.pem, key=secret(me))
+        async with Client(msgspec.structs.replace(access, ca=ca.pem, credentials=credentials)) as client:
+            assert await client.get_raw("/version") == {"subject": "me"}
+        async with Client(msgspec.structs.replace(access, ca=ca.pem)) as client:
+            with pytest.raises(errors.ConnectionFailed):
+                await client.get_raw("/version")
+
+
+async def test_a_client_certificate_in_files_is_taken_again_when_it_changes(
+    tmp_path: Path, ca: Pair, server: Pair
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        return json({"subject": request.transport.get_extra_info("peercert")["subject"][0][0][1]})
+
+    files = tmp_path / "cert.pem", tmp_path / "key.pem"
+
+    def write(pair: Pair) -> None:
+        files[0].write_bytes(pair.pem)
+        files[1].write_bytes(pair.key_pem)
+
+    clock = FakeTime()
+    write(issue("first", ca))
+    async with serving(answer, ssl=server_context(tmp_path, server, client_ca=ca)) as access:
+        credentials = Credentials(certificate_file=str(files[0]), key_file=str(files[1]))
+        access = msgspec.structs.replace(access, ca=ca.pem, credentials=credentials)
+        async with Client(access, clock=clock) as client:
+            assert await client.get_raw("/version") == {"subject": "first"}
+            write(issue("second", ca))
+            assert await client.get_raw("/version") == {"subject": "first"}
+            clock.time += 61
+            assert await client.get_raw("/version") == {"subject": "second"}
+
+
+class FakeTime:
+    """A clock whose sleeps are over at once."""
+
+    def __init__(self) -> None:
+        self.time = 1_000_000.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+
+async def test_a_port_that_speaks_no_tls_is_told_so() -> None:
+    async with serving(Script(VERSION)) as access:
+        plain = Access(server=access.server.replace("http:", "https:"), insecure=True)
+        async with Client(plain) as client:
+            with pytest.raises(errors.TlsFailed, match="speaks TLS"):
+                await client.get_raw("/version")
+
+
+@pytest.mark.parametrize("memory", [True, False], ids=["memory", "folder"])
+def test_no_key_stays_on_the_disk(memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca: Pair) -> None:
+    if not memory:
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    me = issue("me", ca)
+    tls.client_context(ca=ca.pem, certificate=me.pem, key=secret(me))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("ca_pem", "certificate", "key", "problem"),
+    [
+        (b"nonsense", b"", b"", "CA holds no PEM"),
+        (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", b"", b"", "CA holds a PEM certificate that"),
+        (b"", b"nonsense", b"canary", "not a readable pair"),
+    ],
+)
+async def test_unreadable_pem_names_the_part_and_never_shows_it(
+    ca_pem: bytes, certificate: bytes, key: bytes, problem: str
+) -> None:
+    credentials = Credentials(certificate=certificate, key=Secret(key.decode()) if key else None)
+    async with Client(Access(server="https://127.0.0.1:1", ca=ca_pem, credentials=credentials)) as client:
+        with pytest.raises(errors.TlsFailed, match=problem) as caught:
+            await client.get_raw("/version")
+    assert "canary" not in str(caught.value)
+
+
+def test_a_key_of_another_certificate_is_refused(ca: Pair) -> None:
+    with pytest.raises(ValueError, match="pair"):
+        tls.client_context(ca=ca.pem, certificate=issue("a", ca).pem, key=secret(issue("b", ca)))
+
+
+def test_an_encrypted_key_is_refused_without_asking_anybody(ca: Pair) -> None:
+    from cryptography.hazmat.primitives import serialization
+
+    me = issue("me", ca)
+    encrypted = me.key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"x")
+    )
+    with pytest.raises(ValueError, match="pair"):
+        tls.client_context(ca=ca.pem, certificate=me.pem, key=Secret(encrypted.decode()))
