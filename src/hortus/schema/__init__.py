@@ -8,6 +8,8 @@ problems = structural.validate(obj, old)   # [FieldError("spec.shoot.name", "Req
 
 from __future__ import annotations
 
+from hortus.schema.cel.binding import BudgetExceeded, CelError, CompileError
+from hortus.schema.cel.program import Program, compile_expression
 from hortus.schema.conditions import Condition
 from hortus.schema.crd import KindError, crd, schema
 from hortus.schema.jsonpath import JsonPath, JsonPathError, Template
@@ -35,7 +37,10 @@ from hortus.schema.structural import Structural
 __all__ = [
     "AGE",
     "Atomic",
+    "BudgetExceeded",
+    "CelError",
     "Column",
+    "CompileError",
     "Condition",
     "Default",
     "EmbeddedResource",
@@ -52,12 +57,14 @@ __all__ = [
     "ListSet",
     "Nullable",
     "PreserveUnknown",
+    "Program",
     "Rule",
     "Scale",
     "SchemaError",
     "Structural",
     "Template",
     "Values",
+    "compile_expression",
     "crd",
     "decode",
     "encode",

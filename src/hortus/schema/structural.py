@@ -10,11 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hortus.schema import defaulting, pruning
+from hortus.schema import defaulting, problems, pruning
+from hortus.schema.correlation import NOTHING
 from hortus.schema.embedded import check_embedded
 from hortus.schema.lists import check_lists
 from hortus.schema.nodes import Node, compile_node
-from hortus.schema.problems import FieldError
+from hortus.schema.problems import BLOCKING, NO_PATH, FieldError
+from hortus.schema.rules import check_rules
+
+_NOT_CHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
 
 
 class Structural:
@@ -65,7 +72,15 @@ class Structural:
             check_embedded(obj, node, "", found)
         if node.has_list_rules_below:
             check_lists(obj, node, "", found)
+        if node.has_rules_below:
+            self._check_rules(obj, old, found)
         return _distinct(found) if len(found) > 1 else found
+
+    def _check_rules(self, obj: dict[str, Any], old: dict[str, Any] | None, found: list[FieldError]) -> None:
+        if any(problem.reason in BLOCKING for problem in found):
+            found.append(problems.invalid(NO_PATH, None, _NOT_CHECKED))
+            return
+        check_rules(obj, self._node, found, NOTHING if old is None else old)
 
 
 def _distinct(found: list[FieldError]) -> list[FieldError]:

@@ -1,0 +1,280 @@
+"""What can be known of an expression before it runs: its worst cost, the fields it reads, mistakes in field names.
+
+The library sees objects as untyped; this walk over the checked tree knows the schema. It bounds the cost in the units
+of cel-go's estimator (a name 1, traversing a text 0.1 a character, a comprehension its range times its body), so that
+rules without limits on what they iterate over are refused as kube-apiserver refuses them. The numbers agree in kind,
+not digit by digit. Text in a temporal format reaches expressions as a timestamp or duration: the walk wraps such reads
+in the conversion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from hortus.schema.cel.binding import CompileError
+from hortus.schema.cel.shapes import Shape
+from hortus.schema.cel.syntax import (
+    Call,
+    Comprehension,
+    Constant,
+    Entry,
+    Expression,
+    ListOf,
+    MapOf,
+    Name,
+    Select,
+    Tree,
+    text_constant,
+)
+
+_TEXT_FACTOR = 0.1
+_REGEX_FACTOR = 0.25
+_UNBOUNDED = 3 * 1024 * 1024
+
+
+class Known(NamedTuple):
+    """What is known of the value of a sub-expression."""
+
+    cost: float
+    size: float = 1
+    shape: Shape | None = None
+    optional: bool = False
+    variable: bool = False
+    """Whether this is one of the expression's own variables."""
+
+
+class Analysis(NamedTuple):
+    cost: float
+    reads: Mapping[str, frozenset[str] | None]
+    """Variables that the expression reads: the fields read of each, or None when it needs all."""
+    returns: str
+    """Type word as far as the schema tells, `any` otherwise."""
+    root: Expression
+    rewritten: bool
+
+
+def analyse(tree: Tree, source: str, variables: Mapping[str, Known]) -> Analysis:
+    """Walk a checked expression. Raises CompileError for a field that the schema does not have."""
+    walk = _Walk(tree.positions, source)
+    root, known = walk.visit(tree.root, dict(variables))
+    shape = known.shape
+    word = "any" if shape is None or known.optional else shape.word
+    reads = {name: None if None in fields else frozenset(map(str, fields)) for name, fields in walk.reads.items()}
+    return Analysis(known.cost, reads, word, root, walk.rewritten)
+
+
+class _Walk:
+    def __init__(self, positions: Mapping[int, int], source: str) -> None:
+        self._positions = positions
+        self._source = source
+        self._next_id = max(positions, default=0) + 1000
+        self.reads: dict[str, set[str | None]] = {}
+        self.rewritten = False
+
+    def visit(self, node: Expression, scope: dict[str, Known]) -> tuple[Expression, Known]:
+        if isinstance(node, Constant):
+            return node, Known(0, len(node.value) if isinstance(node.value, (str, bytes)) else 1)
+        if isinstance(node, Name):
+            return self._name(node, scope)
+        if isinstance(node, Select):
+            return self._select(node, scope)
+        if isinstance(node, Call):
+            return self._call(node, scope)
+        if isinstance(node, Comprehension):
+            return self._comprehension(node, scope)
+        return self._literal(node, scope)
+
+    def _name(self, node: Name, scope: dict[str, Known], field: str | None = None) -> tuple[Expression, Known]:
+        known = scope.get(node.name, Known(1, _UNBOUNDED))
+        if known.variable:
+            self.reads.setdefault(node.name, set()).add(field)
+        return self._converted(node, known._replace(cost=1))
+
+    def _select(self, node: Select, scope: dict[str, Known]) -> tuple[Expression, Known]:
+        if isinstance(node.operand, Name):
+            operand, of = self._name(node.operand, scope, node.field)
+        else:
+            operand, of = self.visit(node.operand, scope)
+        shape = self._field(of, node)
+        cost = of.cost + (0 if node.test else 1)
+        found: Expression = node._replace(operand=operand)
+        if node.test:
+            return found, Known(cost)
+        known = Known(cost, shape.size if shape is not None else of.size, shape, of.optional)
+        return self._converted(found, known)
+
+    def _field(self, of: Known, node: Select) -> Shape | None:
+        if of.shape is None:
+            return None
+        return self._member(of.shape, node.field, node.id)
+
+    def _member(self, shape: Shape, field: str, node_id: int) -> Shape | None:
+        if shape.word == "object":
+            if field not in shape.fields:
+                raise CompileError(self._complaint(node_id, f"undefined field '{field}'"))
+            return shape.fields[field]
+        return shape.values if shape.word == "map" else None
+
+    def _complaint(self, node_id: int, text: str) -> str:
+        offset = self._positions.get(node_id, 0)
+        before = self._source[:offset]
+        line = before.count("\n") + 1
+        column = offset - (before.rfind("\n") + 1)
+        shown = self._source.splitlines()[line - 1] if self._source else ""
+        return f"ERROR: <input>:{line}:{column + 1}: {text}\n | {shown}\n | {'.' * column}^"
+
+    def _converted(self, node: Expression, known: Known) -> tuple[Expression, Known]:
+        """Wrap a read of temporal text in its conversion."""
+        temporal = known.shape.temporal if known.shape is not None and not known.optional else ""
+        if not temporal:
+            return node, known
+        self.rewritten = True
+        plain = Known(known.cost, 1)
+        if temporal == "duration":
+            return self._made("duration", node), plain
+        if temporal == "byte":
+            return self._made("base64.decode", node), plain._replace(size=known.size)
+        if temporal == "date":
+            node = self._made("_+_", node, text_constant(self._fresh(), "T00:00:00Z"))
+        return self._made("timestamp", node), plain
+
+    def _made(self, function: str, *args: Expression) -> Call:
+        return Call(self._fresh(), None, function, args)
+
+    def _fresh(self) -> int:
+        self._next_id += 1
+        return self._next_id
+
+    def _literal(self, node: ListOf | MapOf, scope: dict[str, Known]) -> tuple[Expression, Known]:
+        if isinstance(node, ListOf):
+            parts = [self.visit(element, scope) for element in node.elements]
+            cost = 10 + sum(known.cost for _, known in parts)
+            return node._replace(elements=tuple(part for part, _ in parts)), Known(cost, len(parts))
+        entries: list[Entry] = []
+        cost = 30.0
+        for entry in node.entries:
+            key = entry.key
+            if not isinstance(key, bytes):
+                key, known = self.visit(key, scope)
+                cost += known.cost
+            value, known = self.visit(entry.value, scope)
+            cost += known.cost
+            entries.append(entry._replace(key=key, value=value))
+        return node._replace(entries=tuple(entries)), Known(cost, len(entries))
+
+    def _comprehension(self, node: Comprehension, scope: dict[str, Known]) -> tuple[Expression, Known]:
+        source, over = self.visit(node.range, scope)
+        start, accumulated = self.visit(node.start, scope)
+        rounds = over.size if over.shape is None or over.shape.word in ("list", "map") else 0
+        inner = scope | {node.accumulator: self._accumulated(node, accumulated, rounds)} | _loop(node, over)
+        condition, checked = self.visit(node.condition, inner)
+        step, stepped = self.visit(node.step, inner)
+        result, known = self.visit(node.result, inner)
+        cost = over.cost + accumulated.cost + rounds * (checked.cost + stepped.cost) + known.cost
+        made = node._replace(range=source, start=start, condition=condition, step=step, result=result)
+        return made, known._replace(cost=cost)
+
+    @staticmethod
+    def _accumulated(node: Comprehension, start: Known, rounds: float) -> Known:
+        """Bound variables keep their value; collected lists grow to the rounds of the loop."""
+        if isinstance(node.start, ListOf | MapOf):
+            return Known(1, max(rounds, start.size))
+        return start._replace(cost=1, variable=False)
+
+    def _call(self, node: Call, scope: dict[str, Known]) -> tuple[Expression, Known]:
+        target, on = self.visit(node.target, scope) if node.target is not None else (None, None)
+        parts = [self.visit(arg, scope) for arg in node.args]
+        knowns = [known for _, known in parts]
+        operands = [on, *knowns] if on is not None else knowns
+        called = node._replace(target=target, args=tuple(part for part, _ in parts))
+        known = self._result(node, operands)
+        known = known._replace(cost=known.cost + self._arguments(node.function, operands))
+        return self._converted(called, known) if node.function in _READS else (called, known)
+
+    @staticmethod
+    def _arguments(function: str, operands: list[Known]) -> float:
+        if function == "_?_:_":
+            return operands[0].cost + max(operands[1].cost, operands[2].cost)
+        return sum(known.cost for known in operands)
+
+    def _result(self, node: Call, operands: list[Known]) -> Known:
+        function = node.function
+        sizes = [known.size for known in operands]
+        if function in _READS:
+            return self._read(node, operands)
+        if function == "_?_:_":
+            same = operands[1].shape is operands[2].shape
+            return Known(1, max(sizes[1:]), operands[1].shape if same else None)
+        if function in _PASSING and operands:
+            return operands[0]._replace(cost=1, optional=function in _WRAPPING, variable=False)
+        if function == "matches":
+            return Known(math.ceil((sizes[0] + 1) * _TEXT_FACTOR) * math.ceil(sizes[1] * _REGEX_FACTOR))
+        if function in ("find", "findAll"):
+            cost = math.ceil((sizes[0] + 1) * _TEXT_FACTOR) * math.ceil(sizes[1] * _REGEX_FACTOR)
+            return Known(cost, sizes[0])
+        if function == "_+_":
+            return Known(math.ceil(sum(sizes) * _TEXT_FACTOR), sum(sizes))
+        if function in ("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"):
+            return Known(max(1, math.ceil(min(sizes) * _TEXT_FACTOR)))
+        if function in ("@in", "_in_", "in"):
+            return Known(max(1, sizes[-1]))
+        if function in _CHEAP:
+            return Known(1)
+        if function in _QUADRATIC:
+            return Known(1 + math.prod(sizes[:2]), max(sizes))
+        return Known(1 + math.ceil(sum(sizes) * _TEXT_FACTOR), self._grown(function, sizes))
+
+    @staticmethod
+    def _grown(function: str, sizes: list[float]) -> float:
+        """How large the result of a text function can be."""
+        if function in ("replace", "join", "format"):
+            return math.prod(max(size, 1) for size in sizes)
+        return max(sizes, default=1)
+
+    def _read(self, node: Call, operands: list[Known]) -> Known:
+        """An index, or an optional field or index."""
+        of = operands[0]
+        optional = of.optional or node.function != "_[_]"
+        shape = of.shape
+        if shape is None:
+            return Known(1, of.size, None, optional)
+        name = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], Constant) else None
+        if shape.word == "list":
+            inner = shape.items
+        elif shape.word == "map":
+            inner = shape.values
+        elif isinstance(name, str):
+            inner = self._member(shape, name, node.id)
+        else:
+            inner = None
+        return Known(1, inner.size if inner is not None else 1, inner, optional)
+
+
+def _loop(node: Comprehension, over: Known) -> dict[str, Known]:
+    """What the variables of a loop hold."""
+    shape = over.shape
+    member = Known(1, _UNBOUNDED if shape is None else 1)
+    index = Known(1)
+    if shape is not None and shape.word == "list" and shape.items is not None:
+        member = Known(1, shape.items.size, shape.items)
+    elif shape is not None and shape.word == "map" and shape.values is not None:
+        index = Known(1, _UNBOUNDED)
+        if not node.second:
+            return {node.variable: index}
+        member = Known(1, shape.values.size, shape.values)
+    if node.second:
+        return {node.variable: index, node.second: member}
+    return {node.variable: member}
+
+
+_READS = frozenset({"_[_]", "_?._", "_[?_]"})
+_PASSING = frozenset(
+    {"optional.of", "optional.ofNonZeroValue", "dyn", "orValue", "or", "value", "of", "ofNonZeroValue"}
+)
+_WRAPPING = frozenset({"optional.of", "optional.ofNonZeroValue", "of", "ofNonZeroValue", "or"})
+_CHEAP = frozenset(
+    {"_&&_", "_||_", "!_", "-_", "@not_strictly_false", "size", "hasValue", "type", "_-_", "_*_", "_/_", "_%_", "bool"}
+)
+_QUADRATIC = frozenset({"contains", "intersects", "equivalent", "sets.contains", "sets.intersects", "sets.equivalent"})

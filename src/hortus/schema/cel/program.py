@@ -1,0 +1,115 @@
+"""Expressions ready to run, for admission policies and match conditions as for the rules of a schema.
+
+    variables = {"object": "any", "params": "any"}
+    program = compile_expression("object.spec.replicas <= params.limit", variables, returns="bool")
+    program.run({"object": obj, "params": params})      # True, False, or CelError
+
+A hang is impossible: the worst cost is bounded before an expression is accepted, the library stops an evaluation after
+10,000 rounds of loops, and regular expressions run in linear time.
+
+Not reachable through the library, and so different from kube-apiserver: `transformMap` and `transformMapEntry`; sets
+and keyed lists compare and concatenate as plain lists; objects are untyped, so that operand types are checked when a
+rule runs and not when it is written (field names are checked when it is written); `type()` of quantities, addresses and
+other Kubernetes values is `map`; loops of more than 10,000 rounds are over budget whatever they cost; expressions
+nest at most 32 levels deep; a key of a map ends at a NUL character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from hortus.schema.cel.analysis import Analysis, Known, analyse
+from hortus.schema.cel.binding import CompileError, Environment, Function, Raw
+from hortus.schema.cel.library import KUBERNETES
+from hortus.schema.cel.shapes import MAX_REQUEST, Shape
+from hortus.schema.cel.syntax import Tree
+
+RULE_BUDGET = 10_000_000
+"""Worst cost of one rule times how often it can run for one object (apiextensions.k8s.io, StaticEstimatedCostLimit)."""
+SCHEMA_BUDGET = 100_000_000
+"""Worst cost of all rules of a schema together."""
+MAX_EXPRESSION = 65_536
+"""Characters; longer ones are refused before they are parsed."""
+
+_WORDS = {"bool": "a bool", "string": "a string"}
+
+
+class Program:
+    """A compiled expression. `cost` is its worst cost; `reads` says which fields of which variables it needs."""
+
+    __slots__ = ("_raw", "cost", "reads", "text")
+
+    def __init__(self, text: str, raw: Raw, cost: float, reads: Mapping[str, frozenset[str] | None]) -> None:
+        self.text = text
+        self._raw = raw
+        self.cost = cost
+        self.reads = reads
+
+    def run(self, variables: Mapping[str, Any]) -> Any:
+        """The value as plain Python. Raises CelError."""
+        return self._raw.run(variables)
+
+
+def compile_expression(
+    expression: str,
+    variables: Mapping[str, str | Shape],
+    *,
+    returns: str = "any",
+    functions: Iterable[Function] = (),
+    optional: str = "",
+) -> Program:
+    """Compile `expression` over `variables`, each a type word or a Shape. Raises CompileError.
+
+    `returns` is the type word that is demanded. `functions` come on top of Kubernetes' own. The variable named by
+    `optional` is an optional: the program takes it as a list of no or one value under `<name>__given`.
+    """
+    if len(expression) > MAX_EXPRESSION:
+        raise CompileError(f"the expression is longer than {MAX_EXPRESSION} characters")
+    words = tuple((name, _word(kind)) for name, kind in variables.items())
+    scope = {name: _known(kind, optional=name == optional) for name, kind in variables.items()}
+    raw, found = _compiled(expression, _environment(words, tuple(functions)), scope)
+    _check_result(raw.returns, found.returns, returns)
+    if optional:
+        given = tuple((f"{name}__given", "list") if name == optional else (name, word) for name, word in words)
+        raw, _ = _compiled(_bound(expression, optional), _environment(given, tuple(functions)), scope)
+    return Program(expression, raw, found.cost, found.reads)
+
+
+def _compiled(expression: str, environment: Environment, scope: Mapping[str, Known]) -> tuple[Raw, Analysis]:
+    raw = environment.compile(expression)
+    tree = Tree(raw.serialized())
+    found = analyse(tree, expression, scope)
+    return (raw.replaced(tree.replaced(found.root)) if found.rewritten else raw), found
+
+
+def _check_result(checked: str, known: str, wanted: str) -> None:
+    word = known if checked == "any" else checked
+    if wanted != "any" and word not in (wanted, "any"):
+        raise CompileError(f"must evaluate to {_WORDS.get(wanted, wanted)}")
+
+
+def _bound(expression: str, optional: str) -> str:
+    """The expression with its optional variable made from the list that stands for it."""
+    given = f"{optional}__given"
+    value = f"{given}.size() == 0 ? optional.none() : optional.of({given}[0])"
+    return f"cel.bind({optional}, {value}, (\n{expression}\n))"
+
+
+def _word(kind: str | Shape) -> str:
+    if isinstance(kind, str):
+        return kind
+    word = kind.word
+    return word if word in ("int", "double", "bool") or (word == "string" and not kind.temporal) else "any"
+
+
+def _known(kind: str | Shape, *, optional: bool) -> Known:
+    if isinstance(kind, Shape):
+        return Known(1, kind.size, kind, optional, variable=True)
+    return Known(1, MAX_REQUEST if kind in ("any", "list", "map", "string") else 1, variable=True)
+
+
+@lru_cache(maxsize=64)
+def _environment(words: tuple[tuple[str, str], ...], functions: tuple[Function, ...]) -> Environment:
+    return Environment(dict(words), (*KUBERNETES, *functions))
