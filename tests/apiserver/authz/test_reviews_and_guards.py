@@ -173,7 +173,7 @@ async def test_a_binding_may_not_give_more_than_its_writer_holds() -> None:
 
 async def test_aggregated_roles_show_the_sum_and_are_written_only_when_it_changed() -> None:
     async with world(born=BORN) as here:
-        aggregator = RoleAggregator(here.storage)
+        aggregator = RoleAggregator(here.storage, here.clock)
         labels = {"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}
         await here.write(*role("gardens", rule("get", "garden.example", "gardens"), metadata=labels))
         await aggregator.aggregate("root")

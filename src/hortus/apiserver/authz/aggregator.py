@@ -1,7 +1,7 @@
 """Keeps the `rules` of stored ClusterRoles with an aggregationRule equal to the sum that they stand for.
 
-The authorizer sums by itself and never waits for this; it is for those who read the role. One task for all clusters
-(`run`), woken by writes of ClusterRoles (`changed`); a role whose rules are right already is not written.
+The authorizer sums by itself and never waits for this; it is for those who read the role. One task for all
+clusters, woken by writes of ClusterRoles (`changed`); a role whose rules are right already is not written.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import msgspec
 
 from hortus.apiserver.authz.aggregation import aggregated_rules
 from hortus.apiserver.authz.policy import API_GROUP
-from hortus.apiserver.store.backend import Change, Key, Mismatch, Page, Record, Value
+from hortus.apiserver.store.backend import Change, Key, Mismatch, Page, Record, StoreFailed, Value
 from hortus.apiserver.store.encoding import encode
+from hortus.kube.clock import Clock
 from hortus.kube.objects import Object
 
+_RETRY_SECONDS = 1.0
 _SUFFIX = f"{API_GROUP}/clusterroles"
 
 
@@ -27,10 +29,20 @@ class Storage(Protocol):
 
 
 class RoleAggregator:
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, clock: Clock) -> None:
         self._storage = storage
+        self._clock = clock
         self._due: set[str] = set()
         self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="role-aggregation")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
     def changed(self, change: Change) -> None:
         cluster, _, suffix = change.key.bucket.partition("/")
@@ -38,13 +50,18 @@ class RoleAggregator:
             self._due.add(cluster)
             self._woken.set()
 
-    async def run(self) -> None:
-        """Follow changes until cancelled."""
+    async def _run(self) -> None:
         while True:
             await self._woken.wait()
             self._woken.clear()
             while self._due:
-                await self.aggregate(self._due.pop())
+                cluster = self._due.pop()
+                try:
+                    await self.aggregate(cluster)
+                except StoreFailed:
+                    self._due.add(cluster)
+                    self._clock.call_later(_RETRY_SECONDS, self._woken.set)
+                    break
 
     async def aggregate(self, cluster: str) -> None:
         """Write every aggregated role of `cluster` whose rules are not the sum; again while one feeds another."""

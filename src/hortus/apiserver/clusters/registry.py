@@ -50,19 +50,31 @@ class Storage(Protocol):
 class LogicalCluster:
     """One logical cluster. `living` turns false when it is deleted, so whoever kept it over an await can tell."""
 
-    __slots__ = ("keys", "living", "name", "revision", "uid")
+    __slots__ = ("keys", "living", "name", "quota", "revision", "uid")
 
-    def __init__(self, name: str, uid: str, revision: int, keys: ClusterKeys) -> None:
+    def __init__(self, name: str, uid: str, revision: int, keys: ClusterKeys, quota: Quota | None) -> None:
         self.name = name
         self.uid = uid
         self.revision = revision
         self.keys = keys
         self.living = True
+        self.quota = quota
 
     @property
     def path(self) -> str:
         """What stands before /api and /apis in this cluster's URLs."""
         return "" if self.name == ROOT else f"/clusters/{self.name}"
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """What the cluster may hold at most; None: no limit."""
+
+    objects: int | None = None
+    bytes: int | None = None
+
+
+class _Spec(msgspec.Struct):
+    quota: Quota | None = None
 
 
 class _Metadata(msgspec.Struct):
@@ -73,6 +85,7 @@ class _Metadata(msgspec.Struct):
 
 class _Seen(msgspec.Struct):
     metadata: _Metadata
+    spec: _Spec | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Seen)
@@ -153,24 +166,25 @@ class LogicalClusters:
             self._end(name)
             self._leaving.pop(name, None)
             return
-        metadata = _DECODER.decode(value).metadata
+        seen = _DECODER.decode(value)
+        metadata, quota = seen.metadata, seen.spec.quota if seen.spec else None
         if metadata.deletionTimestamp:
             self._end(name)
             self._leaving[name] = revision
             self._work.set()
         elif known is None or known.uid != metadata.uid:
-            self._put(name, metadata.uid, revision)
+            self._put(name, metadata.uid, revision, quota)
         else:
-            known.revision = revision
+            known.revision, known.quota = revision, quota
 
     def _end(self, name: str) -> None:
         cluster = self._living.pop(name, None)
         if cluster is not None:
             cluster.living = False
 
-    def _put(self, name: str, uid: str, revision: int) -> None:
+    def _put(self, name: str, uid: str, revision: int, quota: Quota | None = None) -> None:
         self._end(name)
-        self._living[name] = LogicalCluster(name, uid, revision, ClusterKeys(self._server_keys, name, uid))
+        self._living[name] = LogicalCluster(name, uid, revision, ClusterKeys(self._server_keys, name, uid), quota)
 
     async def _retire_deleted(self) -> None:
         while True:

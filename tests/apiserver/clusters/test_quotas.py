@@ -1,0 +1,81 @@
+"""A full logical cluster takes no new objects, and says how to make room."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+from tests.apiserver.authn.world import World, world
+
+from hortus.apiserver.authn import UserInfo
+from hortus.apiserver.authz.guard import RbacGuard
+from hortus.apiserver.clusters import BUCKET
+from hortus.apiserver.clusters.quotas import QuotaGuard
+from hortus.apiserver.store import Key
+from hortus.kube.errors import Forbidden
+from hortus.kube.objects import Resource
+
+
+class Kind(NamedTuple):
+    resource: Resource
+
+
+class Scope(NamedTuple):
+    cluster: str
+    kind: Kind
+    user: UserInfo
+    subresource: str = ""
+
+
+CONFIG_MAPS = Kind(Resource("", "v1", "configmaps", "ConfigMap"))
+CLUSTER_ROLES = Kind(Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False))
+JANE = UserInfo("jane")
+
+
+async def limit(here: World, **quota: int) -> None:
+    record = await here.storage.get(Key(BUCKET, "/a"))
+    assert record is not None
+    await here.write(record.key, {**json.loads(record.value), "spec": {"quota": quota}})
+
+
+async def create(here: World, name: str) -> None:
+    obj: dict[str, Any] = {"metadata": {"name": name, "namespace": "ns"}}
+    guard = QuotaGuard(here.clusters, here.storage.backend)
+    assert not await guard.admit(Scope("a", CONFIG_MAPS, JANE), "CREATE", obj, None, dry_run=False)
+    await here.write(Key("a/core/configmaps", f"ns/{name}"), obj)
+
+
+async def test_a_cluster_takes_objects_up_to_its_quota_and_again_when_it_is_raised() -> None:
+    async with world() as here:
+        await here.create_cluster("a")
+        await create(here, "one")
+        await limit(here, objects=2)
+        await create(here, "two")
+        with pytest.raises(Forbidden, match='logical cluster "a" holds 2 of 2 objects; delete objects or raise'):
+            await create(here, "three")
+        guard = QuotaGuard(here.clusters, here.storage.backend)
+        assert not await guard.admit(Scope("a", CONFIG_MAPS, JANE), "UPDATE", {}, {}, dry_run=False)
+        await limit(here, objects=3)
+        await create(here, "three")
+
+
+async def test_a_cluster_takes_bytes_up_to_its_quota() -> None:
+    async with world() as here:
+        await here.create_cluster("a")
+        await limit(here, bytes=10)
+        await create(here, "one")
+        with pytest.raises(Forbidden, match="of 10 bytes"):
+            await create(here, "two")
+
+
+async def test_the_guard_refuses_a_role_beyond_its_writers_rights_and_lets_other_kinds_pass() -> None:
+    async with world() as here:
+        guard = RbacGuard(here.authorizer)
+        obj = {"metadata": {"name": "x"}, "rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]}
+        with pytest.raises(Forbidden, match="not currently held"):
+            await guard.admit(Scope("root", CLUSTER_ROLES, JANE), "CREATE", obj, None, dry_run=False)
+        assert not await guard.admit(Scope("root", CLUSTER_ROLES, JANE), "DELETE", None, obj, dry_run=False)
+        assert not await guard.admit(Scope("root", CONFIG_MAPS, JANE), "CREATE", obj, None, dry_run=False)
+        masters = UserInfo("server", groups=("system:masters",))
+        assert not await guard.admit(Scope("root", CLUSTER_ROLES, masters), "CREATE", obj, None, dry_run=False)
