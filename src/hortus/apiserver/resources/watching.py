@@ -148,6 +148,8 @@ async def watch(
             after = await _send_initial(ctx, scope, options, encoder, send, prefix)
         elif not after:
             after = ctx.storage.revision
+        elif after > ctx.storage.revision:
+            await ctx.storage.backend.sync()  # another server on the same store may have given it out
         changes = ctx.storage.watch(scope.bucket, after=after, prefix=prefix)
     except (RevisionCompacted, RevisionInFuture):
         await send(error_line(too_old(after, ctx.storage.backend.compacted)))
