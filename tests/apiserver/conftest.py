@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 import aiohttp
+import orjson
 import pytest
 
 from hortus.testing.apiserver import TestServer, running_apiserver
@@ -20,7 +21,7 @@ class Answer(NamedTuple):
 class Wire:
     """Requests to one logical cluster as the admin, JSON in and out."""
 
-    def __init__(self, server: TestServer, session: aiohttp.ClientSession, cluster: str = "") -> None:
+    def __init__(self, server: TestServer, session: aiohttp.ClientSession, cluster: str = "root") -> None:
         self.server = server
         self.session = session
         self._base = server.cluster_url(cluster)
@@ -46,8 +47,6 @@ class Wire:
         async with self.session.request(method, self._base + path, headers=sent, **options) as response:
             raw = await response.read()
             is_json = "json" in response.headers.get("Content-Type", "")
-            import orjson
-
             return Answer(response.status, orjson.loads(raw) if is_json and raw else raw, response.headers)
 
     async def get(self, path: str, **options: Any) -> Answer:
@@ -71,7 +70,7 @@ class Wire:
 
 @pytest.fixture
 async def wire() -> AsyncIterator[Wire]:
-    async with running_apiserver() as server:
+    async with running_apiserver(clusters=["other"]) as server:
         connector = aiohttp.TCPConnector(ssl=server.tls())
         async with aiohttp.ClientSession(connector=connector) as session:
             yield Wire(server, session)

@@ -6,7 +6,6 @@ snapshot or 410, any other gives what is newest, and a page's token keeps to the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import orjson
@@ -33,6 +32,15 @@ class Listing(NamedTuple):
     revision: int
     continuation: str = ""
     remaining: int | None = None
+
+    def meta(self) -> dict[str, object]:
+        """The ListMeta."""
+        meta: dict[str, object] = {"resourceVersion": str(self.revision)}
+        if self.continuation:
+            meta["continue"] = self.continuation
+            if self.remaining is not None:
+                meta["remainingItemCount"] = self.remaining
+        return meta
 
 
 async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
@@ -171,18 +179,9 @@ def too_large(revision: int, current: int) -> Timeout:
 def list_body(kind: Kind, listing: Listing) -> bytes:
     """A List object around values that are already encoded."""
     resource = kind.resource
-    meta: dict[str, object] = {"resourceVersion": str(listing.revision)}
-    if listing.continuation:
-        meta["continue"] = listing.continuation
-        if listing.remaining is not None:
-            meta["remainingItemCount"] = listing.remaining
     return b'{"kind":%s,"apiVersion":%s,"metadata":%s,"items":[%s]}\n' % (
         orjson.dumps(kind.definition.list_kind),
         orjson.dumps(resource.api_version),
-        orjson.dumps(meta),
+        orjson.dumps(listing.meta()),
         kind.items(listing.values),
     )
-
-
-def decoded(listing: Listing) -> Sequence[dict[str, object]]:
-    return [orjson.loads(value) for value in listing.values]

@@ -107,6 +107,8 @@ class Encoder:
     """How one sort of client is shown events. Subclasses give other representations than plain JSON."""
 
     form = "json"
+    bookmark_head = b""
+    """How the object of a bookmark begins, up to its metadata; empty for the kind's own type."""
 
     def __init__(self, kind: Kind, shared: SharedLines) -> None:
         self.kind = kind
@@ -126,7 +128,7 @@ class Encoder:
         return shown
 
     def bookmark(self, revision: int, annotations: bytes = b"") -> bytes:
-        head = self.kind.type_head[: -len(b'"metadata":{')]
+        head = self.bookmark_head or self.kind.type_head[: -len(b'"metadata":{')]
         return b'{"type":"BOOKMARK","object":%s"metadata":{"resourceVersion":"%d","creationTimestamp":null%s}}}\n' % (
             head,
             revision,
