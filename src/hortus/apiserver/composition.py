@@ -19,9 +19,12 @@ from hortus.apiserver.authn import (
     UserInfo,
     open_keys,
 )
+from hortus.apiserver.authn.token_requests import TokenRequests
 from hortus.apiserver.authz import RbacAuthorizer
+from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.builtin import definitions as builtin_definitions
 from hortus.apiserver.clusters.born import born_objects
+from hortus.apiserver.identities import Aggregation, EscalationGuard, RequestSigner, with_identities
 from hortus.apiserver.resources import Admission, ResourceDefinition
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.server import ApiServer
@@ -57,26 +60,32 @@ async def open_server(
     storage = Storage(overlay)
     clusters = logical.LogicalClusters(storage, keys, clock)
     authorizer = RbacAuthorizer(overlay)
+    objects = StoredObjects(overlay)
+    tokens_of_accounts = ServiceAccountTokens(clusters, objects, clock)
     authentication = Authentication(
         CertificateAuthenticator(clusters, clock),
         StaticTokens(tokens or {}),
-        ServiceAccountTokens(clusters, StoredObjects(overlay), clock),
+        tokens_of_accounts,
         anonymous=settings.anonymous,
     )
-    for follow in (clusters.changed, authorizer.changed):
+    aggregator = RoleAggregator(storage)
+    for follow in (clusters.changed, authorizer.changed, aggregator.changed):
         storage.listen(follow)
+    kinds = builtin_definitions() if definitions is None else definitions
     server = ApiServer(
         settings,
         storage,
-        builtin_definitions() if definitions is None else definitions,
+        with_identities(kinds, authorizer, authentication, tokens_of_accounts, TokenRequests(clusters, objects)),
         authentication,
         authorizer,
         tls=keys.tls_context(),
         listening=listening,
         clusters=clusters,
-        admission=admission,
+        admission=[EscalationGuard(authorizer), *admission],
         clock=clock,
     )
+    server.run_beside(Aggregation(aggregator))
+    server.run_beside(RequestSigner(server.context, clusters))
     clusters.on_retired(authorizer.forget)
     clusters.on_retired(server.forget_cluster)
     server.extend(logical.ROOT, [logical.definition(clusters, server_url=server.url)])

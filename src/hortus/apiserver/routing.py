@@ -194,7 +194,7 @@ class Router:
 
     async def _watch(self, request: web.BaseRequest, scope: Scope, query: Query) -> web.StreamResponse:
         wanted = wanted_of(request.headers.get("Accept", ""))
-        options = watching.watch_options(self._ctx, scope, query)
+        options = await watching.watch_options(self._ctx, scope, query)
         encoder = event_encoder(wanted, scope.kind, self._lines, query, self._ctx.clock.now())
         response = web.StreamResponse(
             headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}

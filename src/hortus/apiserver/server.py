@@ -21,6 +21,7 @@ from uuid import uuid4
 from aiohttp import web
 
 from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
+from hortus.apiserver.authn.impersonation import impersonated
 from hortus.apiserver.authz import Attributes, Authorizer, denied
 from hortus.apiserver.clusters import LogicalClusters
 from hortus.apiserver.connection import IDLE_FOR, LONGEST_HEADER_LINE, Connection, Listener
@@ -104,6 +105,10 @@ class ApiServer:
         """Serve further kinds in one logical cluster. To be called before `start`."""
         self.registry.bind(cluster, definitions)
 
+    def run_beside(self, part: Part) -> None:
+        """Start and stop `part` with the server. To be called before `start`."""
+        self._parts.append(part)
+
     def local(self, cluster: str, user: UserInfo = SERVER, *, manager: str = "hortus-apiserver") -> Local:
         """The API of a logical cluster for code of this process and loop, acting as `user`."""
         return Local(self.context, cluster, user, manager)
@@ -185,6 +190,10 @@ class ApiServer:
         user = await self._authenticator.authenticate(credentials)
         if user is None:
             raise Unauthorized("Unauthorized")
+        for name, _ in request.raw_headers:
+            if name[:12].lower() == b"impersonate-":
+                headers = request.headers.items()
+                return await impersonated(user, headers, cluster=info.cluster, authorizer=self._authorizer)
         return user
 
     async def _check_allowed(self, info: RequestInfo, query: Query, user: UserInfo) -> None:

@@ -46,7 +46,7 @@ class Listing(NamedTuple):
 async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
     """The object as bytes. Raises NotFound; Timeout for a resourceVersion that is not there yet."""
     if "resourceVersion" in query:
-        check_not_future(ctx, revision_in(query))
+        await check_not_future(ctx, revision_in(query))
     record = await ctx.storage.get(scope.key)
     if record is None:
         raise not_found(scope.kind, scope.name)
@@ -59,7 +59,7 @@ async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
     limit = whole_number(query, "limit") or 0
     if limit < 0:
         raise invalid_options("ListOptions", [bad_value("limit", limit, "must be greater than or equal to 0")])
-    position = _start(ctx, query)
+    position = await _start(ctx, query)
     prefix = f"{scope.namespace}/" if scope.namespace else ""
     try:
         if selection is None:
@@ -117,7 +117,7 @@ def _shown_if(kind: Kind, record: Record, selection: Selection) -> bytes | None:
     return kind.shown(record.value) if selection.shows(orjson.loads(record.value)) else None
 
 
-def _start(ctx: Context, query: Query) -> Position:
+async def _start(ctx: Context, query: Query) -> Position:
     """Where and in which snapshot to begin; revision 0 is the newest."""
     match, token = query.get("resourceVersionMatch", ""), query.get("continue", "")
     revision = revision_in(query)
@@ -126,7 +126,7 @@ def _start(ctx: Context, query: Query) -> Position:
         return position_of(token)
     if match == "Exact":
         return Position(revision, "")
-    check_not_future(ctx, revision)
+    await check_not_future(ctx, revision)
     return Position(0, "")
 
 
@@ -165,9 +165,12 @@ def revision_in(query: Query) -> int:
     return int(text)
 
 
-def check_not_future(ctx: Context, revision: int) -> None:
+async def check_not_future(ctx: Context, revision: int) -> None:
+    """Raises Timeout for a revision that no server on this store has written yet."""
     if revision > ctx.storage.revision:
-        raise too_large(revision, ctx.storage.revision)
+        current = await ctx.storage.backend.sync()
+        if revision > current:
+            raise too_large(revision, current)
 
 
 def too_large(revision: int, current: int) -> Timeout:

@@ -51,11 +51,11 @@ class Options(NamedTuple):
     timeout: float
 
 
-def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
+async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
     """Raises Invalid, BadRequest, Timeout (a revision that is not there yet)."""
     selection = selection_of(scope.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
     revision = revision_in(query)
-    check_not_future(ctx, revision)
+    await check_not_future(ctx, revision)
     sent = query.get("sendInitialEvents")
     match = query.get("resourceVersionMatch", "")
     if sent is not None and match != "NotOlderThan":
