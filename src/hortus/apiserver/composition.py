@@ -24,7 +24,7 @@ from hortus.apiserver.authz import RbacAuthorizer
 from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.builtin import definitions as builtin_definitions
 from hortus.apiserver.clusters.born import born_objects
-from hortus.apiserver.identities import Aggregation, EscalationGuard, RequestSigner, with_identities
+from hortus.apiserver.identities import EscalationGuard, RequestSigner, with_identities
 from hortus.apiserver.resources import Admission, ResourceDefinition
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.server import ApiServer
@@ -68,7 +68,7 @@ async def open_server(
         tokens_of_accounts,
         anonymous=settings.anonymous,
     )
-    aggregator = RoleAggregator(storage)
+    aggregator = RoleAggregator(storage, clock)
     for follow in (clusters.changed, authorizer.changed, aggregator.changed):
         storage.listen(follow)
     kinds = builtin_definitions() if definitions is None else definitions
@@ -84,7 +84,7 @@ async def open_server(
         admission=[EscalationGuard(authorizer), *admission],
         clock=clock,
     )
-    server.run_beside(Aggregation(aggregator))
+    server.run_beside(aggregator)
     server.run_beside(RequestSigner(server.context, clusters))
     clusters.on_retired(authorizer.forget)
     clusters.on_retired(server.forget_cluster)

@@ -6,7 +6,6 @@ the other: which kinds are answered by a decision, which writes need one, and wh
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Sequence
 
@@ -15,7 +14,6 @@ import msgspec
 from hortus.apiserver.authn import Authentication, ServiceAccountTokens
 from hortus.apiserver.authn.token_requests import TokenRequests, token_review
 from hortus.apiserver.authz import RbacAuthorizer
-from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.authz.escalation import GUARDED, check_rbac_write
 from hortus.apiserver.authz.reviews import REVIEWS
 from hortus.apiserver.clusters import LogicalClusters
@@ -73,22 +71,6 @@ class EscalationGuard:
         if resource.group == _RBAC and obj is not None and resource.plural in GUARDED:
             await check_rbac_write(self._authorizer, resource.plural, obj, old, cluster=scope.cluster, user=scope.user)
         return False
-
-
-class Aggregation:
-    """Runs the RoleAggregator beside the server."""
-
-    def __init__(self, aggregator: RoleAggregator) -> None:
-        self._aggregator = aggregator
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._aggregator.run(), name="role-aggregator")
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
 
 
 class RequestSigner:
