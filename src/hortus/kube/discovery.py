@@ -116,7 +116,7 @@ class Discovery:
 
 
 def _belongs(resource: Resource, rest: str) -> bool:
-    return rest in ("", resource.group, f"{resource.version}.{resource.group}".rstrip("."))
+    return rest.rstrip(".") in ("", resource.group, f"{resource.version}.{resource.group}".rstrip("."))
 
 
 class _Reader:
