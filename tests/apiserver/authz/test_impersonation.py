@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hortus.apiserver.authn import UserInfo
-from hortus.apiserver.authn.impersonation import impersonated
+from hortus.apiserver.authz.impersonation import impersonated
 from hortus.apiserver.authz.attributes import Attributes, Decision
 from hortus.kube.errors import BadRequest, Forbidden
 
