@@ -24,6 +24,7 @@ from hortus.apiserver.authz import RbacAuthorizer
 from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.builtin import definitions as builtin_definitions
 from hortus.apiserver.clusters.born import born_objects
+from hortus.apiserver.clusters.quotas import QuotaGuard
 from hortus.apiserver.identities import EscalationGuard, RequestSigner, with_identities
 from hortus.apiserver.resources import Admission, ResourceDefinition
 from hortus.apiserver.resources.storage import Storage
@@ -81,7 +82,7 @@ async def open_server(
         tls=keys.tls_context(),
         listening=listening,
         clusters=clusters,
-        admission=[EscalationGuard(authorizer), *admission],
+        admission=[EscalationGuard(authorizer), *admission, QuotaGuard(clusters, overlay)],
         clock=clock,
     )
     server.run_beside(aggregator)

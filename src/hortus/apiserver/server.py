@@ -21,8 +21,7 @@ from uuid import uuid4
 from aiohttp import web
 
 from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
-from hortus.apiserver.authn.impersonation import impersonated
-from hortus.apiserver.authz import Attributes, Authorizer, denied
+from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
 from hortus.apiserver.clusters import LogicalClusters
 from hortus.apiserver.connection import IDLE_FOR, LONGEST_HEADER_LINE, Connection, Listener
 from hortus.apiserver.crds import GROUP, PLURAL, CustomKinds, DefinitionController, DefinitionStrategy
@@ -154,13 +153,16 @@ class ApiServer:
         assert isinstance(connection, Connection)
         if connection.timer is not None:
             connection.began()
-        info = _UNPARSED
+        info, cluster = _UNPARSED, None
         try:
             raw_path, _, raw_query = request._message.path.partition("?")
             info = request_info(request.method, raw_path)
             query = parse_query(raw_query)
             if info.verb == "list" and flag(query, "watch"):
                 info = info._replace(verb="watch")
+            cluster = self.clusters.get(info.cluster)
+            if cluster is not None:
+                cluster.requests += 1
             user = await self._user(request, connection, info)
             await self._check_allowed(info, query, user)
             reply = await self._router.answer(request, info, query, user)
@@ -176,6 +178,9 @@ class ApiServer:
         except Exception as error:
             _log.exception("a request failed")
             reply = status_reply(InternalError(f"Internal error occurred: {type(error).__name__}"))
+        finally:
+            if cluster is not None:
+                cluster.request_done()
         if isinstance(reply, web.StreamResponse):
             code, response = reply.status, reply
         else:
@@ -190,6 +195,9 @@ class ApiServer:
         user = await self._authenticator.authenticate(credentials)
         if user is None:
             raise Unauthorized("Unauthorized")
+        if self.clusters.get(info.cluster) is None:
+            # Said before anything is derived of a name that anybody can make up.
+            raise NotFound(f'logical cluster "{info.cluster}" not found')
         for name, _ in request.raw_headers:
             if name[:12].lower() == b"impersonate-":
                 headers = request.headers.items()
@@ -214,8 +222,6 @@ class ApiServer:
         decision = await self._authorizer.authorize(attributes)
         if not decision.allowed:
             raise denied(attributes, decision.reason)
-        if self.clusters.get(info.cluster) is None:
-            raise NotFound(f'logical cluster "{info.cluster}" not found')
 
 
 _UNPARSED = RequestInfo(ROOT_CLUSTER, "", "", "")

@@ -1,9 +1,9 @@
 """Authorization: RBAC of each logical cluster, the reviews that explain it, and the guards against escalation.
 
 `RbacAuthorizer(backend)` decides (`authorize`), and must hear of writes (`changed`); `denied` makes the error of a
-refused request. `impersonated` tells as whom a request acts. `RbacGuard` is the admission that keeps anyone from
-granting what they do not hold, `RoleAggregator` the task that keeps aggregated roles readable, `REVIEWS` what answers
-the kinds of authorization.k8s.io.
+refused request. `impersonated` tells as whom a request acts. `check_rbac_write` keeps anyone from granting
+what they do not hold, `RoleAggregator` keeps aggregated roles readable, `REVIEWS` answers the kinds of
+authorization.k8s.io.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.authz.attributes import Attributes, Authorizer, Decision
 from hortus.apiserver.authz.escalation import check_escalation, check_rbac_write
-from hortus.apiserver.authz.guard import RbacGuard
 from hortus.apiserver.authz.impersonation import impersonated
 from hortus.apiserver.authz.messages import denied
 from hortus.apiserver.authz.rbac import MASTERS, RbacAuthorizer
@@ -24,7 +23,6 @@ __all__ = [
     "Authorizer",
     "Decision",
     "RbacAuthorizer",
-    "RbacGuard",
     "RoleAggregator",
     "check_escalation",
     "check_rbac_write",
