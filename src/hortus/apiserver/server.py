@@ -75,7 +75,7 @@ class ApiServer:
     ) -> None:
         self._settings = settings
         self._authenticator = authenticator
-        self._authorizer = authorizer
+        self.authorizer = authorizer
         self._tls = tls
         self._socket = listening
         self.port = int(listening.getsockname()[1])
@@ -201,7 +201,7 @@ class ApiServer:
         for name, _ in request.raw_headers:
             if name[:12].lower() == b"impersonate-":
                 headers = request.headers.items()
-                return await impersonated(user, headers, cluster=info.cluster, authorizer=self._authorizer)
+                return await impersonated(user, headers, cluster=info.cluster, authorizer=self.authorizer)
         return user
 
     async def _check_allowed(self, info: RequestInfo, query: Query, user: UserInfo) -> None:
@@ -219,7 +219,7 @@ class ApiServer:
             )
         else:
             attributes = Attributes(info.cluster, user, info.verb, path=info.path)
-        decision = await self._authorizer.authorize(attributes)
+        decision = await self.authorizer.authorize(attributes)
         if not decision.allowed:
             raise denied(attributes, decision.reason)
 
