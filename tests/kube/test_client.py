@@ -12,11 +12,13 @@ from aiohttp import web
 
 from hortus.kube import errors
 from hortus.kube.access import Access
-from hortus.kube.client import Client, PatchKind, Propagation
+from hortus.kube.client import Client
 from hortus.kube.connection import ConnectionSettings
 from hortus.kube.dialing import LOCAL_NETWORKS, AddressDenied, Dialer
 from hortus.kube.objects import Object, Resource
+from hortus.kube.requests import PatchKind, Propagation
 from hortus.kube.retries import Retries
+from hortus.kube.secret import Secret
 
 from .scripted import Script, failure, json, serving
 
@@ -244,6 +246,20 @@ async def test_a_reset_is_retried_for_reads_but_a_create_is_not_sent_twice() -> 
         assert len(script.requests) == before + 1
 
 
+async def test_a_merge_patch_is_sent_again_unless_it_names_a_version() -> None:
+    script = Script(reset, ONE)
+    async with serving(script) as access, Client(access, settings=QUICK) as client:
+        assert await client.patch(CONFIGMAPS, "one", {"data": {}}, "default") == ONE
+        for patch, kind in (
+            ({"metadata": {"resourceVersion": "1"}}, PatchKind.MERGE),
+            ({"spec": {}}, PatchKind.STRATEGIC),
+            ([{"op": "add", "path": "/a/-", "value": 1}], PatchKind.JSON),
+        ):
+            script.answers = [reset, ONE]
+            with pytest.raises(errors.ConnectionFailed):
+                await client.patch(CONFIGMAPS, "one", patch, "default", kind)
+
+
 async def half(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Length": "1000"})
     await response.prepare(request)
@@ -346,6 +362,14 @@ async def test_networks_that_are_denied_are_not_reached_under_any_name() -> None
 def test_a_dialer_knows_an_address_in_every_spelling(address: str) -> None:
     with pytest.raises(AddressDenied):
         Dialer(LOCAL_NETWORKS)((socket.AF_INET6, socket.SOCK_STREAM, 0, "", (address, 443, 0, 0)))
+
+
+async def test_a_proxy_that_is_down_is_named_without_its_password() -> None:
+    access = Access(server="https://cluster.example:6443", proxy_url=Secret("http://user:canary@127.0.0.1:1"))
+    async with Client(access, settings=QUICK) as client:
+        with pytest.raises(errors.ConnectionFailed, match="the proxy cannot be reached; check proxy-url") as caught:
+            await client.get(CONFIGMAPS, "one", "default")
+    assert "canary" not in str(caught.value)
 
 
 async def test_nobody_listening_says_so() -> None:

@@ -27,24 +27,26 @@ from hortus.kube.secret import Secret
 if TYPE_CHECKING:
     from hortus.kube.access import Access, Credentials, ExecPlugin, Impersonation
     from hortus.kube.auth import CredentialsFailed
-    from hortus.kube.client import Client, ObjectList, PatchKind, Propagation
+    from hortus.kube.client import Client, ObjectList
     from hortus.kube.connection import Answer, ConnectionSettings
     from hortus.kube.dialing import LOCAL_NETWORKS
     from hortus.kube.discovery import Discovery, ServedResource, UnknownResource
     from hortus.kube.metrics import RequestMetrics, RequestObserver
     from hortus.kube.ratelimit import RateLimiter
+    from hortus.kube.requests import PatchKind, Propagation
     from hortus.kube.retries import Retries
     from hortus.kube.watch import Watch, WatchEvent
 
 _PLACES = {
     "access": ("Access", "Credentials", "ExecPlugin", "Impersonation"),
     "auth": ("CredentialsFailed",),
-    "client": ("Client", "ObjectList", "PatchKind", "Propagation"),
+    "client": ("Client", "ObjectList"),
     "connection": ("Answer", "ConnectionSettings"),
     "dialing": ("LOCAL_NETWORKS",),
     "discovery": ("Discovery", "ServedResource", "UnknownResource"),
     "metrics": ("RequestMetrics", "RequestObserver"),
     "ratelimit": ("RateLimiter",),
+    "requests": ("PatchKind", "Propagation"),
     "retries": ("Retries",),
     "watch": ("Watch", "WatchEvent"),
 }
