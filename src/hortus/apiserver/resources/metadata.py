@@ -73,13 +73,15 @@ def read_metadata(kind: Kind, obj: Object) -> list[str]:
         if expected is None:
             unknown.append(f"metadata.{field}")
             del metadata[field]
-        elif value is None or not value:
+        elif value is None:
             del metadata[field]
-        elif not isinstance(value, expected) or value is True:
+        elif not isinstance(value, expected) or isinstance(value, bool):
             raise cannot_decode(
                 kind,
                 f"json: cannot unmarshal into Go struct field {where} of type {_GO_TYPES[expected]}",
             )
+        elif not value:
+            del metadata[field]
         elif expected is dict and field in _MAPS:
             _read_map(kind, metadata, field)
         elif isinstance(value, list):

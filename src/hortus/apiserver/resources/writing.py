@@ -36,7 +36,7 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
         raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     if kind.resource.namespaced:
         metadata.check_namespace(obj["metadata"], scope.namespace)
-        await ctx.namespaces.check(scope)
+        await ctx.namespaces.check(scope._replace(name=obj["metadata"].get("name", "")))
     if kind.definition.answer is not None:
         return await _answered(scope, obj, warnings, write_context(scope, now, dry_run=options.dry_run))
     generated = not obj["metadata"].get("name")
