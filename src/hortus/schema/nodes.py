@@ -51,6 +51,7 @@ class Node:
         "list_type",
         "map_type",
         "names",
+        "native",
         "negated",
         "nullable",
         "number_checks",
@@ -66,6 +67,7 @@ class Node:
 
     def __init__(self, schema: Mapping[str, Any], children: _Children, *, native: bool) -> None:
         self.schema = schema
+        self.native = native
         self.names: tuple[str, ...] = _types(schema)
         # What text and lists of a native kind may hold is its strategy's business, as in Go's own validation.
         known = not native and formats.check_for(schema.get("format") or "") is not None
@@ -178,7 +180,7 @@ class Node:
                 child = additional
             before = NOTHING if old is NOTHING else under_key(name, old, at_root=not path)
             child.check(item, f"{path}.{name}" if path else name, found, before)
-        missing = [name for name in self.required if name not in value]
+        missing = [name for name in self.required if name not in value or (self.native and value[name] is None)]
         found.extend(problems.required(f"{path}.{name}" if path else name) for name in missing)
 
     def _check_junctors(self, value: Any, path: str, found: list[FieldError]) -> None:

@@ -39,8 +39,8 @@ class Structural:
         """Compile `openapi_v3_schema`; raises SchemaError when it is malformed.
 
         Whether it is structural in the sense of a CRD is another question: see `check_structural`. With `native` it
-        stands for a Go struct of a built-in kind: a null means absent, `int32` has its range, and neither formats nor
-        copies in lists are looked at, since such kinds have rules of their own for those.
+        stands for a Go struct of a built-in kind: a null means absent (also to `required`), `int32` has its range, and
+        neither formats nor copies in lists are looked at, since such kinds have rules of their own for those.
         """
         return cls(openapi_v3_schema, compile_node(openapi_v3_schema, native=native))
 
