@@ -17,6 +17,8 @@ from hortus.kube.quantities import Quantity, QuantityError
 _RFC3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
 )
+_MICRO_FORM = re.compile(r".{19}[.,][0-9]{6}(?:Z|[+-].*)")
+_MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _QUANTITY_FORM = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 
@@ -54,7 +56,9 @@ def canonical_time(text: str) -> str:
 
 
 def canonical_micro_time(text: str) -> str:
-    """RFC 3339 in UTC with six decimals."""
+    """RFC 3339 in UTC with six decimals; fewer or more are refused, as Go refuses them."""
+    if _MICRO_FORM.fullmatch(text) is None:
+        raise ScalarError(f'parsing time "{text}" as "{_MICRO_LAYOUT}": cannot parse "{text[19:]}" as ".000000"')
     return _moment(text).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

@@ -41,9 +41,16 @@ _GO_TYPES = {
 }
 _GO_KINDS = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
 _HEAD = frozenset(("apiVersion", "kind", "metadata"))
+_TYPE_META = frozenset(("apiVersion", "kind"))
 _RANGES = {"int32": 1 << 31, "int64": 1 << 63}
 
 # Kinds of value that Go's omitempty does not omit when they are held by value.
+_NULL_WHEN_ZERO = frozenset({"time", "microtime", "raw", "bytes", "json"})
+_SCHEMA = "apiextensions.JSONSchemaProps"
+_EXPONENTS_FROM = 1e21
+_UNIONS = frozenset({"schemaOrBool", "schemaOrArray", "schemaOrStrings"})
+_DEEPEST = 100
+"""Levels of structs; only JSON schemas nest without end."""
 _STRUCTS = frozenset({"struct", "time", "microtime", "intstr", "quantity", "raw", "duration"})
 
 
@@ -64,7 +71,7 @@ def _filled(field: Field) -> bool:
         return False
     if field.kind in _STRUCTS and not field.shape and not field.pointer:
         return True
-    return field.always and not (field.required and (field.shape or field.pointer or field.kind == "bytes"))
+    return field.always
 
 
 class Shapes:
@@ -94,13 +101,17 @@ class Shapes:
 
         Its metadata is left alone: the server reads that itself. Raises ScalarError when a value is of the wrong type.
         """
-        self._struct(obj, name, "", _HEAD)
+        self._struct(obj, name, "", 0, _HEAD)
+
+    def shape_whole(self, obj: Object, name: str) -> None:
+        """The same, its metadata included."""
+        self._struct(obj, name, "", 0, _TYPE_META)
 
     def shape_field(self, obj: Object, name: str, key: str) -> None:
         """The same for one field of an object, such as `status`; the others are not looked at."""
         value = obj.get(key)
         if value is not None:
-            obj[key] = self._value(value, self._description.json_fields(name)[key], name, key)
+            obj[key] = self._value(value, self._description.json_fields(name)[key], name, key, 0)
 
     def _plan(self, name: str) -> _Plan:
         plan = self._plans.get(name)
@@ -109,7 +120,9 @@ class Shapes:
             plan = self._plans[name] = _Plan(name, fields, self._defaults.get(name, {}))
         return plan
 
-    def _struct(self, obj: Object, name: str, path: str, keep: frozenset[str] = frozenset()) -> None:
+    def _struct(self, obj: Object, name: str, path: str, depth: int, keep: frozenset[str] = frozenset()) -> None:
+        if depth > _DEEPEST:
+            raise ScalarError("exceeded max depth")
         plan = self._plan(name)
         for key in list(obj):
             if key in keep:
@@ -120,7 +133,7 @@ class Shapes:
                 continue
             value = obj[key]
             if value is not None:
-                value = self._value(value, field, name, f"{path}.{key}" if path else key)
+                value = self._value(value, field, name, f"{path}.{key}" if path else key, depth)
             if value is None or (not value and _omitted_when_empty(field)):
                 del obj[key]
             else:
@@ -133,40 +146,51 @@ class Shapes:
                 obj[key] = self._zero(field)
 
     def _zero(self, field: Field) -> Any:
-        if field.shape or field.pointer or field.kind in ("time", "microtime", "raw", "bytes"):
+        if field.shape or field.pointer or field.kind in _NULL_WHEN_ZERO:
             return None
         if field.kind == "struct":
             empty: Object = {}
-            self._struct(empty, field.ref, "")
+            self._struct(empty, field.ref, "", 0)
             return empty
         return {"string": "", "enum": "", "bool": False, "quantity": "0", "duration": "0s"}.get(field.kind, 0)
 
-    def _value(self, value: Any, field: Field, owner: str, path: str) -> Any:
+    def _value(self, value: Any, field: Field, owner: str, path: str, depth: int) -> Any:
         if field.shape == "list":
             if type(value) is not list:
                 raise _mismatch(value, "[]" + self._go_type(field), owner, path)
-            value[:] = [self._element(item, field, owner, path) for item in value]
+            value[:] = [self._element(item, field, owner, path, depth) for item in value]
             return value
         if field.shape == "map":
             if type(value) is not dict:
                 raise _mismatch(value, "map[string]" + self._go_type(field), owner, path)
             for key, item in value.items():
-                value[key] = self._element(item, field, owner, path)
+                value[key] = self._element(item, field, owner, path, depth)
             return value
-        return self._element(value, field, owner, path)
+        return self._element(value, field, owner, path, depth)
 
-    def _element(self, value: Any, field: Field, owner: str, path: str) -> Any:
+    def _element(self, value: Any, field: Field, owner: str, path: str, depth: int) -> Any:
         if field.kind == "struct":
             if value is None:
                 value = {}
             if type(value) is not dict:
                 raise _mismatch(value, self._go_type(field), owner, path)
-            self._struct(value, field.ref, path)
+            self._struct(value, field.ref, path, depth + 1)
             return value
         if value is None:
             return self._zero(field) if not field.pointer else None
         scalar = self._scalars.get(field.kind)
-        return value if scalar is None else scalar(value, owner, path)
+        if scalar is not None:
+            return scalar(value, owner, path)
+        return self._union(value, path, depth) if field.kind in _UNIONS else value
+
+    def _union(self, value: Any, path: str, depth: int) -> Any:
+        """The unions of JSON schema: whatever is a schema in them is shaped as one."""
+        if type(value) is dict:
+            self._struct(value, _SCHEMA, path, depth + 1)
+        elif type(value) is list:
+            for item in value:
+                self._union(item, path, depth)
+        return value
 
     def _go_type(self, field: Field) -> str:
         if field.kind != "struct":
@@ -212,9 +236,10 @@ def _integer(value: Any, owner: str, path: str, *, kind: str) -> int:
 
 
 def _float(value: Any, owner: str, path: str) -> float:
+    """As Go writes it: without a fraction where there is none."""
     if type(value) not in (int, float):
         raise _mismatch(value, "float64", owner, path)
-    return value  # type: ignore[no-any-return]
+    return int(value) if value == int(value) and abs(value) < _EXPONENTS_FROM else float(value)
 
 
 def _bytes(value: Any, owner: str, path: str) -> str:

@@ -1,0 +1,22 @@
+"""Protobuf for the built-in kinds: what Go clients send and ask for unless told otherwise.
+
+    decode(body, expected) -> Object        an object as its JSON would be; BadRequest for what is none
+    encode(obj) -> bytes                    the envelope with the object in it
+    encode_watch_event(type, obj) -> bytes  one frame of a watch
+
+Everything is derived from the description, so a field is on this wire as soon as it is in `kinds.txt`. Pure functions
+on bytes and dicts; no protobuf library, since the wire format is small and the rules of gogo-proto are not its rules.
+"""
+
+from __future__ import annotations
+
+from hortus.apiserver.builtin.protobuf.envelope import (
+    MEDIA_TYPE,
+    decode,
+    decode_watch_events,
+    encode,
+    encode_watch_event,
+    speaks,
+)
+
+__all__ = ["MEDIA_TYPE", "decode", "decode_watch_events", "encode", "encode_watch_event", "speaks"]
