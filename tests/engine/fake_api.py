@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from hortus.kube import ObjectList, PatchKind, WatchEvent
-from hortus.kube.errors import AlreadyExists, Conflict, Expired, NotFound
+from hortus.kube.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.kube.patches import PatchError, apply_json_patch, apply_merge_patch
 
 WIDGETS = Resource("example.org", "v1", "widgets", "Widget")
 SECRETS = Resource("", "v1", "secrets", "Secret")
@@ -63,8 +64,8 @@ class FakeApi:
         self.compacted = 0
         self.streams: list[_Stream] = []
         self.calls: list[tuple[str, ...]] = []
-        self.failures: list[Exception] = []
-        """Raised by the next calls, one each."""
+        self.failures: list[Exception | None] = []
+        """What the next calls raise, one each; None lets one pass."""
         self.down: Exception | None = None
         """Raised by every call while set."""
         self.silent = False
@@ -76,8 +77,9 @@ class FakeApi:
             await asyncio.sleep(3600)
         if self.down is not None:
             raise self.down
-        if self.failures:
-            raise self.failures.pop(0)
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is not None:
+            raise failure
 
     def count(self, verb: str) -> int:
         return sum(call[0] == verb for call in self.calls)
@@ -195,9 +197,12 @@ class FakeApi:
         await self._call("patch", resource.plural, name, kind.name.lower(), subresource)
         known = copy.deepcopy(self._find(resource, name, namespace))
         if kind is PatchKind.JSON:
-            raise NotImplementedError("the fake knows merge patches only")
+            try:
+                return self.put(resource, apply_json_patch(known, patch))
+            except PatchError as error:
+                raise Invalid(str(error)) from None
         self._check(known, patch)
-        return self.put(resource, _merge(known, patch))
+        return self.put(resource, apply_merge_patch(known, patch))
 
     async def apply(
         self,
@@ -212,7 +217,7 @@ class FakeApi:
         await self._call("apply", resource.plural, metadata["name"])
         key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
         known = copy.deepcopy(self.objects.get((resource, key), {}))
-        return self.put(resource, _merge(known, obj))
+        return self.put(resource, apply_merge_patch(known, obj))
 
     async def delete(self, resource: Resource, name: str, namespace: str = "", *, uid: str = "") -> Object:
         await self._call("delete", resource.plural, name)
@@ -230,15 +235,3 @@ class FakeApi:
         version = (sent.get("metadata") or {}).get("resourceVersion")
         if version is not None and version != known["metadata"]["resourceVersion"]:
             raise Conflict("the object has been modified; please apply your changes to the latest version")
-
-
-def _merge(target: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merge(merged.get(key), value)
-    return merged

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import socket
 
 import orjson
 import pytest
 from aiohttp import web
 
 from hortus.kube import errors
-from hortus.kube.client import Client, PatchKind, Propagation
+from hortus.kube.access import Access
+from hortus.kube.client import Client
 from hortus.kube.connection import ConnectionSettings
+from hortus.kube.dialing import LOCAL_NETWORKS, AddressDenied, Dialer
 from hortus.kube.objects import Object, Resource
+from hortus.kube.requests import PatchKind, Propagation
 from hortus.kube.retries import Retries
+from hortus.kube.secret import Secret
 
 from .scripted import Script, failure, json, serving
 
@@ -240,6 +246,20 @@ async def test_a_reset_is_retried_for_reads_but_a_create_is_not_sent_twice() -> 
         assert len(script.requests) == before + 1
 
 
+async def test_a_merge_patch_is_sent_again_unless_it_names_a_version() -> None:
+    script = Script(reset, ONE)
+    async with serving(script) as access, Client(access, settings=QUICK) as client:
+        assert await client.patch(CONFIGMAPS, "one", {"data": {}}, "default") == ONE
+        for patch, kind in (
+            ({"metadata": {"resourceVersion": "1"}}, PatchKind.MERGE),
+            ({"spec": {}}, PatchKind.STRATEGIC),
+            ([{"op": "add", "path": "/a/-", "value": 1}], PatchKind.JSON),
+        ):
+            script.answers = [reset, ONE]
+            with pytest.raises(errors.ConnectionFailed):
+                await client.patch(CONFIGMAPS, "one", patch, "default", kind)
+
+
 async def half(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Length": "1000"})
     await response.prepare(request)
@@ -283,6 +303,73 @@ async def test_a_response_beyond_the_limit_is_refused(answer: web.Response) -> N
     async with serving(Script(answer)) as access, Client(access, settings=settings) as client:
         with pytest.raises(errors.ResponseTooLarge, match="100000"):
             await client.get(CONFIGMAPS, "one", "default")
+
+
+async def test_a_body_that_stops_in_the_middle_runs_into_the_timeout() -> None:
+    release = asyncio.Event()
+
+    async def stall(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b'{"kind":')
+        await release.wait()
+        return response
+
+    async with serving(Script(stall)) as access, Client(access) as client:
+        with pytest.raises(errors.RequestTimedOut):
+            await client.get(CONFIGMAPS, "one", "default", timeout=0.05)
+        release.set()
+
+
+@pytest.mark.parametrize("compression", [True, False])
+async def test_a_bomb_of_zeros_in_gzip_is_not_unpacked(*, compression: bool) -> None:
+    bomb = gzip.compress(b" " * (20 << 20))
+    answer = web.Response(body=bomb, headers={"Content-Encoding": "gzip"}, content_type="application/json")
+    settings = ConnectionSettings(max_response=1 << 20, compression=compression)
+    async with serving(Script(answer)) as access, Client(access, settings=settings) as client:
+        with pytest.raises(errors.ResponseTooLarge if compression else errors.Garbage):
+            await client.get(CONFIGMAPS, "one", "default")
+
+
+async def test_compressed_answers_are_read_when_asked_for() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        response = json({**ONE, "asked": request.headers["Accept-Encoding"]})
+        response.enable_compression()
+        return response
+
+    async with serving(answer) as access:
+        for compression, asked in ((True, "gzip"), (False, "identity")):
+            async with Client(access, settings=ConnectionSettings(compression=compression)) as client:
+                assert (await client.get(CONFIGMAPS, "one", "default"))["asked"] == asked
+
+
+async def test_networks_that_are_denied_are_not_reached_under_any_name() -> None:
+    script = Script(ONE)
+    settings = ConnectionSettings(deny=LOCAL_NETWORKS)
+    async with serving(script) as access:
+        port = access.server.rpartition(":")[2]
+        for host in ("127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "127.1", "0"):
+            async with Client(Access(server=f"http://{host}:{port}"), settings=settings) as client:
+                with pytest.raises(errors.ConnectionFailed):
+                    await client.get(CONFIGMAPS, "one", "default")
+        async with Client(access, settings=settings) as client:
+            with pytest.raises(errors.ConnectionFailed, match=r"its address 127\.0\.0\.1 is not allowed"):
+                await client.get(CONFIGMAPS, "one", "default")
+    assert script.requests == []
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "fe80::1%lo"])
+def test_a_dialer_knows_an_address_in_every_spelling(address: str) -> None:
+    with pytest.raises(AddressDenied):
+        Dialer(LOCAL_NETWORKS)((socket.AF_INET6, socket.SOCK_STREAM, 0, "", (address, 443, 0, 0)))
+
+
+async def test_a_proxy_that_is_down_is_named_without_its_password() -> None:
+    access = Access(server="https://cluster.example:6443", proxy_url=Secret("http://user:canary@127.0.0.1:1"))
+    async with Client(access, settings=QUICK) as client:
+        with pytest.raises(errors.ConnectionFailed, match="the proxy cannot be reached; check proxy-url") as caught:
+            await client.get(CONFIGMAPS, "one", "default")
+    assert "canary" not in str(caught.value)
 
 
 async def test_nobody_listening_says_so() -> None:

@@ -165,6 +165,41 @@ def test_in_a_pod_it_is_the_service_account(tmp_path: Path) -> None:
     assert access.credentials.token_file == str(tmp_path / "token")
 
 
+# Proxies
+
+
+@pytest.mark.parametrize(
+    ("server", "environment", "proxy"),
+    [
+        ("https://h.example:6443", {}, None),
+        ("https://h.example:6443", {"HTTPS_PROXY": "http://p:3128"}, "http://p:3128"),
+        ("https://h.example:6443", {"https_proxy": "p:3128"}, "http://p:3128"),
+        ("https://h.example:6443", {"HTTP_PROXY": "http://p"}, None),
+        ("http://h.example", {"HTTP_PROXY": "http://p"}, "http://p"),
+        ("https://127.0.0.1:6443", {"HTTPS_PROXY": "http://p"}, None),
+        ("https://[::1]:6443", {"HTTPS_PROXY": "http://p"}, None),
+        ("https://localhost:6443", {"HTTPS_PROXY": "http://p"}, None),
+        ("https://h.example", {"HTTPS_PROXY": "http://p", "NO_PROXY": "other, example"}, None),
+        ("https://h.example", {"HTTPS_PROXY": "http://p", "NO_PROXY": ".h.example"}, "http://p"),
+        ("https://h.example:6443", {"HTTPS_PROXY": "http://p", "NO_PROXY": "h.example:443"}, "http://p"),
+        ("https://h.example:6443", {"HTTPS_PROXY": "http://p", "NO_PROXY": "h.example:6443"}, None),
+        ("https://10.1.2.3", {"HTTPS_PROXY": "http://p", "no_proxy": "10.0.0.0/8"}, None),
+        ("https://[fd00::1]", {"HTTPS_PROXY": "http://p", "no_proxy": "fd00::/8"}, None),
+        ("https://h.example", {"HTTPS_PROXY": "http://p", "NO_PROXY": "*"}, None),
+    ],
+)
+def test_proxies_of_the_environment_are_used_as_go_programs_use_them(
+    server: str, environment: dict[str, str], proxy: str | None
+) -> None:
+    found = kubeconfig.through_proxy(Access(server=server), environment).proxy_url
+    assert (found.reveal() if found else None) == proxy
+
+
+def test_a_proxy_of_the_kubeconfig_comes_before_that_of_the_environment() -> None:
+    access = Access(server="https://h", proxy_url=Secret("http://own"))
+    assert kubeconfig.through_proxy(access, {"HTTPS_PROXY": "http://p"}).proxy_url == Secret("http://own")
+
+
 # Out of an object
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -97,6 +98,24 @@ async def test_a_client_certificate_in_files_is_taken_again_when_it_changes(
             assert await client.get_raw("/version") == {"subject": "first"}
             clock.time += 61
             assert await client.get_raw("/version") == {"subject": "second"}
+
+
+async def test_closing_drops_sessions_of_former_certificates_too(tmp_path: Path, ca: Pair, server: Pair) -> None:
+    class Patient(FakeTime):
+        async def sleep(self, seconds: float) -> None:
+            await asyncio.Event().wait()
+
+    cert, key, clock = tmp_path / "cert.pem", tmp_path / "key.pem", Patient()
+    async with serving(Script(VERSION), ssl=server_context(tmp_path, server, client_ca=ca)) as access:
+        credentials = Credentials(certificate_file=str(cert), key_file=str(key))
+        access = msgspec.structs.replace(access, ca=ca.pem, credentials=credentials)
+        async with Client(access, clock=clock) as client:
+            for name in ("first", "second", "third"):
+                me = issue(name, ca)
+                cert.write_bytes(me.pem)
+                key.write_bytes(me.key_pem)
+                clock.time += 61
+                await client.get_raw("/version")
 
 
 class FakeTime:

@@ -1,11 +1,19 @@
 """The embedded Kubernetes API server.
 
-`ApiServer` is composed from a store (`store`), kinds (`builtin`, CRDs, extensions), authenticators (`authn`) and an
-authorizer (`authz`). Controllers reach it over HTTPS like any other API server; only `cli`, `simulation` and `testing`
-import this package.
+`open_server` composes an `ApiServer` from a store (`store`), kinds (`builtin`, CRDs, extensions), logical clusters
+(`clusters`), authenticators (`authn`) and an authorizer (`authz`). Controllers reach it over HTTPS like any other API
+server; only `cli`, `simulation` and `testing` import this package.
+
+    server = await open_server(Settings(port=6443), SqliteBackend(path))
+    server.extend("garden", [shoots])            # kinds of one logical cluster
+    await server.start()
+    await server.local("garden").list(SHOOT)     # by the same rules, without a socket
 """
 
+from hortus.apiserver.composition import open_server
+from hortus.apiserver.local import Local
 from hortus.apiserver.resources import (
+    Admission,
     Column,
     FieldProblem,
     ResourceDefinition,
@@ -18,13 +26,16 @@ from hortus.apiserver.server import ApiServer
 from hortus.apiserver.settings import Settings
 
 __all__ = [
+    "Admission",
     "ApiServer",
     "Column",
     "FieldProblem",
+    "Local",
     "PlainStrategy",
     "ResourceDefinition",
     "Settings",
     "Strategy",
     "SubresourceHandler",
     "WriteContext",
+    "open_server",
 ]

@@ -7,20 +7,24 @@ its content is deleted through the ordinary path, so finalizers are honoured; wh
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hortus.apiserver.authn.identity import UserInfo
+from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.deletion import delete
 from hortus.apiserver.resources.failures import forbidden
-from hortus.apiserver.resources.scope import Scope, WriteOptions
+from hortus.apiserver.resources.patching import modify
+from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.resources.writing import create
 from hortus.apiserver.store.backend import Change, Key
 from hortus.kube.errors import NotFound
+from hortus.kube.objects import Object, format_time
 
 NAMESPACES = "core/namespaces"
 FINALIZER = "kubernetes"
 SERVER = UserInfo(username="system:apiserver", groups=("system:masters",))
 """Who the server itself writes as."""
-INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 class NamespaceStates:
@@ -50,16 +54,125 @@ class NamespaceStates:
         self._living.discard((key.bucket.partition("/")[0], key.name[1:]))
 
 
-async def make_initial_namespaces(ctx: Context, cluster: str) -> None:
-    """Create default, kube-system, kube-public and kube-node-lease where they are missing."""
-    kind = await ctx.registry.find(cluster, "", "v1", "namespaces")
-    if kind is None:
-        return
-    for name in INITIAL:
-        scope = Scope(cluster, kind, SERVER, "", name)
-        if await ctx.storage.get(scope.key) is None:
-            obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            await create(ctx, scope, obj, WriteOptions(manager="hortus-apiserver"))
+class NamespaceController:
+    """Empties namespaces that are being deleted, and lets them go."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._ending: set[tuple[str, str]] = set()
+        self.queue: KeyQueue[tuple[str, str]] = KeyQueue("namespaces", ctx.clock, self._empty)
+        ctx.storage.listen(self._changed)
+
+    async def start(self) -> None:
+        await self.queue.start()
+        for bucket in await self._ctx.storage.buckets(""):
+            if bucket.endswith(f"/{NAMESPACES}"):
+                for record in (await self._ctx.storage.list(bucket)).records:
+                    self._seen(bucket, record.name, record.value)
+
+    async def stop(self) -> None:
+        await self.queue.stop()
+
+    def forget(self, cluster: str) -> None:
+        self._ending = {key for key in self._ending if key[0] != cluster}
+
+    def _changed(self, change: Change) -> None:
+        bucket, name = change.key
+        if bucket.endswith(f"/{NAMESPACES}"):
+            if change.value is None:
+                self._ending.discard((bucket.partition("/")[0], name[1:]))
+            else:
+                self._seen(bucket, name, change.value)
+        elif change.value is None and self._ending:
+            key = (bucket.partition("/")[0], name.partition("/")[0])
+            if key in self._ending:
+                self.queue.add(key)
+
+    def _seen(self, bucket: str, name: str, value: bytes) -> None:
+        if b'"deletionTimestamp"' in value:
+            key = (bucket.partition("/")[0], name[1:])
+            self._ending.add(key)
+            self.queue.add(key)
+
+    async def _empty(self, key: tuple[str, str]) -> None:
+        cluster, namespace = key
+        ctx = self._ctx
+        await ctx.registry.load(cluster)
+        kind = await ctx.registry.find(cluster, "", "v1", "namespaces")
+        if kind is None:
+            return
+        scope = Scope(cluster, kind, SERVER, "", namespace, "finalize")
+        record = await ctx.storage.get(scope.key)
+        if record is None or b'"deletionTimestamp"' not in record.value:
+            return
+        left = await self._delete_content(cluster, namespace)
+        if not left:
+            await self._change(scope, _without_finalizer)
+        elif b"NamespaceContentRemaining" not in record.value:
+            conditions = _remaining_conditions(left, format_time(ctx.clock.now()))
+            await self._change(scope._replace(subresource="status"), lambda obj: _with_conditions(obj, conditions))
+
+    async def _change(self, scope: Scope, change: Callable[[Object], Object]) -> None:
+        try:
+            await modify(self._ctx, scope, change, WriteOptions(manager="namespace-controller"))
+        except NotFound:
+            return
+
+    async def _delete_content(self, cluster: str, namespace: str) -> dict[str, int]:
+        """Ask every object to go; how many stay, by group and plural of their kind."""
+        left: dict[str, int] = {}
+        ctx = self._ctx
+        for bucket in await ctx.storage.buckets(f"{cluster}/"):
+            kind = ctx.registry.by_suffix(cluster, bucket.partition("/")[2])
+            if kind is None or not kind.resource.namespaced:
+                continue
+            for record in (await ctx.storage.list(bucket, prefix=f"{namespace}/")).records:
+                name = record.name.partition("/")[2]
+                if b'"deletionTimestamp"' not in record.value:
+                    try:
+                        await delete(ctx, Scope(cluster, kind, SERVER, namespace, name), DeleteOptions(grace_period=0))
+                    except NotFound:
+                        continue
+            remaining = len((await ctx.storage.list(bucket, prefix=f"{namespace}/")).records)
+            if remaining:
+                left[kind.group_resource] = remaining
+        return left
+
+
+def _without_finalizer(obj: Object) -> Object:
+    finalizers = obj.get("spec", {}).get("finalizers", ())
+    obj["spec"] = {**obj.get("spec", {}), "finalizers": [name for name in finalizers if name != FINALIZER]}
+    return obj
+
+
+def _with_conditions(obj: Object, conditions: list[Object]) -> Object:
+    obj["status"] = {**obj.get("status", {}), "conditions": conditions}
+    return obj
+
+
+def _remaining_conditions(left: dict[str, int], now: str) -> list[Object]:
+    """In the words of the namespace controller of kube-controller-manager."""
+    listed = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(left.items()))
+    said = [
+        ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"),
+        (
+            "NamespaceDeletionContentFailure",
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        ("NamespaceContentRemaining", "True", "SomeResourcesRemain", f"Some resources are remaining: {listed}"),
+        (
+            "NamespaceFinalizersRemaining",
+            "True",
+            "SomeFinalizersRemain",
+            "Some content in the namespace has finalizers remaining",
+        ),
+    ]
+    return [
+        {"type": type_, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
+        for type_, status, reason, message in said
+    ]
 
 
 def _terminating(scope: Scope) -> Exception:

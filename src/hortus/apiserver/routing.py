@@ -25,12 +25,14 @@ from hortus.apiserver.http.replies import json_reply
 from hortus.apiserver.metrics import RequestMetrics
 from hortus.apiserver.openapi import OpenApi
 from hortus.apiserver.options import delete_options, write_options
+from hortus.apiserver.representation import event_encoder, list_reply, object_reply
 from hortus.apiserver.resources import deletion, patching, reading, watching, writing
 from hortus.apiserver.resources.context import Context, write_context
 from hortus.apiserver.resources.definition import SubresourceHandler
 from hortus.apiserver.resources.failures import cannot_decode, not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
-from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
+from hortus.apiserver.resources.scaling import scale_of, scaled
+from hortus.apiserver.resources.scope import Scope, WriteOptions
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.store.backend import Watch
 from hortus.kube.errors import MethodNotAllowed, NotFound
@@ -77,14 +79,14 @@ class Router:
         if info.subresource:
             return await self._answer_subresource(request, scope, info, query)
         verb = info.verb
-        if verb == "get":
-            return self._shown(request, kind, await reading.get(self._ctx, scope, query))
         if verb not in kind.definition.verbs:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
-        if verb == "list" or verb == "watch":
-            if verb == "watch":
-                return await self._watch(request, scope, query)
+        if verb == "get":
+            return self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
+        if verb == "list":
             return await self._list(request, scope, query)
+        if verb == "watch":
+            return await self._watch(request, scope, query)
         if kind.resource.namespaced and not namespace:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
         return await self._write(request, scope, info, query)
@@ -107,10 +109,19 @@ class Router:
             options = write_options(query, headers.get("User-Agent", ""), kind=kind)
             obj, repeated = _sent_object(scope.kind, body, content_type, options)
             operation = writing.create if verb == "create" else writing.replace
-            outcome = await operation(ctx, scope, obj, options._replace())
+            outcome = await operation(ctx, scope, obj, options)
             if repeated:
                 outcome = outcome._replace(warnings=[*repeated, *outcome.warnings])
-        return self._written(request, scope.kind, outcome)
+        wanted = wanted_of(headers.get("Accept", ""))
+        return object_reply(
+            wanted,
+            scope.kind,
+            outcome.body,
+            query,
+            ctx.clock.now(),
+            code=outcome.code,
+            warnings=tuple(outcome.warnings),
+        )
 
     async def _answer_subresource(
         self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query
@@ -121,13 +132,33 @@ class Router:
             if info.verb != "create":
                 raise MethodNotAllowed("the server does not allow this method on the requested resource")
             return await self._custom_subresource(request, scope, handler)
+        if scope.subresource == "scale" and definition.scale is not None:
+            return await self._scale(request, scope, info, query)
         if scope.subresource != "status" or not definition.status:
             raise no_such_resource()
         if info.verb == "get":
-            return self._shown(request, scope.kind, await reading.get(self._ctx, scope, query))
+            return self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
         if info.verb not in ("patch", "update"):
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
         return await self._write(request, scope, info, query)
+
+    async def _scale(self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query) -> Reply:
+        """The replicas of an object: read, put and patched as a Scale."""
+        if info.verb == "get":
+            value = await reading.get(self._ctx, scope, query)
+            return json_reply(scale_of(scope.kind, orjson.loads(value)))
+        if info.verb not in ("patch", "update"):
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        headers = request.headers
+        body = await read_body(request)
+        options = write_options(query, headers.get("User-Agent", ""), kind="UpdateOptions")
+        if info.verb == "patch":
+            change = patching.change_of(scope.kind, body, headers.get("Content-Type", ""))
+        else:
+            sent = decode_object(body, headers.get("Content-Type", ""), "Scale")
+            change = lambda scale: sent  # noqa: E731
+        outcome = await patching.modify(self._ctx, scope, scaled(scope, change), options._replace(validation="Ignore"))
+        return json_reply(scale_of(scope.kind, orjson.loads(outcome.body)))
 
     async def _custom_subresource(
         self,
@@ -145,9 +176,9 @@ class Router:
         return json_reply(await handler(obj, sent, context), code=201)
 
     async def _list(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
-        wanted_of(request.headers.get("Accept", ""))
+        wanted = wanted_of(request.headers.get("Accept", ""))
         listing = await reading.collect(self._ctx, scope, query)
-        return Reply(reading.list_body(scope.kind, listing))
+        return list_reply(wanted, scope.kind, listing, query, self._ctx.clock.now())
 
     async def _delete_collection(self, request: web.BaseRequest, scope: Scope, query: Query, body: bytes) -> Reply:
         options = delete_options(query, body, request.headers.get("Content-Type", ""))
@@ -162,9 +193,9 @@ class Router:
         return Reply(reading.list_body(scope.kind, listing))
 
     async def _watch(self, request: web.BaseRequest, scope: Scope, query: Query) -> web.StreamResponse:
-        wanted_of(request.headers.get("Accept", ""))
-        options = watching.watch_options(self._ctx, scope, query)
-        encoder = watching.Encoder(scope.kind, self._lines)
+        wanted = wanted_of(request.headers.get("Accept", ""))
+        options = await watching.watch_options(self._ctx, scope, query)
+        encoder = event_encoder(wanted, scope.kind, self._lines, query, self._ctx.clock.now())
         response = web.StreamResponse(
             headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
         )
@@ -189,12 +220,9 @@ class Router:
             self._watches.difference_update(opened)
         return response
 
-    def _shown(self, request: web.BaseRequest, kind: Kind, value: bytes) -> Reply:
-        wanted_of(request.headers.get("Accept", ""))
-        return Reply(value)
-
-    def _written(self, request: web.BaseRequest, kind: Kind, outcome: Outcome) -> Reply:
-        return Reply(outcome.body, code=outcome.code, warnings=outcome.warnings)
+    def _shown(self, request: web.BaseRequest, scope: Scope, value: bytes, query: Query) -> Reply:
+        wanted = wanted_of(request.headers.get("Accept", ""))
+        return object_reply(wanted, scope.kind, value, query, self._ctx.clock.now())
 
     async def _answer_path(self, request: web.BaseRequest, info: RequestInfo) -> Reply:
         if info.method not in ("GET", "HEAD"):

@@ -11,23 +11,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 from uuid import uuid4
 
 from aiohttp import web
 
 from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
-from hortus.apiserver.authz.attributes import Attributes, Authorizer
+from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
+from hortus.apiserver.clusters import LogicalClusters
 from hortus.apiserver.connection import IDLE_FOR, LONGEST_HEADER_LINE, Connection, Listener
+from hortus.apiserver.crds import GROUP, PLURAL, CustomKinds, DefinitionController, DefinitionStrategy
 from hortus.apiserver.discovery import Discovery
+from hortus.apiserver.gc import GarbageCollector
 from hortus.apiserver.http import Reply, RequestInfo, flag, parse_query, request_info, status_reply
 from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.http.replies import compressed, warning_header
+from hortus.apiserver.local import Local
 from hortus.apiserver.metrics import RequestMetrics
-from hortus.apiserver.namespaces import NamespaceStates, make_initial_namespaces
+from hortus.apiserver.namespaces import SERVER, NamespaceController, NamespaceStates
 from hortus.apiserver.openapi import OpenApi
 from hortus.apiserver.resources.context import Admission, Context
 from hortus.apiserver.resources.definition import ResourceDefinition
@@ -35,61 +41,86 @@ from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.routing import Router
 from hortus.apiserver.settings import Settings
-from hortus.apiserver.store.backend import Backend, StoreFailed
-from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.errors import ApiError, BadRequest, Forbidden, InternalError, Unauthorized
+from hortus.apiserver.store.backend import StoreFailed
+from hortus.kube.clock import Clock
+from hortus.kube.errors import ApiError, BadRequest, InternalError, NotFound, Unauthorized
 
-_ANONYMOUS = UserInfo(username="system:anonymous", groups=("system:unauthenticated",))
 _log = logging.getLogger("hortus.apiserver")
 
 
+class Part(Protocol):
+    """Something that runs beside the requests."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
 class ApiServer:
-    """`definitions` are served in every logical cluster, `extensions` in the clusters they are listed under."""
+    """`definitions` are served in every logical cluster; `extend` adds kinds to one. See `composition.open_server`."""
 
     def __init__(
         self,
         settings: Settings,
-        backend: Backend,
+        storage: Storage,
         definitions: Sequence[ResourceDefinition],
         authenticator: Authenticator,
         authorizer: Authorizer,
         *,
         tls: ssl.SSLContext,
-        extensions: Mapping[str, Sequence[ResourceDefinition]] | None = None,
+        listening: socket.socket,
+        clusters: LogicalClusters,
         admission: Sequence[Admission] = (),
-        clock: Clock | None = None,
+        clock: Clock,
     ) -> None:
         self._settings = settings
-        self._backend = backend
         self._authenticator = authenticator
-        self._authorizer = authorizer
+        self.authorizer = authorizer
         self._tls = tls
-        storage = Storage(backend)
-        self.registry = Registry(definitions, extensions)
-        self._namespaces = NamespaceStates(storage)
-        self.context = Context(storage, self.registry, clock or SystemClock(), self._namespaces, admission)
+        self._socket = listening
+        self.port = int(listening.getsockname()[1])
+        self.clusters = clusters
+        self.registry = Registry(definitions)
+        namespaces = NamespaceStates(storage)
+        self.context = Context(storage, self.registry, clock, namespaces, admission)
+        custom = CustomKinds(storage, self.registry)
+        self.registry.replace_strategy(GROUP, PLURAL, lambda inner: DefinitionStrategy(inner, self.registry))
+        self.collector = GarbageCollector(self.context)
+        self.namespaces = NamespaceController(self.context)
+        self.custom_resources = DefinitionController(self.context, custom)
+        self._parts: list[Part] = [clusters, self.collector, self.namespaces, self.custom_resources]
+        self._forget = [namespaces.forget, *(part.forget for part in (self.collector, self.namespaces))]
+        self._forget += [self.custom_resources.forget, self.registry.forget]
         self._metrics = RequestMetrics()
         self._router = Router(self.context, Discovery(self.registry), OpenApi(self.registry), self._metrics)
         self._listener: Listener | None = None
         self._sockets: asyncio.Server | None = None
-        self._stopping = False
-
-    @property
-    def port(self) -> int:
-        """The TCP port that is listened on; only between start and stop."""
-        assert self._sockets is not None, "the server is not started"
-        return int(self._sockets.sockets[0].getsockname()[1])
 
     @property
     def url(self) -> str:
         return f"https://{self._settings.host}:{self.port}"
 
+    def extend(self, cluster: str, definitions: Sequence[ResourceDefinition]) -> None:
+        """Serve further kinds in one logical cluster. To be called before `start`."""
+        self.registry.bind(cluster, definitions)
+
+    def run_beside(self, part: Part) -> None:
+        """Start and stop `part` with the server. To be called before `start`."""
+        self._parts.append(part)
+
+    def local(self, cluster: str, user: UserInfo = SERVER, *, manager: str = "hortus-apiserver") -> Local:
+        """The API of a logical cluster for code of this process and loop, acting as `user`."""
+        return Local(self.context, cluster, user, manager)
+
+    def forget_cluster(self, cluster: str) -> None:
+        """Drop what is derived of a logical cluster whose objects are gone."""
+        for forget in self._forget:
+            forget(cluster)
+
     async def start(self) -> None:
-        """Open the store and listen. Raises StoreFailed, OSError (the port is taken)."""
-        await self._backend.start()
-        if self._settings.namespaces:
-            await self.prepare_cluster(ROOT_CLUSTER)
-        loop = asyncio.get_running_loop()
+        """Start the parts, then answer on the port."""
+        for part in self._parts:
+            await part.start()
         self._listener = Listener(
             self._handle,
             access_log=None,
@@ -98,29 +129,23 @@ class ApiServer:
             max_field_size=LONGEST_HEADER_LINE,
             lingering_time=1.0,
         )
+        loop = asyncio.get_running_loop()
         self._sockets = await loop.create_server(
-            self._listener,
-            self._settings.host,
-            self._settings.port,
-            ssl=self._tls,
-            backlog=1024,
-            ssl_handshake_timeout=10.0,
+            self._listener, sock=self._socket, ssl=self._tls, backlog=1024, ssl_handshake_timeout=10.0
         )
-
-    async def prepare_cluster(self, cluster: str) -> None:
-        """Make the namespaces every cluster has, where they are missing."""
-        await make_initial_namespaces(self.context, cluster)
 
     async def stop(self) -> None:
         """Stop listening, end watches cleanly, let requests in progress finish, close the store."""
-        self._stopping = True
         if self._sockets is not None:
             self._sockets.close()
+        self._socket.close()
         await self._router.end_watches()
         if self._listener is not None:
             self._listener.pre_shutdown()
             await self._listener.shutdown(self._settings.grace)
-        await self._backend.close()
+        for part in reversed(self._parts):
+            await part.stop()
+        await self.context.storage.backend.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         began = time.perf_counter()
@@ -128,13 +153,16 @@ class ApiServer:
         assert isinstance(connection, Connection)
         if connection.timer is not None:
             connection.began()
-        info = _UNPARSED
+        info, cluster = _UNPARSED, None
         try:
             raw_path, _, raw_query = request._message.path.partition("?")
             info = request_info(request.method, raw_path)
             query = parse_query(raw_query)
             if info.verb == "list" and flag(query, "watch"):
                 info = info._replace(verb="watch")
+            cluster = self.clusters.get(info.cluster)
+            if cluster is not None:
+                cluster.requests += 1
             user = await self._user(request, connection, info)
             await self._check_allowed(info, query, user)
             reply = await self._router.answer(request, info, query, user)
@@ -150,6 +178,9 @@ class ApiServer:
         except Exception as error:
             _log.exception("a request failed")
             reply = status_reply(InternalError(f"Internal error occurred: {type(error).__name__}"))
+        finally:
+            if cluster is not None:
+                cluster.request_done()
         if isinstance(reply, web.StreamResponse):
             code, response = reply.status, reply
         else:
@@ -162,11 +193,16 @@ class ApiServer:
         bearer = authorization[7:].strip() if authorization[:7].lower() == "bearer " else ""
         credentials = Credentials(info.cluster, bearer, connection.peer_certificate())
         user = await self._authenticator.authenticate(credentials)
-        if user is not None:
-            return user
-        if authorization or not self._settings.anonymous:
+        if user is None:
             raise Unauthorized("Unauthorized")
-        return _ANONYMOUS
+        if self.clusters.get(info.cluster) is None:
+            # Said before anything is derived of a name that anybody can make up.
+            raise NotFound(f'logical cluster "{info.cluster}" not found')
+        for name, _ in request.raw_headers:
+            if name[:12].lower() == b"impersonate-":
+                headers = request.headers.items()
+                return await impersonated(user, headers, cluster=info.cluster, authorizer=self.authorizer)
+        return user
 
     async def _check_allowed(self, info: RequestInfo, query: Query, user: UserInfo) -> None:
         if info.resource:
@@ -183,32 +219,12 @@ class ApiServer:
             )
         else:
             attributes = Attributes(info.cluster, user, info.verb, path=info.path)
-        decision = await self._authorizer.authorize(attributes)
+        decision = await self.authorizer.authorize(attributes)
         if not decision.allowed:
-            raise refused(attributes, decision.reason)
+            raise denied(attributes, decision.reason)
 
 
 _UNPARSED = RequestInfo(ROOT_CLUSTER, "", "", "")
-
-
-def refused(attributes: Attributes, reason: str) -> Forbidden:
-    """403 in kube-apiserver's words."""
-    user, path = attributes.user.username, attributes.path
-    if path:
-        text = f'forbidden: User "{user}" cannot {attributes.verb} path "{path}"'
-        return Forbidden(text + (f": {reason}" if reason else ""), details={})
-    full = f"{attributes.resource}/{attributes.subresource}" if attributes.subresource else attributes.resource
-    where = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
-    group_resource = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
-    name = f' "{attributes.name}"' if attributes.name else ""
-    text = (
-        f'{group_resource}{name} is forbidden: User "{user}" cannot {attributes.verb} resource "{full}" '
-        f'in API group "{attributes.group}" {where}'
-    )
-    details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
-    return Forbidden(
-        text + (f": {reason}" if reason else ""), details={key: value for key, value in details.items() if value}
-    )
 
 
 def _response(request: web.BaseRequest, reply: Reply) -> web.Response:

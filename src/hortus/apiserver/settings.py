@@ -12,10 +12,10 @@ class Settings(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 0
     """0 takes a free port; `ApiServer.port` says which."""
+    names: tuple[str, ...] = ()
+    """Further DNS names and addresses for the serving certificate."""
     anonymous: bool = True
     """Whether requests without credentials are let in as system:anonymous, for the authorizer to judge."""
-    namespaces: bool = True
-    """Whether the namespaces default, kube-system, kube-public and kube-node-lease are made in the root cluster."""
     grace: float = 5.0
     """Seconds that requests in progress have to finish at a stop."""
 

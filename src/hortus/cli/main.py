@@ -1,20 +1,84 @@
-"""The `hortus` command; also reachable as `kubectl hortus`."""
+"""The `hortus` command; also reachable as `kubectl hortus`.
+
+Commands that belong to a domain are found in `hortus.domains.<name>.commands`, which has `register(app, connect)`.
+Heavy imports happen inside the commands, so that `--help` and completion answer at once.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-app = typer.Typer(name="hortus", no_args_is_help=True, help=__doc__)
+import hortus.domains
+from hortus import __version__
+from hortus.cli import get, run
+from hortus.cli.arguments import hoisted
+from hortus.cli.up import commands as up
+from hortus.cli.up.state import default_directory
+from hortus.terminal import Connections
+
+app = typer.Typer(name="hortus", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_show_locals=False)
+_chosen: dict[str, Connections] = {}
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"hortus {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def _root() -> None:
-    """Grow, connect, equip, guard, move and retire fleets of Kubernetes clusters."""
+def _root(
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Management cluster. Else $KUBECONFIG, else the local fleet.")
+    ] = None,
+    context: Annotated[str, typer.Option(metavar="NAME", help="Context of that kubeconfig.")] = "",
+    garden_kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The garden. Else $GARDEN_KUBECONFIG, else beside the other.")
+    ] = None,
+    state_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="State of the local fleet (`hortus up`).")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Grow, connect, equip, guard, move and retire fleets of Kubernetes clusters.
+
+    Start here: `hortus up` runs a whole fleet control plane on this machine.
+    """
+    _chosen["now"] = Connections(
+        local_state=state_dir or default_directory(),
+        kubeconfig=kubeconfig,
+        context=context,
+        garden_kubeconfig=garden_kubeconfig,
+    )
+
+
+def _connect() -> Connections:
+    return _chosen["now"]
+
+
+def _register() -> None:
+    up.register(app)
+    get.register(app, _connect)
+    run.register(app)
+    for module in pkgutil.iter_modules(hortus.domains.__path__, "hortus.domains."):
+        if (Path(module.module_finder.path) / module.name.rpartition(".")[2] / "commands.py").exists():  # type: ignore[union-attr]
+            importlib.import_module(f"{module.name}.commands").register(app, _connect)
+
+
+_register()
 
 
 def main() -> None:
-    app()
+    app(hoisted(sys.argv[1:], commands_of_their_own=("run",)))
 
 
 def kubectl_main() -> None:
-    app(prog_name="kubectl hortus")
+    app(hoisted(sys.argv[1:], commands_of_their_own=("run",)), prog_name="kubectl hortus")

@@ -8,7 +8,7 @@ when each began, so that a reconcile which ends in time never touched a timer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Protocol
 
@@ -106,6 +106,8 @@ class Controller:
             clock=self._clock, backoff=backoff, flows=flows, meter=metrics.queue(name), random=self._random
         )
         self._slots = [_Slot() for _ in range(workers)]
+        self.fence: Callable[[], None] | None = None
+        """Called before each reconcile; raises when this process may not work any more, which ends the worker."""
         self._detachers: list[Detach] = []
         self._watchdog: Timer | None = None
         self._last_yield = 0.0
@@ -163,11 +165,20 @@ class Controller:
                 except asyncio.CancelledError:
                     queue.done(key)
                     raise
+            if self.fence is not None:
+                self._check(self.fence, key)
             if self._assignment is not None and not self._assignment.holds(key):
                 queue.done(key)
                 queue.discard(key)
                 continue
             await self._attempt(slot, key)
+
+    def _check(self, fence: Callable[[], None], key: ObjectKey) -> None:
+        try:
+            fence()
+        except Exception:
+            self.queue.done(key)
+            raise
 
     async def _attempt(self, slot: _Slot, key: ObjectKey) -> None:
         meter = self._meter

@@ -43,6 +43,9 @@ class LeadershipLost(Exception):
 class Election(Protocol):
     """What the manager needs of `hortus.engine.leases.Elector`."""
 
+    @property
+    def name(self) -> str: ...
+
     async def acquire(self) -> None:
         """Return once this process leads."""
 
@@ -84,6 +87,8 @@ class Manager:
         self.caches = Caches(client, clock=self.clock, random=self._random)
         self._other_caches: list[Caches] = []
         self._election = election
+        if election is not None:
+            self.metrics.leader(election.name, lambda: election.leading)
         self._grace = grace
         self._controllers: list[Controller] = []
         self._runnables: list[tuple[str, Runnable, bool]] = []
@@ -93,8 +98,7 @@ class Manager:
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._undo = AsyncExitStack()
         self._lost: asyncio.Task[None] | None = None
-        self.started = False
-        """Whether the caches are complete and, where this process leads, the controllers are at work."""
+        self._has_started = asyncio.Event()
 
     # Putting together.
 
@@ -144,6 +148,8 @@ class Manager:
             metrics=self.metrics,
             random=self._random,
         )
+        if self._election is not None:
+            made.fence = self._fence
         self._controllers.append(made)
         return made
 
@@ -164,6 +170,15 @@ class Manager:
     def stop(self) -> None:
         """Ask `run` to end gracefully; may be called more than once."""
         self._stopping.set()
+
+    @property
+    def started(self) -> bool:
+        """Whether the caches are complete and the controllers are at work; not so while standing by."""
+        return self._has_started.is_set() and not self._stopping.is_set()
+
+    async def wait_started(self) -> None:
+        """Return when `started` has become true."""
+        await self._has_started.wait()
 
     @property
     def stopping(self) -> bool:
@@ -210,7 +225,7 @@ class Manager:
         self._undo.push_async_callback(self._stop_controllers)
         await asyncio.gather(*(controller.start() for controller in self._controllers))
         self._run_all(leader_only=True)
-        self.started = True
+        self._has_started.set()
         _log.info("started", controllers=[controller.name for controller in self._controllers])
 
     def _run_all(self, *, leader_only: bool) -> None:
@@ -231,7 +246,7 @@ class Manager:
                 for task in done:
                     task.result()
                     if task is self._lost:
-                        raise LeadershipLost("the lease could not be renewed in time")
+                        raise LeadershipLost("this process was not able to renew its lease in time")
                     if task is not starter:
                         _log.warning("a part ended by itself, stopping", part=task.get_name())
                         return
@@ -240,13 +255,16 @@ class Manager:
 
     async def _shut_down(self) -> None:
         self._stopping.set()
-        self.started = False
         _log.info("stopping")
         await self._undo.aclose()
         _log.info("stopped")
 
+    def _fence(self) -> None:
+        if self._election is not None and not self._election.leading:
+            raise LeadershipLost("this process was not able to renew its lease in time")
+
     async def _stop_controllers(self) -> None:
-        lost = self._lost is not None and self._lost.done()
+        lost = self._election is not None and not self._election.leading
         grace = 0.0 if lost else self._grace
         await asyncio.gather(*(controller.stop(grace=grace) for controller in self._controllers))
 

@@ -39,16 +39,20 @@ class Watch:
         *,
         to: Mapper | None = None,
         when: Callable[[Change], bool] | None = None,
+        awaited: bool = True,
     ) -> None:
+        """`awaited=False`: workers begin before the cache is complete, since another system may be down."""
         self.cache = cache
         self.to = to
         self._when = when
+        self._awaited = awaited
 
     def attach(self, add: Add, clock: Clock) -> Detach:
         return self.cache.subscribe(self._own(add) if self.to is None else self._mapped(add, self.to))
 
     async def ready(self) -> None:
-        await self.cache.synced()
+        if self._awaited:
+            await self.cache.synced()
 
     def _own(self, add: Add) -> Callable[[Change], None]:
         when, initial, event = self._when, int(Priority.INITIAL), int(Priority.EVENT)

@@ -8,6 +8,7 @@
 - `Client`: one cluster as one user; verbs on plain dicts. `Watch`, `ObjectList`, `PatchKind`, `Propagation` go with it.
 - `errors`: everything a call may raise, a tree under `KubeError`; the embedded API server raises the same classes.
 - `kubeconfig`: `load` for the operator's own, `from_untrusted` for one out of an object, `document` and `merge_into`.
+- `Discovery`: from words to resources.
 - `objects`: `Resource` (how a kind is reached), keys, times. `clock`: time as a dependency.
 - `selectors`, `patches`, `quantities`, `durations`, `naming`: the API's algebra, pure, worded as by API servers.
 - `yaml`: documents in and out, bounded and without surprises.
@@ -16,20 +17,54 @@
 Clients may be made by the thousand: each has one small TLS context and connects when first used.
 """
 
-from hortus.kube import durations, errors, kubeconfig, naming, patches, quantities, selectors, yaml
-from hortus.kube.access import Access, Credentials, ExecPlugin, Impersonation
-from hortus.kube.auth import CredentialsFailed
-from hortus.kube.client import Client, ObjectList, PatchKind, Propagation
+import importlib
+from typing import TYPE_CHECKING
+
 from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.connection import Answer, ConnectionSettings
-from hortus.kube.metrics import RequestMetrics, RequestObserver
 from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource
-from hortus.kube.ratelimit import RateLimiter
-from hortus.kube.retries import Retries
 from hortus.kube.secret import Secret
-from hortus.kube.watch import Watch, WatchEvent
+
+if TYPE_CHECKING:
+    from hortus.kube.access import Access, Credentials, ExecPlugin, Impersonation
+    from hortus.kube.auth import CredentialsFailed
+    from hortus.kube.client import Client, ObjectList
+    from hortus.kube.connection import Answer, ConnectionSettings
+    from hortus.kube.dialing import LOCAL_NETWORKS
+    from hortus.kube.discovery import Discovery, ServedResource, UnknownResource
+    from hortus.kube.metrics import RequestMetrics, RequestObserver
+    from hortus.kube.ratelimit import RateLimiter
+    from hortus.kube.requests import PatchKind, Propagation
+    from hortus.kube.retries import Retries
+    from hortus.kube.watch import Watch, WatchEvent
+
+_PLACES = {
+    "access": ("Access", "Credentials", "ExecPlugin", "Impersonation"),
+    "auth": ("CredentialsFailed",),
+    "client": ("Client", "ObjectList"),
+    "connection": ("Answer", "ConnectionSettings"),
+    "dialing": ("LOCAL_NETWORKS",),
+    "discovery": ("Discovery", "ServedResource", "UnknownResource"),
+    "metrics": ("RequestMetrics", "RequestObserver"),
+    "ratelimit": ("RateLimiter",),
+    "requests": ("PatchKind", "Propagation"),
+    "retries": ("Retries",),
+    "watch": ("Watch", "WatchEvent"),
+}
+_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load what needs aiohttp when it is first asked for: a command that prints its help must not wait for it."""
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = found
+    return found
+
 
 __all__ = [
+    "LOCAL_NETWORKS",
     "Access",
     "Answer",
     "Client",
@@ -37,6 +72,7 @@ __all__ = [
     "ConnectionSettings",
     "Credentials",
     "CredentialsFailed",
+    "Discovery",
     "ExecPlugin",
     "GroupVersionKind",
     "Impersonation",
@@ -51,15 +87,9 @@ __all__ = [
     "Resource",
     "Retries",
     "Secret",
+    "ServedResource",
     "SystemClock",
+    "UnknownResource",
     "Watch",
     "WatchEvent",
-    "durations",
-    "errors",
-    "kubeconfig",
-    "naming",
-    "patches",
-    "quantities",
-    "selectors",
-    "yaml",
 ]

@@ -7,22 +7,33 @@ Semantics: Kubernetes docs, "API Concepts"; errors: `hortus.kube.errors`.
 
 from __future__ import annotations
 
-import enum
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
-from urllib.parse import quote, urlencode
 
 import orjson
 
 from hortus.kube.access import Access
 from hortus.kube.clock import Clock
 from hortus.kube.connection import Answer, Connection, ConnectionSettings
-from hortus.kube.errors import BadRequest, Garbage, Gone
+from hortus.kube.errors import Garbage, Gone
 from hortus.kube.metrics import RequestObserver
 from hortus.kube.objects import Object, Resource
 from hortus.kube.ratelimit import RateLimiter
+from hortus.kube.requests import (
+    PatchKind,
+    Propagation,
+    collection,
+    delete_options,
+    item,
+    name_of,
+    namespace_of,
+    place,
+    query_of,
+    repeatable,
+    write_options,
+)
 from hortus.kube.watch import Watch
 
 JSON = "application/json"
@@ -30,23 +41,6 @@ _METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,applic
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 _RESTARTS = 3
 """How often a paged list that expired underneath begins again before it is asked for in one piece."""
-
-
-class PatchKind(enum.Enum):
-    """The patch types of the API, by media type."""
-
-    JSON = "application/json-patch+json"
-    MERGE = "application/merge-patch+json"
-    STRATEGIC = "application/strategic-merge-patch+json"
-    APPLY = "application/apply-patch+yaml"
-
-
-class Propagation(enum.Enum):
-    """What becomes of an object's dependents when it is deleted."""
-
-    BACKGROUND = "Background"
-    FOREGROUND = "Foreground"
-    ORPHAN = "Orphan"
 
 
 class ObjectList(NamedTuple):
@@ -93,7 +87,7 @@ class Client:
         from hortus.kube import kubeconfig
 
         access = kubeconfig.load(*([path] if path is not None else [])).access(context)
-        return cls(access, settings=settings, clock=clock, observer=observer)
+        return cls(kubeconfig.through_proxy(access), settings=settings, clock=clock, observer=observer)
 
     @classmethod
     def in_cluster(
@@ -106,7 +100,8 @@ class Client:
         """A client with the service account of the pod we run in. Raises KubeconfigError outside of one."""
         from hortus.kube import kubeconfig
 
-        return cls(kubeconfig.in_cluster(), settings=settings, clock=clock, observer=observer)
+        access = kubeconfig.through_proxy(kubeconfig.in_cluster())
+        return cls(access, settings=settings, clock=clock, observer=observer)
 
     @property
     def host(self) -> str:
@@ -139,7 +134,7 @@ class Client:
         timeout: float | None = None,
     ) -> Object:
         """The object of that name. Raises NotFound; Garbage when the server answers with another one."""
-        target = _item(resource, namespace, name, subresource) + _query(resourceVersion=resource_version)
+        target = item(resource, namespace, name, subresource) + query_of(resourceVersion=resource_version)
         accept = _METADATA if metadata_only else JSON
         obj = self._object(await self._connection.call("GET", target, accept=accept, timeout=timeout))
         if not subresource:
@@ -186,13 +181,13 @@ class Client:
     ) -> AsyncIterator[ObjectList]:
         """The list page by page. A page with `restarted` says that the list expired and begins anew with this page."""
         accept = _METADATA_LIST if metadata_only else JSON
-        path, token, restarts, restarted = _collection(resource, namespace), "", 0, False
+        path, token, restarts, restarted = collection(resource, namespace), "", 0, False
         selectors = {"labelSelector": str(labels), "fieldSelector": str(fields)}
         while True:
             query = {**selectors, "limit": str(limit) if limit else "", "continue": token}
             query["resourceVersion"] = "" if token or restarts else resource_version
             try:
-                answer = await self._connection.call("GET", path + _query(**query), accept=accept)
+                answer = await self._connection.call("GET", path + query_of(**query), accept=accept)
             except Gone:
                 if not token:
                     raise
@@ -224,7 +219,7 @@ class Client:
         `initial_events` asks for the present state first, ended by a bookmark (KEP-3157); `timeout` is the length of
         one stream in seconds, 300 to 600 when not given.
         """
-        path = _collection(resource, namespace)
+        path = collection(resource, namespace)
         query = {
             "labelSelector": str(labels),
             "fieldSelector": str(fields) or (f"metadata.name={name}" if name else ""),
@@ -233,7 +228,7 @@ class Client:
 
         def target(version: str, seconds: int) -> str:
             first = initial_events and version == resource_version
-            return path + _query(
+            return path + query_of(
                 watch="true",
                 resourceVersion=version,
                 timeoutSeconds=str(seconds),
@@ -264,9 +259,9 @@ class Client:
         dry_run: bool = False,
     ) -> Object:
         """Create `obj` in its own namespace, or in `namespace`. Raises AlreadyExists, Invalid."""
-        namespace = namespace or _namespace(obj)
-        target = _collection(_place(resource, namespace), namespace) + _query(
-            **_options(field_manager, validation, dry_run)
+        namespace = namespace or namespace_of(obj)
+        target = collection(place(resource, namespace), namespace) + query_of(
+            **write_options(field_manager, validation, dry_run)
         )
         return self._object(await self._connection.call("POST", target, orjson.dumps(obj)))
 
@@ -281,8 +276,8 @@ class Client:
         dry_run: bool = False,
     ) -> Object:
         """PUT the whole object. With a resourceVersion in it, raises Conflict when somebody else was faster."""
-        target = _item(resource, _namespace(obj), _name(obj), subresource)
-        target += _query(**_options(field_manager, validation, dry_run))
+        target = item(resource, namespace_of(obj), name_of(obj), subresource)
+        target += query_of(**write_options(field_manager, validation, dry_run))
         return self._object(await self._connection.call("PUT", target, orjson.dumps(obj)))
 
     async def patch(
@@ -301,17 +296,17 @@ class Client:
     ) -> Object:
         """Change parts of an object. `patch` is a list of operations for PatchKind.JSON, else a partial object.
 
-        A patch without a resourceVersion is repeated after a broken connection, a JSON patch never is.
+        A merge patch or apply without a resourceVersion is repeated after a broken connection, others are not.
         """
-        options = _options(field_manager, validation, dry_run)
-        target = _item(resource, namespace, name, subresource)
-        target += _query(force="true" if force else "", **options)
+        written = write_options(field_manager, validation, dry_run)
+        target = item(resource, namespace, name, subresource)
+        target += query_of(force="true" if force else "", **written)
         answer = await self._connection.call(
             "PATCH",
             target,
             patch if isinstance(patch, bytes) else orjson.dumps(patch),
             content_type=kind.value,
-            repeatable=kind in (PatchKind.MERGE, PatchKind.APPLY),
+            repeatable=repeatable(kind, patch),
         )
         return self._object(answer)
 
@@ -332,9 +327,9 @@ class Client:
             body = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
         return await self.patch(
             resource,
-            _name(obj),
+            name_of(obj),
             body,
-            _namespace(obj),
+            namespace_of(obj),
             PatchKind.APPLY,
             subresource,
             field_manager,
@@ -359,8 +354,8 @@ class Client:
 
         `grace` is in seconds. Raises NotFound, and Conflict when `uid` or `resource_version` is not the object's.
         """
-        body = _delete_options(propagation, grace, uid, resource_version, dry_run=dry_run)
-        target = _item(resource, namespace, name)
+        body = delete_options(propagation, grace, uid, resource_version, dry_run=dry_run)
+        target = item(resource, namespace, name)
         return self._object(await self._connection.call("DELETE", target, body))
 
     async def delete_collection(
@@ -375,8 +370,8 @@ class Client:
         dry_run: bool = False,
     ) -> Object:
         """Delete all objects that the selectors match, in one call."""
-        target = _collection(resource, namespace) + _query(labelSelector=str(labels), fieldSelector=str(fields))
-        body = _delete_options(propagation, grace, "", "", dry_run=dry_run)
+        target = collection(resource, namespace) + query_of(labelSelector=str(labels), fieldSelector=str(fields))
+        body = delete_options(propagation, grace, "", "", dry_run=dry_run)
         return self._object(await self._connection.call("DELETE", target, body))
 
     async def create_subresource(
@@ -390,7 +385,7 @@ class Client:
         timeout: float | None = None,
     ) -> Object:
         """POST to a subresource, as `serviceaccounts/token`, `pods/eviction` or `shoots/adminkubeconfig`."""
-        target = _item(resource, namespace, name, subresource)
+        target = item(resource, namespace, name, subresource)
         return self._object(await self._connection.call("POST", target, orjson.dumps(obj), timeout=timeout))
 
     async def request(
@@ -410,7 +405,7 @@ class Client:
             raise ValueError(f"path {path!r} must begin with /")
         return await self._connection.call(
             method,
-            path + _query(**(query or {})),
+            path + query_of(**(query or {})),
             body,
             content_type=content_type,
             accept=accept,
@@ -450,7 +445,7 @@ class Client:
             raise self._garbage(f"was asked for a list of {resource.plural} and answered with something else")
         if items and "kind" not in items[0]:
             api_version, kind = resource.api_version, resource.kind
-            items = [{"apiVersion": api_version, "kind": kind, **item} for item in items]
+            items = [{"apiVersion": api_version, "kind": kind, **found} for found in items]
         page = ObjectList(
             items, metadata.get("resourceVersion", ""), metadata.get("remainingItemCount") or 0, restarted
         )
@@ -458,67 +453,3 @@ class Client:
 
     def _garbage(self, problem: str) -> Garbage:
         return Garbage(self.host, problem, "check that the server URL is that of a Kubernetes API server")
-
-
-def _collection(resource: Resource, namespace: str) -> str:
-    return resource.path(_segment(namespace, "namespace") if namespace else "")
-
-
-def _item(resource: Resource, namespace: str, name: str, subresource: str = "") -> str:
-    if not name:
-        raise BadRequest(f"no name of a {resource.kind} given: an empty one would address all of them")
-    return _place(resource, namespace).path(_segment(namespace, "namespace"), _segment(name, "name"), subresource)
-
-
-def _place(resource: Resource, namespace: str) -> Resource:
-    """The resource itself. A namespaced one without a namespace is an error here, where the caller can be named."""
-    if resource.namespaced and not namespace:
-        raise BadRequest(f"no namespace of a {resource.kind} given: {resource.plural} are namespaced")
-    return resource
-
-
-def _segment(text: str, what: str) -> str:
-    """One path segment. A name that would leave its place in the path is an error, whoever made it."""
-    if not text or (text.isascii() and text.replace("-", "").replace(".", "").isalnum()):
-        return text
-    if text in (".", "..") or "/" in text or "%" in text:
-        raise BadRequest(
-            f"{what} {text!r} cannot be the name of an object: it must not be '.', '..' or hold '/' or '%'"
-        )
-    return quote(text, safe=":@!$&'()*+,;=~_-.")
-
-
-def _query(**parameters: str) -> str:
-    given = {key: value for key, value in parameters.items() if value}
-    return "?" + urlencode(given, quote_via=quote, safe=",=!()") if given else ""
-
-
-def _options(field_manager: str, validation: str, dry_run: bool) -> dict[str, str]:
-    return {"fieldManager": field_manager, "fieldValidation": validation, "dryRun": "All" if dry_run else ""}
-
-
-def _delete_options(
-    propagation: Propagation | None, grace: int | None, uid: str, resource_version: str, *, dry_run: bool
-) -> bytes | None:
-    options: Object = {}
-    if propagation is not None:
-        options["propagationPolicy"] = propagation.value
-    if grace is not None:
-        options["gracePeriodSeconds"] = grace
-    if uid or resource_version:
-        preconditions = {"uid": uid, "resourceVersion": resource_version}
-        options["preconditions"] = {key: value for key, value in preconditions.items() if value}
-    if dry_run:
-        options["dryRun"] = ["All"]
-    return orjson.dumps({"apiVersion": "v1", "kind": "DeleteOptions", **options}) if options else None
-
-
-def _name(obj: Object) -> str:
-    name = (obj.get("metadata") or {}).get("name")
-    if not name:
-        raise BadRequest(f"{obj.get('kind', 'object')} without metadata.name: give it a name")
-    return str(name)
-
-
-def _namespace(obj: Object) -> str:
-    return str((obj.get("metadata") or {}).get("namespace") or "")

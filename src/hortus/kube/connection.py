@@ -15,41 +15,36 @@ import asyncio
 import contextlib
 import functools
 import io
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
 
 import aiohttp
 import msgspec
 import orjson
-from multidict import CIMultiDict, CIMultiDictProxy
+from multidict import CIMultiDictProxy
 from yarl import URL
 
 from hortus.kube.access import Access
 from hortus.kube.auth import Authenticator
 from hortus.kube.clock import Clock, SystemClock
+from hortus.kube.dialing import Dialer, Network
 from hortus.kube.errors import (
     ApiError,
-    ConnectionFailed,
     Garbage,
     ResponseTooLarge,
-    TlsFailed,
     TransportError,
     Unauthorized,
     from_status,
 )
 from hortus.kube.faults import FOREIGN, mapped
 from hortus.kube.metrics import RequestObserver
+from hortus.kube.pool import Pool
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.retries import Retries, retry_after
-from hortus.kube.tls import client_context
 
 _JSON = "application/json"
 _LARGE_BODY = 1 << 20
 """Bytes; from here on aiohttp wants a file-like body."""
-
-_KEEP_IDLE = 30.0
-"""Seconds an unused connection is kept; well below a server's own limit, so that we are the one to close."""
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +65,8 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Ask for gzip: saves network on large lists, costs CPU."""
     retries: Retries = Retries()
     user_agent: str = "hortus"
+    deny: tuple[Network, ...] = ()
+    """Networks never to connect to, whatever a name resolves to: `LOCAL_NETWORKS` for servers that strangers name."""
 
 
 class Answer(NamedTuple):
@@ -106,25 +103,24 @@ class Connection:
         self._limiter = limiter
         self._slots = asyncio.Semaphore(self.settings.connections)
         self._auth = Authenticator(access, clock=self.clock)
-        self._authorization: str | None = None
-        self._session: aiohttp.ClientSession | None = None
-        self._session_version = -1
-        self._leaving: set[asyncio.Task[None]] = set()
-        self._closed = False
+        self._pool = Pool(
+            access,
+            self._auth,
+            host=self.host,
+            dialer=Dialer(self.settings.deny),
+            compression=self.settings.compression,
+            user_agent=self.settings.user_agent,
+            linger=self.settings.timeout,
+            clock=self.clock,
+        )
         self._timeout = self._timeouts(self.settings.timeout)
-        self._own_headers = self._common_headers()
         self._options: dict[str, object] = {}
         if access.tls_server_name:
             self._options["server_hostname"] = access.tls_server_name
 
     async def close(self) -> None:
         """Drop all connections; calls in flight fail."""
-        self._closed = True
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-        if self._leaving:
-            await asyncio.gather(*self._leaving)
+        await self._pool.close()
 
     async def call(
         self,
@@ -152,7 +148,7 @@ class Connection:
             except (ApiError, TransportError) as error:
                 delay = self.settings.retries.delay(error, attempt, repeatable=repeatable)
                 if isinstance(error, Unauthorized) and self._auth.renewable and not renewed:
-                    await self._auth.refresh(rejected=self._authorization, force=True)
+                    await self._auth.refresh(rejected=self._pool.authorization, force=True)
                     delay, renewed = 0.0, True
                 if delay is None:
                     raise
@@ -214,14 +210,9 @@ class Connection:
         accept: str,
         timeout: float | aiohttp.ClientTimeout | None,
     ) -> aiohttp.ClientResponse:
-        auth = self._auth
-        if auth.due():
-            await auth.refresh()
-        session = self._session
-        if session is None or self._session_version != auth.version:
-            session = self._open()
-        if self._authorization != auth.authorization:
-            self._authorize(session)
+        if self._auth.due():
+            await self._auth.refresh()
+        session = self._pool.session()
         if timeout is None:
             timeout = self._timeout
         elif not isinstance(timeout, aiohttp.ClientTimeout):
@@ -292,56 +283,6 @@ class Connection:
             }
         return from_status(response.status, status, retry_after=seconds)
 
-    def _open(self) -> aiohttp.ClientSession:
-        """A session with the certificate of the moment; one with an older certificate is left to finish its calls."""
-        if self._closed:
-            raise ConnectionFailed(self.host, "this client is closed", "do not use a client after its close()")
-        if self._session is not None:
-            self._retire(self._session)
-        auth, access = self._auth, self.access
-        self._session_version = auth.version
-        try:
-            context = client_context(ca=access.ca, certificate=auth.certificate, key=auth.key, insecure=access.insecure)
-        except ValueError as error:
-            raise TlsFailed(self.host, str(error), "correct it in the kubeconfig") from None
-        connector = aiohttp.TCPConnector(
-            ssl=context, limit=0, keepalive_timeout=_KEEP_IDLE, socket_factory=_keepalive_socket, ttl_dns_cache=30
-        )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._own_headers,
-            auto_decompress=self.settings.compression,
-            proxy=access.proxy_url.reveal() if access.proxy_url else None,
-            timeout=self._timeout,
-            trust_env=False,
-        )
-        self._authorization = None
-        return self._session
-
-    def _common_headers(self) -> CIMultiDict[str]:
-        headers = CIMultiDict({"Accept": _JSON, "User-Agent": self.settings.user_agent})
-        headers["Accept-Encoding"] = "gzip" if self.settings.compression else "identity"
-        if self.access.impersonate is not None:
-            headers.extend(self.access.impersonate.headers())
-        return headers
-
-    def _authorize(self, session: aiohttp.ClientSession) -> None:
-        self._authorization = self._auth.authorization
-        if self._authorization is None:
-            session.headers.pop("Authorization", None)
-        else:
-            session.headers["Authorization"] = self._authorization
-
-    def _retire(self, session: aiohttp.ClientSession) -> None:
-        async def close_later() -> None:
-            await self.clock.sleep(self.settings.timeout)
-            await session.close()
-
-        task = asyncio.get_running_loop().create_task(close_later())
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
-
     def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=self.settings.connect_timeout, ceil_threshold=1e9)
 
@@ -351,15 +292,3 @@ def _headers(content_type: str, accept: str) -> dict[str, str] | None:
     if accept == _JSON:
         return {"Content-Type": content_type} if content_type else None
     return {"Accept": accept, "Content-Type": content_type} if content_type else {"Accept": accept}
-
-
-def _keepalive_socket(address: tuple[object, ...]) -> socket.socket:
-    """A socket whose dead peer is noticed within a minute, so that a silent watch does not wait for ever."""
-    family, kind, protocol = address[0], address[1], address[2]
-    made = socket.socket(family, kind, protocol)  # type: ignore[arg-type]
-    made.setblocking(False)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
-    return made

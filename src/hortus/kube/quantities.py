@@ -3,7 +3,8 @@
 Meaning and texts are those of k8s.io/apimachinery/pkg/api/resource: at most nine decimal places (rounded away from
 zero), canonical texts without fractions in the largest suffix that needs none. A text that Go would keep as it is
 (`1500m`, but also `05`) is kept. Two things Go takes are refused: texts without any digit (`Mi` is 0 to it, `Pi` an
-error), and exponents beyond 400, since `1e1000000` is a megabyte of digits.
+error), and exponents beyond 400, since `1e1000000` is a megabyte of digits. And where Go prints `1000000000000G` as
+`1`, having no suffix for 10^21, we print `1000E`.
 """
 
 from __future__ import annotations
@@ -82,9 +83,10 @@ class Quantity:
             form = Format.DECIMAL
         if form is Format.BINARY:
             return _binary(self.amount.numerator)
-        mantissa, exponent = _thousands(self.amount)
         if form is Format.DECIMAL:
-            return f"{mantissa}{_DECIMAL_SUFFIX.get(exponent, '')}"
+            mantissa, exponent = _thousands(self.amount, largest=18)
+            return f"{mantissa}{_DECIMAL_SUFFIX[exponent]}"
+        mantissa, exponent = _thousands(self.amount)
         return f"{mantissa}e{exponent}" if exponent else str(mantissa)
 
     def value(self) -> int:
@@ -155,10 +157,10 @@ def _binary(value: int) -> str:
     return f"{value}{_BINARY_SUFFIX.get(exponent, '')}"
 
 
-def _thousands(amount: Fraction) -> tuple[int, int]:
+def _thousands(amount: Fraction, *, largest: int = 3 * _LARGEST_EXPONENT) -> tuple[int, int]:
     """The whole number and the exponent, a multiple of three and as large as can be, that make `amount`."""
     mantissa, exponent = int(amount * _NANO), -9
-    while mantissa % 1000 == 0:
+    while exponent < largest and mantissa % 1000 == 0:
         mantissa //= 1000
         exponent += 3
     return mantissa, exponent

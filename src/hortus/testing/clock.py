@@ -41,7 +41,7 @@ class _FakeTimer:
 
 
 class FakeClock:
-    """A `Clock` that moves only by `advance`, `stall` and `jump`; starts at 2023-01-01T12:00:00Z."""
+    """A `Clock` that moves only by `advance`, `stall`, `skip` and `jump`; starts at 2023-01-01T12:00:00Z."""
 
     def __init__(self, *, now: float = 1_672_574_400.0, monotonic: float = 1_000.0) -> None:
         self._wall_offset = now - monotonic
@@ -97,10 +97,14 @@ class FakeClock:
 
     async def stall(self, seconds: float) -> None:
         """Let `seconds` pass as for a process that was stopped: nothing ran meanwhile, all that is due runs after."""
-        self._monotonic += seconds
+        self.skip(seconds)
         while (timer := self._pop_due(self._monotonic)) is not None:
             timer.fire()
         await self.settle()
+
+    def skip(self, seconds: float) -> None:
+        """Let `seconds` pass on both clocks before anything had a turn: what a process sees first after SIGCONT."""
+        self._monotonic += seconds
 
     def jump(self, seconds: float) -> None:
         """Step the wall clock alone, as an administrator or NTP does; no sleeper notices."""

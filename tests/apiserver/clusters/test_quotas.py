@@ -9,7 +9,6 @@ import pytest
 from tests.apiserver.authn.world import World, world
 
 from hortus.apiserver.authn import UserInfo
-from hortus.apiserver.authz.guard import RbacGuard
 from hortus.apiserver.clusters import BUCKET
 from hortus.apiserver.clusters.quotas import QuotaGuard
 from hortus.apiserver.store import Key
@@ -29,7 +28,6 @@ class Scope(NamedTuple):
 
 
 CONFIG_MAPS = Kind(Resource("", "v1", "configmaps", "ConfigMap"))
-CLUSTER_ROLES = Kind(Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False))
 JANE = UserInfo("jane")
 
 
@@ -67,15 +65,3 @@ async def test_a_cluster_takes_bytes_up_to_its_quota() -> None:
         await create(here, "one")
         with pytest.raises(Forbidden, match="of 10 bytes"):
             await create(here, "two")
-
-
-async def test_the_guard_refuses_a_role_beyond_its_writers_rights_and_lets_other_kinds_pass() -> None:
-    async with world() as here:
-        guard = RbacGuard(here.authorizer)
-        obj = {"metadata": {"name": "x"}, "rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]}
-        with pytest.raises(Forbidden, match="not currently held"):
-            await guard.admit(Scope("root", CLUSTER_ROLES, JANE), "CREATE", obj, None, dry_run=False)
-        assert not await guard.admit(Scope("root", CLUSTER_ROLES, JANE), "DELETE", None, obj, dry_run=False)
-        assert not await guard.admit(Scope("root", CONFIG_MAPS, JANE), "CREATE", obj, None, dry_run=False)
-        masters = UserInfo("server", groups=("system:masters",))
-        assert not await guard.admit(Scope("root", CLUSTER_ROLES, masters), "CREATE", obj, None, dry_run=False)

@@ -52,6 +52,30 @@ async def test_deleting_a_cluster_ends_its_credentials_at_once_and_then_its_obje
         assert await here.storage.backend.count("ab/core/configmaps") == 1
 
 
+async def test_a_name_is_not_free_while_a_request_of_the_former_cluster_is_in_progress() -> None:
+    async with world() as here:
+        await here.create_cluster("a")
+        former = here.clusters.get("a")
+        former.requests += 1
+        await here.delete_cluster("a")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert await here.storage.get(Key(BUCKET, "/a")) is not None
+        await here.write(Key("a/core/configmaps", "default/late"), {"metadata": {"name": "late"}})
+        former.request_done()
+        await retired(here, "a")
+        assert await here.storage.backend.count("a/core/configmaps") == 0
+
+
+async def test_a_request_that_never_ends_does_not_hold_up_the_deletion_for_ever() -> None:
+    async with world() as here:
+        await here.create_cluster("a")
+        here.clusters.get("a").requests += 1
+        await here.delete_cluster("a")
+        await here.clock.advance(120)
+        await retired(here, "a")
+
+
 async def test_a_cluster_made_again_honours_nothing_of_the_former_one() -> None:
     async with world() as here:
         await here.create_cluster("a")

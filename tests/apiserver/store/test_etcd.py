@@ -45,18 +45,18 @@ from hortus.kube.clock import Clock
 _roots = (f"/test-{number}/" for number in itertools.count())
 
 
-@pytest.fixture(scope="module")
-def binary() -> str:
-    found = find_etcd()
-    if found is None:
-        pytest.skip("no etcd here: put it on the PATH (Debian: etcd-server) or name it in HORTUS_ETCD")
-    return found
+_found = find_etcd()
+if _found is None:
+    pytest.skip(
+        "no etcd here: put it on the PATH (Debian: etcd-server) or name it in HORTUS_ETCD", allow_module_level=True
+    )
+_ETCD: str = _found
 
 
 @pytest.fixture(scope="module")
-def etcd(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port = free_port()
-    with running_etcd(binary, tmp_path_factory.mktemp("etcd"), port):
+    with running_etcd(_ETCD, tmp_path_factory.mktemp("etcd"), port):
         EtcdMachine.endpoint = f"http://127.0.0.1:{port}"
         yield EtcdMachine.endpoint
 
@@ -242,9 +242,9 @@ async def test_no_etcd_is_said_at_start() -> None:
         await store.start()
 
 
-async def test_etcd_may_be_killed_and_come_back(binary: str, tmp_path: Path) -> None:
+async def test_etcd_may_be_killed_and_come_back(tmp_path: Path) -> None:
     port = free_port()
-    with running_etcd(binary, tmp_path / "data", port) as process:
+    with running_etcd(_ETCD, tmp_path / "data", port) as process:
         store = EtcdBackend([f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{port}"])
         await store.start()
         kept = await put(store, "default/a")
@@ -255,7 +255,7 @@ async def test_etcd_may_be_killed_and_come_back(binary: str, tmp_path: Path) -> 
             await put(store, "default/b")
         with pytest.raises(StoreFailed):
             await store.get(pod("default/a"))
-    with running_etcd(binary, tmp_path / "data", port):
+    with running_etcd(_ETCD, tmp_path / "data", port):
         later = await put(store, "default/c", expected=0)
         assert [change.record for change in await batch(watch)] == [later]
         assert [*(await store.list(PODS)).records] == [kept, later]

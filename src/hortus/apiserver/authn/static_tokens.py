@@ -9,9 +9,14 @@ from collections.abc import Mapping
 from hortus.apiserver.authn.client_certificates import AUTHENTICATED
 from hortus.apiserver.authn.identity import Credentials, UserInfo
 
+EVERY_CLUSTER = "*"
+
 
 class StaticTokens:
-    """Tokens by (logical cluster, token). Only digests are kept; comparing takes the same time for a near miss."""
+    """Tokens by (logical cluster, token); the cluster `*` stands for all of them.
+
+    Only digests are kept; comparing takes the same time for a near miss.
+    """
 
     def __init__(self, tokens: Mapping[tuple[str, str], UserInfo]) -> None:
         self._users: dict[str, list[tuple[bytes, UserInfo]]] = {}
@@ -24,7 +29,7 @@ class StaticTokens:
         return self.check(credentials.cluster, credentials.bearer)
 
     def check(self, cluster: str, token: str) -> UserInfo | None:
-        known = self._users.get(cluster)
+        known = [*self._users.get(cluster, ()), *self._users.get(EVERY_CLUSTER, ())]
         if not known or not token:
             return None
         given = _digest(token)

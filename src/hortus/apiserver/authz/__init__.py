@@ -1,13 +1,31 @@
 """Authorization: RBAC of each logical cluster, the reviews that explain it, and the guards against escalation.
 
 `RbacAuthorizer(backend)` decides (`authorize`), and must hear of writes (`changed`); `denied` makes the error of a
-refused request.
+refused request. `impersonated` tells as whom a request acts. `check_rbac_write` keeps anyone from granting
+what they do not hold, `RoleAggregator` keeps aggregated roles readable, `REVIEWS` answers the kinds of
+authorization.k8s.io.
 """
 
 from __future__ import annotations
 
+from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.authz.attributes import Attributes, Authorizer, Decision
+from hortus.apiserver.authz.escalation import check_escalation, check_rbac_write
+from hortus.apiserver.authz.impersonation import impersonated
 from hortus.apiserver.authz.messages import denied
 from hortus.apiserver.authz.rbac import MASTERS, RbacAuthorizer
+from hortus.apiserver.authz.reviews import REVIEWS
 
-__all__ = ["MASTERS", "Attributes", "Authorizer", "Decision", "RbacAuthorizer", "denied"]
+__all__ = [
+    "MASTERS",
+    "REVIEWS",
+    "Attributes",
+    "Authorizer",
+    "Decision",
+    "RbacAuthorizer",
+    "RoleAggregator",
+    "check_escalation",
+    "check_rbac_write",
+    "denied",
+    "impersonated",
+]

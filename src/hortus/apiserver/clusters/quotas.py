@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hortus.apiserver.authz.guard import ScopeView
 from hortus.apiserver.clusters.registry import LogicalClusters
+from hortus.apiserver.resources.scope import Scope
 from hortus.apiserver.store.backend import Backend
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object
@@ -21,7 +21,7 @@ class QuotaGuard:
         self._backend = backend
 
     async def admit(
-        self, scope: ScopeView, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
+        self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
         """Raises Forbidden naming the limit; never changes the object."""
         cluster = self._clusters.get(scope.cluster)

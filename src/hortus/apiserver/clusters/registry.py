@@ -29,6 +29,9 @@ ROOT = "root"
 BUCKET = f"{ROOT}/tenancy.hortus.dev/logicalclusters"
 
 
+_REQUEST_SECONDS = 120.0
+"""How long a request may hold up the end of its deleted cluster; the server ends slow ones sooner."""
+
 _RETRY_SECONDS = 1.0
 """After which emptying a deleted cluster is tried again when the store failed."""
 
@@ -48,9 +51,13 @@ class Storage(Protocol):
 
 
 class LogicalCluster:
-    """One logical cluster. `living` turns false when it is deleted, so whoever kept it over an await can tell."""
+    """One logical cluster.
 
-    __slots__ = ("keys", "living", "name", "quota", "revision", "uid")
+    `requests` counts those in progress: whoever handles one adds 1 and calls `request_done` at its end. `living` turns
+    false when the cluster is deleted.
+    """
+
+    __slots__ = ("_quiet", "keys", "living", "name", "quota", "requests", "revision", "uid")
 
     def __init__(self, name: str, uid: str, revision: int, keys: ClusterKeys, quota: Quota | None) -> None:
         self.name = name
@@ -59,6 +66,21 @@ class LogicalCluster:
         self.keys = keys
         self.living = True
         self.quota = quota
+        self.requests = 0
+        self._quiet: asyncio.Event | None = None
+
+    def request_done(self) -> None:
+        self.requests -= 1
+        if self._quiet is not None and self.requests <= 0:
+            self._quiet.set()
+
+    async def quiet(self, clock: Clock, seconds: float) -> None:
+        """Wait until no request is in progress, at most for `seconds`."""
+        if self.requests > 0:
+            self._quiet = asyncio.Event()
+            timer = clock.call_later(seconds, self._quiet.set)
+            await self._quiet.wait()
+            timer.cancel()
 
     @property
     def path(self) -> str:
@@ -99,10 +121,9 @@ class LogicalClusters:
         self._clock = clock
         self._server_keys = server_keys
         self._living: dict[str, LogicalCluster] = {}
-        self._leaving: dict[str, int] = {}
+        self._ended: dict[str, LogicalCluster] = {}
         self._forget: list[Callable[[str], None]] = []
-        self._work = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._retiring: dict[str, asyncio.Task[None]] = {}
         self._put(ROOT, server_keys.root_uid, 0)
 
     async def start(self) -> None:
@@ -110,12 +131,13 @@ class LogicalClusters:
         page = await self._storage.list(BUCKET)
         for record in page.records:
             self._follow(record.name.lstrip("/"), record.value, record.revision)
-        self._task = asyncio.create_task(self._retire_deleted(), name="logical-clusters")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        """Leave off emptying deleted clusters; the next start goes on with it."""
+        tasks = list(self._retiring.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def get(self, name: str) -> LogicalCluster | None:
         """The living cluster of that name; None also while it is being deleted."""
@@ -164,14 +186,13 @@ class LogicalClusters:
             return
         if value is None:
             self._end(name)
-            self._leaving.pop(name, None)
+            self._ended.pop(name, None)
             return
         seen = _DECODER.decode(value)
         metadata, quota = seen.metadata, seen.spec.quota if seen.spec else None
         if metadata.deletionTimestamp:
             self._end(name)
-            self._leaving[name] = revision
-            self._work.set()
+            self._begin_retiring(name)
         elif known is None or known.uid != metadata.uid:
             self._put(name, metadata.uid, revision, quota)
         else:
@@ -181,26 +202,39 @@ class LogicalClusters:
         cluster = self._living.pop(name, None)
         if cluster is not None:
             cluster.living = False
+            self._ended[name] = cluster
 
     def _put(self, name: str, uid: str, revision: int, quota: Quota | None = None) -> None:
         self._end(name)
+        self._ended.pop(name, None)
         self._living[name] = LogicalCluster(name, uid, revision, ClusterKeys(self._server_keys, name, uid), quota)
 
-    async def _retire_deleted(self) -> None:
+    def _begin_retiring(self, name: str) -> None:
+        if name not in self._retiring:
+            task = asyncio.get_running_loop().create_task(self._retire_until_done(name), name=f"retire {name}")
+            self._retiring[name] = task
+            task.add_done_callback(lambda _: self._retiring.pop(name, None))
+
+    async def _retire_until_done(self, name: str) -> None:
         while True:
-            await self._work.wait()
-            self._work.clear()
             try:
-                for name in tuple(self._leaving):
-                    await self.retire(name)
+                return await self.retire(name)
             except StoreFailed:
                 # The store says so itself, to everybody; here is only to be tried again.
-                self._clock.call_later(_RETRY_SECONDS, self._work.set)
+                await self._clock.sleep(_RETRY_SECONDS)
 
     async def retire(self, name: str) -> None:
-        """Empty a cluster in deletion, then let go of its object. Safe to repeat."""
+        """Empty a cluster in deletion, then let go of its object. Safe to repeat.
+
+        The first drop ends its watches. A request that was let in before the deletion may still write; the name is not
+        free before such requests have ended, so that none of them writes into a later cluster of that name.
+        """
         key = Key(BUCKET, f"/{name}")
         await self._storage.backend.drop(f"{name}/")
+        ended = self._ended.get(name)
+        if ended is not None and ended.requests > 0:
+            await ended.quiet(self._clock, _REQUEST_SECONDS)
+            await self._storage.backend.drop(f"{name}/")
         for forget in self._forget:
             forget(name)
         while (record := await self._storage.get(key)) is not None:
@@ -209,7 +243,7 @@ class LogicalClusters:
                 break
             except Mismatch:
                 continue
-        self._leaving.pop(name, None)
+        self._ended.pop(name, None)
 
     async def _release(self, record: Record) -> None:
         released = without_finalizer(record.value)

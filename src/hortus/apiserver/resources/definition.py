@@ -77,6 +77,10 @@ SubresourceHandler = Callable[[Object, Object, WriteContext], Awaitable[Object]]
 """Answers a POST to a custom subresource: (the object, the request body, context) -> the response body."""
 
 
+Answerer = Callable[[Object, WriteContext], Awaitable[Object]]
+"""Answers a POST of a kind that is never stored, such as a SubjectAccessReview: the object -> it with its answer."""
+
+
 class ResourceDefinition(msgspec.Struct, frozen=True):
     resource: Resource
     singular: str
@@ -96,6 +100,8 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     )
     subresources: Mapping[str, SubresourceHandler] = msgspec.field(default_factory=dict)
     """Further subresources, answered by POST (such as `shoots/adminkubeconfig`)."""
+    answer: Answerer | None = None
+    """Set for kinds that are never stored (reviews): create runs defaults and validation, then this."""
     field_selectors: tuple[str, ...] = ()
     """Selectable fields beyond metadata.name and metadata.namespace."""
     generation: bool = True

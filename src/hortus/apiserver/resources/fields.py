@@ -1,17 +1,68 @@
-"""Who owns which field: managedFields on every write, by schema.merge."""
+"""Who owns which field: metadata.managedFields of every write, and server-side apply (KEP-555), by schema.merge."""
 
 from __future__ import annotations
 
-from hortus.apiserver.resources.interim import apply_merge_patch
+from typing import Any
+
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.scope import Scope, WriteOptions
+from hortus.kube.errors import ApiError, Conflict
 from hortus.kube.objects import Object
+from hortus.schema.merge import ApplyConflict, FieldSet, MergeError, apply, update
+
+_STATUS: FieldSet = {"f:status": {}}
+_ALL_BUT_STATUS: FieldSet = {"f:spec": {}}
+_ALL_BUT_STATUS_OF_CUSTOM: FieldSet = {"f:spec": {}, "f:metadata": {}}
 
 
 def record(kind: Kind, old: Object | None, obj: Object, scope: Scope, manager: str, now: float) -> None:
-    obj["metadata"].pop("managedFields", None)
+    """Write down in `obj` that `manager` made what differs from `old` (None: all of it)."""
+    entries = update(
+        old,
+        obj,
+        manager=manager,
+        api_version=kind.resource.api_version,
+        now=now,
+        schema=kind.merge,
+        subresource=scope.subresource,
+        reset_fields=_reset_fields(kind, scope.subresource),
+    )
+    if entries:
+        obj["metadata"]["managedFields"] = entries
+    else:
+        obj["metadata"].pop("managedFields", None)
 
 
 def applied_to(scope: Scope, old: Object | None, applied: Object, options: WriteOptions, now: float) -> Object:
-    merged: Object = apply_merge_patch(old or {}, applied)
-    return merged
+    """`old` (None: nothing yet) after this apply; `old` itself when nothing changed. Raises Conflict, ApiError."""
+    kind = scope.kind
+    try:
+        return apply(
+            old,
+            applied,
+            manager=options.manager,
+            api_version=kind.resource.api_version,
+            now=now,
+            schema=kind.merge,
+            force=options.force,
+            subresource=scope.subresource,
+            reset_fields=_reset_fields(kind, scope.subresource),
+        )
+    except ApplyConflict as conflict:
+        raise Conflict(conflict.message, details={"causes": conflict.causes()}) from None
+    except MergeError as error:
+        raise merge_failed(error) from None
+
+
+def merge_failed(error: MergeError) -> ApiError:
+    reasons: dict[int, Any] = {400: "BadRequest", 422: "Invalid"}
+    return ApiError(error.message, code=error.code, reason=reasons.get(error.code, ""))
+
+
+def _reset_fields(kind: Kind, subresource: str) -> FieldSet | None:
+    """What this endpoint takes no notice of, and so gives nobody ownership of."""
+    if not kind.definition.status:
+        return None
+    if subresource != "status":
+        return _STATUS
+    return _ALL_BUT_STATUS_OF_CUSTOM if kind.custom else _ALL_BUT_STATUS

@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 
 from hortus.apiserver.resources.definition import ResourceDefinition
-from hortus.apiserver.resources.interim import MergeSchema
 from hortus.apiserver.store.backend import Record, Value
 from hortus.kube.objects import Object, Resource
 from hortus.schema import Structural
+from hortus.schema.merge import MergeSchema
 
 _RESOURCE_VERSION = b'"resourceVersion":"'
 
@@ -64,7 +64,12 @@ class Kind:
 
     @cached_property
     def merge(self) -> MergeSchema:
-        return MergeSchema.compile(self.definition.schema)
+        return MergeSchema.compile(self.definition.schema, empty=None if self.custom else self._empty())
+
+    def _empty(self) -> Object:
+        """What Go marshals a built-in kind to when nothing is set: structs that are no pointers always appear."""
+        parts = self.definition.schema.get("properties", {})
+        return {"metadata": {"creationTimestamp": None}, **{part: {} for part in ("spec", "status") if part in parts}}
 
     def bucket(self, cluster: str) -> str:
         return f"{cluster}/{self.suffix}"

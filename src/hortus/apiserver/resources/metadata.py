@@ -73,13 +73,15 @@ def read_metadata(kind: Kind, obj: Object) -> list[str]:
         if expected is None:
             unknown.append(f"metadata.{field}")
             del metadata[field]
-        elif value is None or not value:
+        elif value is None:
             del metadata[field]
-        elif not isinstance(value, expected) or value is True:
+        elif not isinstance(value, expected) or isinstance(value, bool):
             raise cannot_decode(
                 kind,
                 f"json: cannot unmarshal into Go struct field {where} of type {_GO_TYPES[expected]}",
             )
+        elif not value:
+            del metadata[field]
         elif expected is dict and field in _MAPS:
             _read_map(kind, metadata, field)
         elif isinstance(value, list):
@@ -149,18 +151,17 @@ def problems(kind: Kind, obj: Object) -> list[FieldProblem]:
     name = metadata.get("name", "")
     if not name:
         found.append(required("metadata.name", "name or generateName is required"))
-    elif problem := names.name_problem(name, kind.definition.name_rule):
-        found.append(bad_value("metadata.name", name, problem))
+    else:
+        found += [
+            bad_value("metadata.name", name, each) for each in names.name_problems(name, kind.definition.name_rule)
+        ]
     for key, value in metadata.get("labels", {}).items():
-        if problem := names.qualified_problem(key):
-            found.append(bad_value("metadata.labels", key, problem))
-        if problem := names.label_value_problem(value):
-            found.append(bad_value("metadata.labels", value, problem))
+        found += [bad_value("metadata.labels", key, each) for each in names.key_problems(key)]
+        found += [bad_value("metadata.labels", value, each) for each in names.label_value_problems(value)]
     if "annotations" in metadata:
         found += _annotation_problems(metadata["annotations"])
     for finalizer in metadata.get("finalizers", ()):
-        if problem := names.qualified_problem(finalizer):
-            found.append(bad_value("metadata.finalizers", finalizer, problem))
+        found += [bad_value("metadata.finalizers", finalizer, each) for each in names.key_problems(finalizer)]
     if "ownerReferences" in metadata:
         found += _owner_problems(metadata["ownerReferences"])
     return found
@@ -170,7 +171,7 @@ def _annotation_problems(annotations: dict[str, str]) -> list[FieldProblem]:
     found = [
         bad_value("metadata.annotations", key, problem)
         for key in annotations
-        if (problem := names.qualified_problem(key.lower()))
+        for problem in names.key_problems(key.lower())
     ]
     size = sum(len(key) + len(value.encode()) for key, value in annotations.items())
     if size > _LARGEST_ANNOTATIONS:

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from hortus.apiserver.http import decode_object, decode_value
 from hortus.apiserver.resources import fields, metadata
-from hortus.apiserver.resources import interim as patches
 from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.failures import conflict, forbidden_field, invalid_options, not_found, required
-from hortus.apiserver.resources.kind import Kind, with_revision
+from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
 from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
 from hortus.apiserver.resources.writing import create, read_object, store_update
 from hortus.apiserver.store.backend import Mismatch, Record
-from hortus.kube.errors import ApiError, BadRequest, UnsupportedMediaType
+from hortus.kube import patches
+from hortus.kube.errors import AlreadyExists, BadRequest, Invalid, UnsupportedMediaType
 from hortus.kube.objects import Object
+from hortus.schema.merge import MergeError, strategic_merge
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -40,10 +43,12 @@ async def patch(ctx: Context, scope: Scope, body: bytes, media_type: str, option
     if options.force:
         problem = forbidden_field("force", "may not be specified for non-apply patch")
         raise invalid_options("PatchOptions", [problem])
-    return await modify(ctx, scope, _change(scope.kind, body, media), options)
+    return await modify(ctx, scope, change_of(scope.kind, body, media_type), options)
 
 
-def _change(kind: Kind, body: bytes, media: str) -> Change:
+def change_of(kind: Kind, body: bytes, media_type: str) -> Change:
+    """What the body of a PATCH (other than apply) does. Raises UnsupportedMediaType, BadRequest."""
+    media = media_type.partition(";")[0].strip().lower()
     name = kind.resource.kind
     if media == JSON_PATCH:
         operations = decode_value(body, "application/json", name)
@@ -53,7 +58,7 @@ def _change(kind: Kind, body: bytes, media: str) -> Change:
         return lambda obj: _patched(lambda: patches.apply_merge_patch(obj, document))
     if media == STRATEGIC and not kind.custom:
         document = decode_object(body, "application/json", name)
-        return lambda obj: _patched(lambda: kind.merge.strategic_merge(obj, document))
+        return lambda obj: _patched(lambda: strategic_merge(obj, document, kind.merge))
     accepted = [JSON_PATCH, MERGE_PATCH, APPLY] if kind.custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY]
     raise UnsupportedMediaType(
         "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
@@ -63,12 +68,13 @@ def _change(kind: Kind, body: bytes, media: str) -> Change:
 def _patched(step: Callable[[], Any]) -> Object:
     try:
         result = step()
-    except patches.PatchFailed as error:
-        raise ApiError(
-            f"the server rejected our request due to an error in our request: {error}", code=422, reason="Invalid"
+    except patches.PatchError as error:
+        cause = {"reason": "UnexpectedServerResponse", "message": str(error)}
+        raise Invalid(
+            "the server rejected our request due to an error in our request", details={"causes": [cause]}
         ) from None
-    except ValueError as error:
-        raise BadRequest(str(error)) from None
+    except MergeError as error:
+        raise fields.merge_failed(error) from None
     if not isinstance(result, dict):
         raise BadRequest("the patch leaves no object")
     return result
@@ -106,21 +112,22 @@ async def apply(ctx: Context, scope: Scope, applied: Object, options: WriteOptio
     if options.manager == "":
         raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
     kind = scope.kind
-    warnings = read_object(kind, applied, options)
+    read_object(kind, applied, options, prune=False)
     if applied["metadata"].get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
     applied["metadata"].setdefault("name", scope.name)
     _check_names(scope, applied)
     believed = metadata.check_resource_version(kind, scope.name, applied["metadata"])
+    intent = as_bytes(applied)
     for _ in range(_TRIES):
         record = await ctx.storage.get(scope.key)
         try:
             if record is None:
-                return await _apply_new(ctx, scope, applied, options, believed)
+                return await _apply_new(ctx, scope, orjson.loads(intent), options, believed)
             if believed and believed != record.revision:
                 raise conflict(kind, scope.name)
-            return await _apply_over(ctx, scope, record, applied, options, warnings)
-        except Mismatch:
+            return await _apply_over(ctx, scope, record, orjson.loads(intent), options)
+        except (Mismatch, AlreadyExists):
             continue
     raise conflict(kind, scope.name)
 
@@ -134,10 +141,10 @@ async def _apply_new(ctx: Context, scope: Scope, applied: Object, options: Write
     return await create(ctx, scope, obj, options._replace(validation="Ignore"), applied=True)
 
 
-async def _apply_over(
-    ctx: Context, scope: Scope, record: Record, applied: Object, options: WriteOptions, warnings: list[str]
-) -> Outcome:
+async def _apply_over(ctx: Context, scope: Scope, record: Record, applied: Object, options: WriteOptions) -> Outcome:
     old = with_revision(scope.kind.decode(record.value), record)
     obj = fields.applied_to(scope, old, applied, options, ctx.clock.now())
+    if obj is old:
+        return Outcome(scope.kind.shown(record.value), 200, (), old)
     obj["metadata"]["resourceVersion"] = str(record.revision)
-    return await store_update(ctx, scope, record, obj, options, warnings, applied=True)
+    return await store_update(ctx, scope, record, obj, options, applied=True)

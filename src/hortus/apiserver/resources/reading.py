@@ -6,7 +6,6 @@ snapshot or 410, any other gives what is newest, and a page's token keeps to the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import orjson
@@ -34,11 +33,20 @@ class Listing(NamedTuple):
     continuation: str = ""
     remaining: int | None = None
 
+    def meta(self) -> dict[str, object]:
+        """The ListMeta."""
+        meta: dict[str, object] = {"resourceVersion": str(self.revision)}
+        if self.continuation:
+            meta["continue"] = self.continuation
+            if self.remaining is not None:
+                meta["remainingItemCount"] = self.remaining
+        return meta
+
 
 async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
     """The object as bytes. Raises NotFound; Timeout for a resourceVersion that is not there yet."""
     if "resourceVersion" in query:
-        check_not_future(ctx, revision_in(query))
+        await check_not_future(ctx, revision_in(query))
     record = await ctx.storage.get(scope.key)
     if record is None:
         raise not_found(scope.kind, scope.name)
@@ -51,7 +59,7 @@ async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
     limit = whole_number(query, "limit") or 0
     if limit < 0:
         raise invalid_options("ListOptions", [bad_value("limit", limit, "must be greater than or equal to 0")])
-    position = _start(ctx, query)
+    position = await _start(ctx, query)
     prefix = f"{scope.namespace}/" if scope.namespace else ""
     try:
         if selection is None:
@@ -109,7 +117,7 @@ def _shown_if(kind: Kind, record: Record, selection: Selection) -> bytes | None:
     return kind.shown(record.value) if selection.shows(orjson.loads(record.value)) else None
 
 
-def _start(ctx: Context, query: Query) -> Position:
+async def _start(ctx: Context, query: Query) -> Position:
     """Where and in which snapshot to begin; revision 0 is the newest."""
     match, token = query.get("resourceVersionMatch", ""), query.get("continue", "")
     revision = revision_in(query)
@@ -118,7 +126,7 @@ def _start(ctx: Context, query: Query) -> Position:
         return position_of(token)
     if match == "Exact":
         return Position(revision, "")
-    check_not_future(ctx, revision)
+    await check_not_future(ctx, revision)
     return Position(0, "")
 
 
@@ -157,9 +165,12 @@ def revision_in(query: Query) -> int:
     return int(text)
 
 
-def check_not_future(ctx: Context, revision: int) -> None:
+async def check_not_future(ctx: Context, revision: int) -> None:
+    """Raises Timeout for a revision that no server on this store has written yet."""
     if revision > ctx.storage.revision:
-        raise too_large(revision, ctx.storage.revision)
+        current = await ctx.storage.backend.sync()
+        if revision > current:
+            raise too_large(revision, current)
 
 
 def too_large(revision: int, current: int) -> Timeout:
@@ -171,18 +182,9 @@ def too_large(revision: int, current: int) -> Timeout:
 def list_body(kind: Kind, listing: Listing) -> bytes:
     """A List object around values that are already encoded."""
     resource = kind.resource
-    meta: dict[str, object] = {"resourceVersion": str(listing.revision)}
-    if listing.continuation:
-        meta["continue"] = listing.continuation
-        if listing.remaining is not None:
-            meta["remainingItemCount"] = listing.remaining
     return b'{"kind":%s,"apiVersion":%s,"metadata":%s,"items":[%s]}\n' % (
         orjson.dumps(kind.definition.list_kind),
         orjson.dumps(resource.api_version),
-        orjson.dumps(meta),
+        orjson.dumps(listing.meta()),
         kind.items(listing.values),
     )
-
-
-def decoded(listing: Listing) -> Sequence[dict[str, object]]:
-    return [orjson.loads(value) for value in listing.values]

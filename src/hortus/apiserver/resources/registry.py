@@ -6,17 +6,12 @@ something. A cluster's CRDs are read at its first request for a kind that is not
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from hortus.apiserver.resources.definition import ResourceDefinition
+import msgspec
+
+from hortus.apiserver.resources.definition import ResourceDefinition, Strategy
 from hortus.apiserver.resources.kind import Kind
-
-
-class GroupVersion(NamedTuple):
-    group: str
-    version: str
-
 
 _Key = tuple[str, str, str]
 _Table = dict[_Key, Kind]
@@ -25,18 +20,22 @@ Loader = Callable[[str], Awaitable[None]]
 
 
 class Registry:
-    def __init__(
-        self,
-        definitions: Sequence[ResourceDefinition],
-        extensions: Mapping[str, Sequence[ResourceDefinition]] | None = None,
-    ) -> None:
+    def __init__(self, definitions: Sequence[ResourceDefinition]) -> None:
         self._shared = _table([Kind(definition) for definition in definitions])
-        self._bound = {
-            cluster: _table([Kind(definition) for definition in bound]) for cluster, bound in (extensions or {}).items()
-        }
+        self._bound: dict[str, _Table] = {}
         self._custom: dict[str, _Table] = {}
         self._loader: Loader | None = None
-        self._epochs: dict[str, int] = {}
+
+    def bind(self, cluster: str, definitions: Sequence[ResourceDefinition]) -> None:
+        """Serve further kinds in one cluster."""
+        self._bound.setdefault(cluster, {}).update(_table([Kind(definition) for definition in definitions]))
+
+    def replace_strategy(self, group: str, plural: str, make: Callable[[Strategy], Strategy]) -> None:
+        """Give a shared kind another strategy, made from the one it has."""
+        for key, kind in self._shared.items():
+            if key[0] == group and key[2] == plural:
+                strategy = make(kind.definition.strategy)
+                self._shared[key] = Kind(msgspec.structs.replace(kind.definition, strategy=strategy))
 
     def load_with(self, loader: Loader) -> None:
         self._loader = loader
@@ -67,7 +66,6 @@ class Registry:
     def forget(self, cluster: str) -> None:
         """The cluster is gone."""
         self._custom.pop(cluster, None)
-        self._epochs.pop(cluster, None)
 
     def define(self, cluster: str, group: str, plural: str, kinds: Sequence[Kind]) -> None:
         """Serve these versions of one custom resource, and no other version of it."""
@@ -75,11 +73,6 @@ class Registry:
         for key in [key for key in table if key[0] == group and key[2] == plural]:
             del table[key]
         table.update(_table(kinds))
-        self._epochs[cluster] = self._epochs.get(cluster, 0) + 1
-
-    def epoch(self, cluster: str) -> int:
-        """Grows whenever what the cluster serves has changed."""
-        return self._epochs.get(cluster, 0)
 
     def is_loaded(self, cluster: str) -> bool:
         return cluster in self._custom

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from hortus.apiserver.resources.interim import FieldSelector, LabelSelector
 from hortus.apiserver.resources.kind import Kind
 from hortus.kube.errors import BadRequest
 from hortus.kube.objects import Object
+from hortus.kube.selectors import FieldSelector, LabelSelector, Operator
 
 _ALWAYS = ("metadata.name", "metadata.namespace")
 
@@ -40,7 +40,11 @@ def _needles(labels: LabelSelector | None) -> list[bytes]:
     """`"key":"value"` of each equality: in the compact JSON of the store it must stand somewhere."""
     if labels is None:
         return []
-    return [orjson.dumps({key: value})[1:-1] for key, value in labels.pairs]
+    return [
+        orjson.dumps({part.key: part.values[0]})[1:-1]
+        for part in labels.requirements
+        if part.operator is Operator.IN and len(part.values) == 1
+    ]
 
 
 def selection_of(kind: Kind, labels: str, fields: str) -> Selection | None:
@@ -53,7 +57,7 @@ def selection_of(kind: Kind, labels: str, fields: str) -> Selection | None:
         field_selector = FieldSelector.parse(fields) if fields else None
     except ValueError as error:
         raise BadRequest(f"unable to parse requirement: {error}") from None
-    used = [key for key, _ in field_selector.pairs] if field_selector is not None else []
+    used = sorted(field_selector.fields) if field_selector is not None else []
     for path in used:
         if path not in supported:
             raise BadRequest(f"field label not supported: {path}")

@@ -51,11 +51,11 @@ class Options(NamedTuple):
     timeout: float
 
 
-def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
+async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
     """Raises Invalid, BadRequest, Timeout (a revision that is not there yet)."""
     selection = selection_of(scope.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
     revision = revision_in(query)
-    check_not_future(ctx, revision)
+    await check_not_future(ctx, revision)
     sent = query.get("sendInitialEvents")
     match = query.get("resourceVersionMatch", "")
     if sent is not None and match != "NotOlderThan":
@@ -107,6 +107,8 @@ class Encoder:
     """How one sort of client is shown events. Subclasses give other representations than plain JSON."""
 
     form = "json"
+    bookmark_head = b""
+    """How the object of a bookmark begins, up to its metadata; empty for the kind's own type."""
 
     def __init__(self, kind: Kind, shared: SharedLines) -> None:
         self.kind = kind
@@ -126,7 +128,7 @@ class Encoder:
         return shown
 
     def bookmark(self, revision: int, annotations: bytes = b"") -> bytes:
-        head = self.kind.type_head[: -len(b'"metadata":{')]
+        head = self.bookmark_head or self.kind.type_head[: -len(b'"metadata":{')]
         return b'{"type":"BOOKMARK","object":%s"metadata":{"resourceVersion":"%d","creationTimestamp":null%s}}}\n' % (
             head,
             revision,
@@ -148,6 +150,8 @@ async def watch(
             after = await _send_initial(ctx, scope, options, encoder, send, prefix)
         elif not after:
             after = ctx.storage.revision
+        elif after > ctx.storage.revision:
+            await ctx.storage.backend.sync()  # another server on the same store may have given it out
         changes = ctx.storage.watch(scope.bucket, after=after, prefix=prefix)
     except (RevisionCompacted, RevisionInFuture):
         await send(error_line(too_old(after, ctx.storage.backend.compacted)))

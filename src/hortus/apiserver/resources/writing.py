@@ -21,7 +21,7 @@ from hortus.apiserver.resources.failures import (
     invalid,
     not_found,
 )
-from hortus.apiserver.resources.kind import Kind, with_revision
+from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
 from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
 from hortus.apiserver.store.backend import Mismatch, Record
 from hortus.kube.errors import ApiError, BadRequest
@@ -36,7 +36,9 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
         raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     if kind.resource.namespaced:
         metadata.check_namespace(obj["metadata"], scope.namespace)
-        await ctx.namespaces.check(scope)
+        await ctx.namespaces.check(scope._replace(name=obj["metadata"].get("name", "")))
+    if kind.definition.answer is not None:
+        return await _answered(scope, obj, warnings, write_context(scope, now, dry_run=options.dry_run))
     generated = not obj["metadata"].get("name")
     metadata.begin(kind, obj, scope.namespace, now)
     scope = scope._replace(name=obj["metadata"].get("name", ""))
@@ -47,6 +49,18 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
     _check(kind, scope, [*_problems(kind, obj, None), *kind.definition.strategy.validate(obj, context)])
     await _admit(ctx, scope, "CREATE", obj, None, options)
     return await _store_create(ctx, scope, obj, options, warnings, generated=generated)
+
+
+async def _answered(scope: Scope, obj: Object, warnings: Sequence[str], context: WriteContext) -> Outcome:
+    """A kind that is a question: nothing is stored, the body comes back with its status."""
+    kind = scope.kind
+    assert kind.definition.answer is not None
+    kind.structural.default(obj)
+    kind.definition.strategy.prepare_create(obj, context)
+    found = [FieldProblem(*error) for error in kind.structural.validate(obj)]
+    _check(kind, scope, [*found, *kind.definition.strategy.validate(obj, context)])
+    answer = await kind.definition.answer(obj, context)
+    return Outcome(as_bytes(answer), 201, warnings, answer)
 
 
 async def _store_create(
@@ -156,11 +170,11 @@ def may_go(obj: Object) -> bool:
     return not held
 
 
-def read_object(kind: Kind, obj: Object, options: WriteOptions) -> list[str]:
-    """Types, unknown fields, and what is to be said about them."""
+def read_object(kind: Kind, obj: Object, options: WriteOptions, *, prune: bool = True) -> list[str]:
+    """Check types and drop unknown fields; returns what is to be warned of. Raises BadRequest."""
     metadata.check_type(kind, obj)
     unknown = metadata.read_metadata(kind, obj)
-    if kind.definition.prune:
+    if prune and kind.definition.prune:
         unknown = [*kind.structural.prune(obj), *unknown]
     if options.validation == "Ignore" or not unknown:
         return []

@@ -54,6 +54,9 @@ class Overlay:
     def compacted(self) -> int:
         return self._backend.compacted
 
+    async def sync(self) -> int:
+        return await self._backend.sync()
+
     async def get(self, key: Key) -> Record | None:
         record = await self._backend.get(key)
         return self._shown(key, record)

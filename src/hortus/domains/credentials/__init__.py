@@ -1,0 +1,1 @@
+"""Cluster credentials: GardenerClusters become Secrets with kubeconfigs that work and rotate by themselves."""

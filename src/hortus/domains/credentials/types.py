@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
+from hortus.kube.objects import Resource
 from hortus.schema import AGE, Column, Condition, Fields, Kind, ListMap, kind
 
 GROUP: Final = "infrastructuremanager.kyma-project.io"
@@ -146,5 +147,12 @@ class Annotation:
     """On a GardenerCluster: its presence, whatever its value, forces one rotation."""
     LAST_SYNC: Final = "operator.kyma-project.io/last-sync"
     """On a kubeconfig Secret: when the kubeconfig was written, RFC 3339 in UTC with whole seconds."""
+    EXPIRATION: Final = "credentials.hortus.dev/expiration"
+    """On a kubeconfig Secret, ours: when the kubeconfig ends as the garden granted it, RFC 3339."""
+    CHECKSUM: Final = "credentials.hortus.dev/checksum"
+    """On a kubeconfig Secret, ours: of the value we wrote, so that an edit by somebody else is noticed."""
     SKR_DOMAIN: Final = "skr-domain"
     """On a GardenerCluster: the DNS domain of the Shoot."""
+
+
+GARDENER_CLUSTERS: Final = Resource(GROUP, VERSION, "gardenerclusters", "GardenerCluster")

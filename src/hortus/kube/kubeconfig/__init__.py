@@ -6,7 +6,7 @@ object and allows inline data only. Both give a `Kubeconfig`, whose `access(cont
 """
 
 from hortus.kube.kubeconfig.document import Kubeconfig, KubeconfigError
-from hortus.kube.kubeconfig.load import default_paths, in_cluster, load, merge
+from hortus.kube.kubeconfig.load import default_paths, in_cluster, load, merge, through_proxy
 from hortus.kube.kubeconfig.untrusted import Trust, from_untrusted
 from hortus.kube.kubeconfig.write import document, merge_into, write
 
@@ -21,5 +21,6 @@ __all__ = [
     "load",
     "merge",
     "merge_into",
+    "through_proxy",
     "write",
 ]

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address, ip_network
 from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
 
 from hortus.kube import yaml
 from hortus.kube.access import Access, Credentials
 from hortus.kube.kubeconfig.document import Kubeconfig, KubeconfigError, parse
+from hortus.kube.secret import Secret
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -48,6 +53,46 @@ def merge(parts: Iterable[Kubeconfig]) -> Kubeconfig:
         {name: entry for part in backwards for name, entry in part.contexts.items()},
         next((part.current_context for part in found if part.current_context), ""),
     )
+
+
+def through_proxy(access: Access, environment: Mapping[str, str] | None = None) -> Access:
+    """`access` by way of the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY ask for, unless it names its own.
+
+    As with Go programs, this machine itself is never reached through a proxy.
+    """
+    environment = os.environ if environment is None else environment
+    url = urlsplit(access.server)
+    host = url.hostname or ""
+    proxy = environment.get(f"{url.scheme.upper()}_PROXY") or environment.get(f"{url.scheme}_proxy")
+    if access.proxy_url or not proxy or host == "localhost" or _loopback(host):
+        return access
+    excluded = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    if _excluded(host, url.port, excluded):
+        return access
+    return msgspec.structs.replace(access, proxy_url=Secret(proxy if "://" in proxy else f"http://{proxy}"))
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _excluded(host: str, port: int | None, listed: str) -> bool:
+    """NO_PROXY as Go reads it: names with all below them, `.name` for those below alone, addresses, networks, `*`."""
+    for part in filter(None, (part.strip().lower() for part in listed.split(","))):
+        name, _, wanted = part.partition(":") if part.count(":") == 1 else (part, "", "")
+        if wanted and wanted != str(port):
+            continue
+        if name == "*" or host == name or host.endswith(name if name.startswith(".") else "." + name):
+            return True
+        try:
+            if ip_address(host) in ip_network(name, strict=False):
+                return True
+        except ValueError:
+            continue
+    return False
 
 
 def _read(path: Path) -> Kubeconfig:

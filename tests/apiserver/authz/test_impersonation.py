@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hortus.apiserver.authn import UserInfo
-from hortus.apiserver.authn.impersonation import impersonated
 from hortus.apiserver.authz.attributes import Attributes, Decision
+from hortus.apiserver.authz.impersonation import impersonated
 from hortus.kube.errors import BadRequest, Forbidden
 
 BOB = UserInfo("bob", groups=("ops",))

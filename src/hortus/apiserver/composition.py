@@ -1,0 +1,93 @@
+"""How the parts make one server: store, keys, logical clusters, roles, kinds, collectors.
+
+backend -> Overlay (what every cluster is born with) -> Storage (tells listeners)
+Storage -> LogicalClusters, RbacAuthorizer, Registry -> ApiServer
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+
+from hortus.apiserver import clusters as logical
+from hortus.apiserver.authn import (
+    Authentication,
+    CertificateAuthenticator,
+    ServiceAccountTokens,
+    StaticTokens,
+    StoredObjects,
+    UserInfo,
+    open_keys,
+)
+from hortus.apiserver.authn.token_requests import TokenRequests
+from hortus.apiserver.authz import RbacAuthorizer
+from hortus.apiserver.authz.aggregator import RoleAggregator
+from hortus.apiserver.builtin import definitions as builtin_definitions
+from hortus.apiserver.clusters.born import born_objects
+from hortus.apiserver.clusters.quotas import QuotaGuard
+from hortus.apiserver.identities import EscalationGuard, RequestSigner, with_identities
+from hortus.apiserver.resources import Admission, ResourceDefinition
+from hortus.apiserver.resources.storage import Storage
+from hortus.apiserver.server import ApiServer
+from hortus.apiserver.settings import Settings
+from hortus.apiserver.store import Backend
+from hortus.apiserver.store.overlay import Overlay
+from hortus.kube.clock import Clock, SystemClock
+
+
+async def open_server(
+    settings: Settings,
+    backend: Backend,
+    *,
+    definitions: Sequence[ResourceDefinition] | None = None,
+    tokens: Mapping[tuple[str, str], UserInfo] | None = None,
+    admission: Sequence[Admission] = (),
+    clock: Clock | None = None,
+) -> ApiServer:
+    """Open the store, take the port and compose a server; `start` makes it answer.
+
+    `definitions` are served in every logical cluster, the built-in kinds unless said otherwise; `tokens` are fixed
+    bearer tokens by (logical cluster, token). Raises StoreFailed, OSError (the port is taken).
+    """
+    clock = clock or SystemClock()
+    listening = socket.create_server((settings.host, settings.port), backlog=1024)
+    try:
+        await backend.start()
+        keys = await open_keys(backend, names=(settings.host, *settings.names), now=clock.now())
+    except BaseException:
+        listening.close()
+        raise
+    overlay = Overlay(backend, born_objects(created=keys.created, identity=keys.root_uid))
+    storage = Storage(overlay)
+    clusters = logical.LogicalClusters(storage, keys, clock)
+    authorizer = RbacAuthorizer(overlay)
+    objects = StoredObjects(overlay)
+    tokens_of_accounts = ServiceAccountTokens(clusters, objects, clock)
+    authentication = Authentication(
+        CertificateAuthenticator(clusters, clock),
+        StaticTokens(tokens or {}),
+        tokens_of_accounts,
+        anonymous=settings.anonymous,
+    )
+    aggregator = RoleAggregator(storage, clock)
+    for follow in (clusters.changed, authorizer.changed, aggregator.changed):
+        storage.listen(follow)
+    kinds = builtin_definitions() if definitions is None else definitions
+    server = ApiServer(
+        settings,
+        storage,
+        with_identities(kinds, authorizer, authentication, tokens_of_accounts, TokenRequests(clusters, objects)),
+        authentication,
+        authorizer,
+        tls=keys.tls_context(),
+        listening=listening,
+        clusters=clusters,
+        admission=[EscalationGuard(authorizer), *admission, QuotaGuard(clusters, overlay)],
+        clock=clock,
+    )
+    server.run_beside(aggregator)
+    server.run_beside(RequestSigner(server.context, clusters))
+    clusters.on_retired(authorizer.forget)
+    clusters.on_retired(server.forget_cluster)
+    server.extend(logical.ROOT, [logical.definition(clusters, server_url=server.url)])
+    return server

@@ -1,0 +1,224 @@
+"""The garbage collector: objects whose owners have gone, and owners that wait for their dependents.
+
+    background   an object whose owners are all gone is deleted
+    foreground   an owner marked `foregroundDeletion` has its dependents deleted first; those that block
+                 (`blockOwnerDeletion`) must be gone before it goes
+    orphan       an owner marked `orphan` has its references taken out of its dependents, then goes
+
+An owner counts as gone when nothing of that kind and name with that uid exists; a reference to a kind that is not
+served is left alone, as it may be served again. Level-based: an index of references is built from the store at start
+and kept by the store's changes; a key in the queue only says which object to look at again. Source: Kubernetes docs,
+"Garbage Collection" and "Owners and Dependents".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import orjson
+
+from hortus.apiserver.keyqueue import KeyQueue
+from hortus.apiserver.namespaces import SERVER
+from hortus.apiserver.resources import patching
+from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.deletion import FOREGROUND, ORPHAN, delete
+from hortus.apiserver.resources.kind import with_revision
+from hortus.apiserver.resources.patching import modify
+from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, Scope, WriteOptions
+from hortus.apiserver.store.backend import Change, Key
+from hortus.kube.errors import Conflict, NotFound
+from hortus.kube.objects import Object
+
+_REFERENCES = b'"ownerReferences":['
+_MARKS = (b'"foregroundDeletion"', b'"orphan"')
+_OPTIONS = WriteOptions(manager="garbage-collector")
+
+OwnerState = Literal["present", "waiting", "gone"]
+"""`waiting`: in foreground deletion, until its dependents have gone."""
+
+
+class GarbageCollector:
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._dependents: dict[str, set[Key]] = {}
+        """By uid of the owner; uids are unique over all logical clusters."""
+        self._owners: dict[Key, tuple[str, ...]] = {}
+        """The uids that an object refers to."""
+        self._waiting: dict[str, Key] = {}
+        """Owners in foreground deletion, by uid."""
+        self.queue: KeyQueue[Key] = KeyQueue("garbage-collector", ctx.clock, self._look_at)
+        ctx.storage.listen(self._changed)
+
+    async def start(self) -> None:
+        await self.queue.start()
+        for bucket in await self._ctx.storage.buckets(""):
+            for record in (await self._ctx.storage.list(bucket)).records:
+                self._seen(record.key, record.value)
+
+    async def stop(self) -> None:
+        await self.queue.stop()
+
+    def forget(self, cluster: str) -> None:
+        """The logical cluster is gone with all its objects."""
+        prefix = f"{cluster}/"
+        for key in [key for key in self._owners if key.bucket.startswith(prefix)]:
+            self._index(key, ())
+        self._waiting = {uid: key for uid, key in self._waiting.items() if not key.bucket.startswith(prefix)}
+
+    def _changed(self, change: Change) -> None:
+        if change.record is not None:
+            self._seen(change.record.key, change.record.value)
+            return
+        key = change.key
+        for uid in self._owners.get(key, ()):
+            if uid in self._waiting:
+                self.queue.add(self._waiting[uid])
+        self._index(key, ())
+        if self._dependents:
+            uid = _uid_of(change.previous or b"{}")
+            self._waiting.pop(uid, None)
+            for dependent in self._dependents.get(uid, ()):
+                self.queue.add(dependent)
+
+    def _seen(self, key: Key, value: bytes) -> None:
+        if _REFERENCES in value:
+            owners = orjson.loads(value)["metadata"].get("ownerReferences", ())
+            uids = tuple(str(owner.get("uid")) for owner in owners)
+            if uids != self._owners.get(key, ()):
+                self._index(key, uids)
+                self.queue.add(key)
+        elif key in self._owners:
+            self._index(key, ())
+        if b'"deletionTimestamp"' in value and any(mark in value for mark in _MARKS):
+            self.queue.add(key)
+
+    def _index(self, key: Key, uids: tuple[str, ...]) -> None:
+        for uid in self._owners.pop(key, ()):
+            dependents = self._dependents.get(uid, set())
+            dependents.discard(key)
+            if not dependents:
+                self._dependents.pop(uid, None)
+        if uids:
+            self._owners[key] = uids
+            for uid in uids:
+                self._dependents.setdefault(uid, set()).add(key)
+
+    async def _look_at(self, key: Key) -> None:
+        found = await self._read(key)
+        if found is None:
+            return
+        scope, obj = found
+        finalizers = obj["metadata"].get("finalizers", ())
+        if "deletionTimestamp" in obj["metadata"]:
+            if FOREGROUND in finalizers:
+                await self._delete_dependents(scope, obj)
+            elif ORPHAN in finalizers:
+                await self._release_dependents(scope, obj)
+        if obj["metadata"].get("ownerReferences"):
+            await self._check_owners(scope, obj)
+
+    async def _read(self, key: Key) -> tuple[Scope, Object] | None:
+        cluster, _, suffix = key.bucket.partition("/")
+        await self._ctx.registry.load(cluster)
+        kind = self._ctx.registry.by_suffix(cluster, suffix)
+        record = await self._ctx.storage.get(key)
+        if kind is None or record is None:
+            return None
+        namespace, _, name = key.name.partition("/")
+        return Scope(cluster, kind, SERVER, namespace, name), with_revision(kind.decode(record.value), record)
+
+    async def _check_owners(self, scope: Scope, obj: Object) -> None:
+        """Delete an object without living owners; take references to gone ones out of one that has others."""
+        owners: list[dict[str, Any]] = obj["metadata"]["ownerReferences"]
+        states = [await self._state(scope, owner) for owner in owners]
+        if "present" in states:
+            if states.count("present") < len(states):
+                gone = {str(owner["uid"]) for owner, state in zip(owners, states, strict=True) if state != "present"}
+                await self._drop_references(scope, gone)
+            return
+        if "deletionTimestamp" in obj["metadata"]:
+            return
+        foreground = "waiting" in states and obj["metadata"]["uid"] in self._dependents
+        await self._delete(scope, obj, "Foreground" if foreground else "")
+
+    async def _state(self, scope: Scope, owner: dict[str, Any]) -> OwnerState:
+        group, _, version = str(owner.get("apiVersion", "")).rpartition("/")
+        registry = self._ctx.registry
+        kind = registry.by_kind(scope.cluster, group, version, str(owner.get("kind")))
+        kind = kind or registry.by_kind(scope.cluster, group, "", str(owner.get("kind")))
+        if kind is None or (kind.resource.namespaced and not scope.namespace):
+            return "present"
+        namespace = scope.namespace if kind.resource.namespaced else ""
+        record = await self._ctx.storage.get(Key(kind.bucket(scope.cluster), f"{namespace}/{owner.get('name')}"))
+        if record is None:
+            return "gone"
+        metadata = orjson.loads(record.value)["metadata"]
+        if metadata.get("uid") != owner.get("uid"):
+            return "gone"
+        deleting = "deletionTimestamp" in metadata and FOREGROUND in metadata.get("finalizers", ())
+        return "waiting" if deleting else "present"
+
+    async def _delete_dependents(self, scope: Scope, obj: Object) -> None:
+        """Delete what blocks this owner; when nothing does any more, let it go. What does not block follows it."""
+        uid = obj["metadata"]["uid"]
+        self._waiting[uid] = scope.key
+        blocking = 0
+        for key in tuple(self._dependents.get(uid, ())):
+            found = await self._read(key)
+            if found is None or not _blocks(found[1], uid):
+                continue
+            if "deletionTimestamp" not in found[1]["metadata"]:
+                await self._check_owners(*found)
+            blocking += await self._ctx.storage.get(key) is not None
+        if not blocking:
+            self._waiting.pop(uid, None)
+            await self._drop_finalizer(scope, FOREGROUND)
+
+    async def _release_dependents(self, scope: Scope, obj: Object) -> None:
+        uid = obj["metadata"]["uid"]
+        for key in tuple(self._dependents.get(uid, ())):
+            found = await self._read(key)
+            if found is not None:
+                await self._drop_references(found[0], {uid})
+        await self._drop_finalizer(scope, ORPHAN)
+
+    async def _delete(self, scope: Scope, obj: Object, propagation: str) -> None:
+        metadata = obj["metadata"]
+        seen = Preconditions(metadata["uid"], metadata["resourceVersion"])
+        try:
+            await delete(self._ctx, scope, DeleteOptions(preconditions=seen, propagation=propagation))
+        except NotFound:
+            return
+        except Conflict:
+            self.queue.add(scope.key)
+
+    async def _drop_references(self, scope: Scope, uids: set[str]) -> None:
+        def without(obj: Object) -> Object:
+            owners = obj["metadata"].get("ownerReferences", ())
+            obj["metadata"]["ownerReferences"] = [owner for owner in owners if owner.get("uid") not in uids]
+            return obj
+
+        await _modified(self._ctx, scope, without)
+
+    async def _drop_finalizer(self, scope: Scope, name: str) -> None:
+        def without(obj: Object) -> Object:
+            obj["metadata"]["finalizers"] = [each for each in obj["metadata"].get("finalizers", ()) if each != name]
+            return obj
+
+        await _modified(self._ctx, scope, without)
+
+
+async def _modified(ctx: Context, scope: Scope, change: patching.Change) -> None:
+    try:
+        await modify(ctx, scope, change, _OPTIONS)
+    except NotFound:
+        return
+
+
+def _blocks(obj: Object, uid: str) -> bool:
+    owners = obj["metadata"].get("ownerReferences", ())
+    return any(owner.get("uid") == uid and owner.get("blockOwnerDeletion") is True for owner in owners)
+
+
+def _uid_of(value: bytes) -> str:
+    return str(orjson.loads(value).get("metadata", {}).get("uid", ""))

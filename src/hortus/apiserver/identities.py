@@ -1,0 +1,138 @@
+"""Where authentication and authorization meet the API: reviews, tokens, guarded writes, signed requests.
+
+authn and authz decide and know no kinds; the resource layer serves kinds and knows no roles. Here the one is hung into
+the other: which kinds are answered by a decision, which writes need one, and what follows from an approval.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import msgspec
+
+from hortus.apiserver.authn import Authentication, ServiceAccountTokens
+from hortus.apiserver.authn.token_requests import TokenRequests, token_review
+from hortus.apiserver.authz import RbacAuthorizer
+from hortus.apiserver.authz.escalation import GUARDED, check_rbac_write
+from hortus.apiserver.authz.reviews import REVIEWS
+from hortus.apiserver.clusters import LogicalClusters
+from hortus.apiserver.clusters.signing import certificate_for
+from hortus.apiserver.keyqueue import KeyQueue
+from hortus.apiserver.namespaces import SERVER
+from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.definition import Answerer, ResourceDefinition
+from hortus.apiserver.resources.patching import modify
+from hortus.apiserver.resources.scope import Scope, WriteOptions
+from hortus.apiserver.store.backend import Change, Key
+from hortus.kube.errors import BadRequest, NotFound
+from hortus.kube.objects import Object, format_time
+
+_RBAC = "rbac.authorization.k8s.io"
+_CERTIFICATES = "certificates.k8s.io"
+_REQUESTS = "certificatesigningrequests"
+
+
+def with_identities(
+    definitions: Sequence[ResourceDefinition],
+    authorizer: RbacAuthorizer,
+    authentication: Authentication,
+    tokens: ServiceAccountTokens,
+    requests: TokenRequests,
+) -> list[ResourceDefinition]:
+    """The definitions, with reviews answered and `serviceaccounts/token` served."""
+    answers: dict[tuple[str, str], Answerer] = {
+        key: functools.partial(review, authorizer) for key, review in REVIEWS.items()
+    }
+    answers["authentication.k8s.io", "tokenreviews"] = functools.partial(token_review, authentication, tokens)
+    served = []
+    for definition in definitions:
+        key = (definition.resource.group, definition.resource.plural)
+        if key in answers:
+            definition = msgspec.structs.replace(definition, answer=answers[key])
+        elif key == ("", "serviceaccounts"):
+            definition = msgspec.structs.replace(
+                definition, subresources={**definition.subresources, "token": requests.handler}
+            )
+        served.append(definition)
+    return served
+
+
+class EscalationGuard:
+    """Admission: nobody grants by a role or binding what he does not hold himself."""
+
+    def __init__(self, authorizer: RbacAuthorizer) -> None:
+        self._authorizer = authorizer
+
+    async def admit(
+        self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
+    ) -> bool:
+        resource = scope.kind.resource
+        if resource.group == _RBAC and obj is not None and resource.plural in GUARDED:
+            await check_rbac_write(self._authorizer, resource.plural, obj, old, cluster=scope.cluster, user=scope.user)
+        return False
+
+
+class RequestSigner:
+    """Signs CertificateSigningRequests once somebody has approved them."""
+
+    def __init__(self, ctx: Context, clusters: LogicalClusters) -> None:
+        self._ctx = ctx
+        self._clusters = clusters
+        self.queue: KeyQueue[Key] = KeyQueue("certificate-signer", ctx.clock, self._sign)
+        ctx.storage.listen(self._changed, f"{_CERTIFICATES}/{_REQUESTS}")
+
+    async def start(self) -> None:
+        await self.queue.start()
+
+    async def stop(self) -> None:
+        await self.queue.stop()
+
+    def _changed(self, change: Change) -> None:
+        if change.value is not None and b'"Approved"' in change.value:
+            self.queue.add(change.key)
+
+    async def _sign(self, key: Key) -> None:
+        cluster = key.bucket.partition("/")[0]
+        keys = self._clusters.keys(cluster)
+        kind = await self._ctx.registry.find(cluster, _CERTIFICATES, "v1", _REQUESTS)
+        record = await self._ctx.storage.get(key)
+        if keys is None or kind is None or record is None:
+            return
+        now = self._ctx.clock.now()
+        try:
+            certificate = certificate_for(kind.decode(record.value), keys, now=now)
+        except BadRequest as problem:
+            await self._write(Scope(cluster, kind, SERVER, "", key.name[1:], "status"), _failed(problem.message, now))
+            return
+        if certificate:
+            status = {"certificate": certificate}
+            await self._write(Scope(cluster, kind, SERVER, "", key.name[1:], "status"), status)
+
+    async def _write(self, scope: Scope, status: Object) -> None:
+        def change(obj: Object) -> Object:
+            present = obj.get("status") or {}
+            conditions = [*(present.get("conditions") or ()), *status.get("conditions", ())]
+            obj["status"] = {**present, **status, **({"conditions": conditions} if conditions else {})}
+            return obj
+
+        try:
+            await modify(self._ctx, scope, change, WriteOptions(manager="certificate-signer"))
+        except NotFound:
+            return
+
+
+def _failed(message: str, now: float) -> Object:
+    time = format_time(now)
+    return {
+        "conditions": [
+            {
+                "type": "Failed",
+                "status": "True",
+                "reason": "SignerValidationFailure",
+                "message": message,
+                "lastUpdateTime": time,
+                "lastTransitionTime": time,
+            }
+        ]
+    }

@@ -1,0 +1,110 @@
+"""The forms in which objects, lists and events leave the server: whole, as a Table or as metadata; in JSON or YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import orjson
+
+from hortus.apiserver import tables
+from hortus.apiserver.http.negotiation import Wanted
+from hortus.apiserver.http.queries import Query
+from hortus.apiserver.http.replies import Reply
+from hortus.apiserver.resources.kind import Kind
+from hortus.apiserver.resources.partial import partial_metadata
+from hortus.apiserver.resources.reading import Listing, list_body
+from hortus.apiserver.resources.watching import Encoder, SharedLines
+from hortus.kube import yaml
+from hortus.kube.errors import NotAcceptable
+
+_PARTIAL_LIST = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%s,"items":[%s]}'
+_STATUS = b'{"kind":"Status"'
+
+
+def object_reply(
+    wanted: Wanted,
+    kind: Kind,
+    value: bytes,
+    query: Query,
+    now: float,
+    *,
+    code: int = 200,
+    warnings: tuple[str, ...] = (),
+) -> Reply:
+    """One object (or the Status a deletion answers with) as the client wants it."""
+    if wanted.transform and not value.startswith(_STATUS):
+        if wanted.transform == "Table":
+            row = tables.row_of(kind, value, include=query.get("includeObject", ""), now=now)
+            meta = {"resourceVersion": orjson.loads(value)["metadata"].get("resourceVersion", "")}
+            value = tables.table_body(kind, row, meta)
+        elif wanted.transform == "PartialObjectMetadata":
+            value = partial_metadata(value)
+        else:
+            raise _unacceptable(wanted)
+    return _encoded(wanted, value, code, warnings)
+
+
+def list_reply(wanted: Wanted, kind: Kind, listing: Listing, query: Query, now: float) -> Reply:
+    if not wanted.transform:
+        body = list_body(kind, listing)
+    elif wanted.transform == "Table":
+        body = tables.table_of(kind, listing, include=query.get("includeObject", ""), now=now)
+    elif wanted.transform == "PartialObjectMetadataList":
+        items = b",".join([partial_metadata(value) for value in listing.values])
+        body = _PARTIAL_LIST % (orjson.dumps(listing.meta()), items)
+    else:
+        raise _unacceptable(wanted)
+    return _encoded(wanted, body, 200, ())
+
+
+def event_encoder(wanted: Wanted, kind: Kind, shared: SharedLines, query: Query, now: float) -> Encoder:
+    """How events of a watch are shown. Raises NotAcceptable: there is no stream of YAML documents."""
+    if wanted.encoding != "json":
+        raise _unacceptable(wanted)
+    if wanted.transform == "Table":
+        return _TableEncoder(kind, shared, query, now)
+    if wanted.transform:
+        return _PartialEncoder(kind, shared)
+    return Encoder(kind, shared)
+
+
+class _PartialEncoder(Encoder):
+    form = "partial"
+    bookmark_head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",'
+
+    def object(self, shown: bytes) -> bytes:
+        return partial_metadata(shown)
+
+
+class _TableEncoder(Encoder):
+    """Every event is a Table of one row; the first one also says what the columns are."""
+
+    form = "table"
+    bookmark_head = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":null,"rows":[],'
+
+    def __init__(self, kind: Kind, shared: SharedLines, query: Query, now: float) -> None:
+        super().__init__(kind, shared)
+        self._include = query.get("includeObject", "")
+        self._now = now
+        self._first = True
+
+    def line(self, type_: str, value: bytes, revision: int) -> bytes:
+        return self._line(type_, value)
+
+    def object(self, shown: bytes) -> bytes:
+        columns, self._first = self._first, False
+        meta: Mapping[str, str] = {"resourceVersion": orjson.loads(shown)["metadata"].get("resourceVersion", "")}
+        row = tables.row_of(self.kind, shown, include=self._include, now=self._now)
+        return tables.table_body(self.kind, row, meta, columns=columns)
+
+
+def _encoded(wanted: Wanted, body: bytes, code: int, warnings: tuple[str, ...]) -> Reply:
+    if wanted.encoding == "yaml":
+        return Reply(
+            yaml.dump(orjson.loads(body)).encode(), code=code, content_type="application/yaml", warnings=warnings
+        )
+    return Reply(body, code=code, warnings=warnings)
+
+
+def _unacceptable(wanted: Wanted) -> NotAcceptable:
+    return NotAcceptable(f"this request cannot be answered as {wanted.transform or wanted.content_type}")

@@ -1,0 +1,31 @@
+"""Options that say where to connect may stand anywhere on the line, as with kubectl."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_ANYWHERE = ("--kubeconfig", "--context", "--garden-kubeconfig")
+
+
+def hoisted(arguments: Sequence[str], commands_of_their_own: Sequence[str] = ()) -> list[str]:
+    """`arguments` with the connection options moved to the front; what follows `--` stays where it is.
+
+    Commands in `commands_of_their_own` read such options themselves and get their line as it is.
+    """
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    if command in commands_of_their_own:
+        return list(arguments)
+    front: list[str] = []
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            return [*front, *rest, word, *words]
+        name, equals, _ = word.partition("=")
+        if name not in _ANYWHERE:
+            rest.append(word)
+        elif equals:
+            front.append(word)
+        else:
+            front += [word, *([value] if (value := next(words, None)) is not None else [])]
+    return front + rest

@@ -1,0 +1,124 @@
+"""`hortus get`: objects of any kind, of the management cluster or the garden, in kubectl's formats."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from hortus.kube import Client
+from hortus.kube.discovery import Discovery, UnknownResource
+from hortus.kube.objects import Object, Resource
+from hortus.terminal import CommandError, Connections, Format, Table, print_objects, print_table, run
+
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+_ALIASES = {"clusters": "gardenerclusters", "cluster": "gardenerclusters", "gc": "gardenerclusters"}
+"""What people say for the kind that stands for a cluster."""
+
+
+def register(app: typer.Typer, connect: Any) -> None:
+    @app.command(rich_help_panel="Clusters", name="get")
+    def get(
+        kind: Annotated[str, typer.Argument(help="clusters, shoots, secrets, ... as kubectl names them.")],
+        name: Annotated[str, typer.Argument(help="One object; all when left out.", show_default=False)] = "",
+        namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only this namespace.")] = "",
+        all_namespaces: Annotated[
+            bool, typer.Option("--all-namespaces", "-A", help="All, which is the default.")
+        ] = False,
+        selector: Annotated[str, typer.Option("--selector", "-l", help="Label selector.")] = "",
+        output: Annotated[str, typer.Option("--output", "-o", help="Output format.")] = "table",
+        watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with changes until Ctrl-C.")] = False,
+        no_headers: Annotated[bool, typer.Option("--no-headers", help="Leave out the heads of a table.")] = False,
+    ) -> None:
+        """Show clusters, shoots and whatever else there is.
+
+        Kinds of the management cluster come first, then those of the garden. Formats: table, wide, json, yaml, name,
+        jsonpath=TEMPLATE, custom-columns=HEAD:PATH,...
+        """
+        if name and (all_namespaces or selector):
+            raise typer.BadParameter("a name goes with neither --all-namespaces nor --selector")
+        request = _Request(_ALIASES.get(kind, kind), name, namespace, selector, Format.parse(output), not no_headers)
+        run(request.serve(connect(), watch=watch))
+
+
+class _Request:
+    """One `hortus get`."""
+
+    def __init__(self, kind: str, name: str, namespace: str, selector: str, format: Format, heads: bool) -> None:
+        self._kind = kind
+        self._name = name
+        self._namespace = namespace
+        self._selector = selector
+        self._format = format
+        self._heads = heads
+
+    async def serve(self, connections: Connections, *, watch: bool) -> None:
+        async with connections.management() as client:
+            resource = await _find(client, self._kind)
+            if resource is not None:
+                await self._show(client, resource, watch=watch)
+                return
+        async with connections.garden() as garden:
+            resource = await _find(garden, self._kind)
+            if resource is None:
+                raise CommandError(f"neither the management cluster nor the garden serves {self._kind!r}")
+            await self._show(garden, resource, watch=watch)
+
+    async def _show(self, client: Client, resource: Resource, *, watch: bool) -> None:
+        fields = f"metadata.name={self._name}" if self._name else ""
+        if self._format.tabular:
+            version, widths = await self._table(client, resource, fields)
+        else:
+            listed = await client.list(resource, self._namespace, labels=self._selector, fields=fields)
+            self._expect(listed.items, resource)
+            print_objects(listed.items, self._format, single=bool(self._name))
+            version, widths = listed.resource_version, ()
+        if watch:
+            await self._follow(client, resource, fields, version, widths)
+
+    async def _table(self, client: Client, resource: Resource, fields: str) -> tuple[str, Any]:
+        query = {"labelSelector": self._selector, "fieldSelector": fields}
+        answer = await client.request("GET", resource.path(self._namespace), query=query, accept=_TABLE)
+        body: Object = orjson.loads(answer.body)
+        self._expect(body.get("rows") or [], resource)
+        widths: Any = ()
+        if body.get("rows"):
+            widths = print_table(self._rows(resource, body), heads=self._heads)
+        else:
+            where = f" in namespace {self._namespace}" if self._namespace else ""
+            typer.echo(f"No {resource.plural} found{where}.", err=True)
+        return str(body["metadata"].get("resourceVersion", "")), widths
+
+    def _rows(self, resource: Resource, body: Object) -> Table:
+        spread = resource.namespaced and not self._namespace
+        return Table.from_server(body, wide=self._format.name == "wide", namespaces=spread)
+
+    def _expect(self, found: list[Any], resource: Resource) -> None:
+        if self._name and not found:
+            where = f" in namespace {self._namespace}" if self._namespace else ""
+            raise CommandError(f'{resource.plural} "{self._name}" not found{where}')
+
+    async def _follow(self, client: Client, resource: Resource, fields: str, version: str, widths: Any) -> None:
+        """Print each change as it comes; a table row is asked for anew, as the server renders it."""
+        async for event in client.watch(
+            resource, self._namespace, resource_version=version, labels=self._selector, fields=fields
+        ):
+            if event.type == "BOOKMARK":
+                continue
+            if not self._format.tabular:
+                print_objects([event.object], self._format, single=True)
+                continue
+            metadata = event.object["metadata"]
+            path = resource.path(metadata.get("namespace", ""))
+            query = {"fieldSelector": f"metadata.name={metadata['name']}"}
+            answer = await client.request("GET", path, query=query, accept=_TABLE)
+            table = self._rows(resource, orjson.loads(answer.body))
+            widths = print_table(table, heads=False, widths=widths)
+
+
+async def _find(client: Client, word: str) -> Resource | None:
+    try:
+        return (await Discovery.look(client)).find(word).resource
+    except UnknownResource:
+        return None

@@ -1,0 +1,149 @@
+"""A process of controllers, put together from flags: what `hortus run` and the controllers of `hortus up` are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
+
+from hortus.domains.credentials import settings as credentials
+from hortus.domains.credentials.composition import add_controller
+from hortus.engine import Elector, EventRecorder, HealthServer, HttpServer, Manager, parse_address, serve_metrics
+from hortus.engine.flags import Flag, FlagError
+from hortus.engine.logging import LogSettings
+from hortus.kube import Access, Client, ConnectionSettings, RequestMetrics, SystemClock
+from hortus.kube.kubeconfig import KubeconfigError, in_cluster, load
+
+ELECTION_NAME = "f1c68560.kyma-project.io"
+"""The Go system's lease, so that both never work at the same time while one replaces the other."""
+COMPONENT = "infrastructure-manager"
+
+_OWN: tuple[Flag, ...] = (
+    Flag("kubeconfig", "string", "", "Kubeconfig file of the management cluster; the pod's own account without it."),
+    Flag("metrics-bind-address", "string", ":8080", "Address of /metrics; 0 for none."),
+    Flag("health-probe-bind-address", "string", ":8081", "Address of /healthz and /readyz; 0 for none."),
+    Flag("leader-elect", "bool", False, "Work only while this process holds the lease."),
+    Flag("leader-election-namespace", "string", "", "Namespace of the lease; the pod's own without it."),
+    Flag("zap-devel", "bool", False, "Logs for development: console, debug, stack traces from warnings on."),
+    Flag("zap-encoder", "string", "", "Log encoding: json or console."),
+    Flag("zap-log-level", "string", "", "Log level: debug, info, error, panic or a number."),
+    Flag("zap-stacktrace-level", "string", "", "Level from which stack traces are logged: info, error, panic."),
+    Flag("zap-time-encoding", "string", "", "Time in logs: epoch, millis, nano, iso8601, rfc3339, rfc3339nano."),
+)
+
+_NOT_YET: tuple[Flag, ...] = (
+    Flag("runtime-ctrl-workers-cnt", "int", 25, "Accepted; Runtimes are not served by this version."),
+    Flag(
+        "converter-config-filepath",
+        "string",
+        "/converter-config/converter_config.json",
+        "Accepted; Runtimes are not served by this version.",
+    ),
+    Flag("audit-log-mandatory", "bool", True, "Accepted; Runtimes are not served by this version."),
+    Flag("structured-auth-enabled", "bool", False, "Accepted; Runtimes are not served by this version."),
+    Flag("custom-config-controller-enabled", "bool", False, "Accepted; Runtimes are not served by this version."),
+)
+"""Flags of the Go system whose part is not there: its Deployments pass them, so they must not end the process."""
+
+FLAGS: tuple[Flag, ...] = (*_OWN, *credentials.FLAGS, *_NOT_YET)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def log_settings(values: Mapping[str, Any]) -> LogSettings:
+    """Raises FlagError."""
+    try:
+        return LogSettings.from_flags(
+            zap_devel=values["zap-devel"],
+            zap_encoder=values["zap-encoder"],
+            zap_log_level=values["zap-log-level"],
+            zap_stacktrace_level=values["zap-stacktrace-level"],
+            zap_time_encoding=values["zap-time-encoding"],
+        )
+    except ValueError as error:
+        raise FlagError(str(error)) from None
+
+
+@asynccontextmanager
+async def program(values: Mapping[str, Any]) -> AsyncIterator[Manager]:
+    """The manager with all controllers that `values` ask for, ready to run. Raises FlagError, KubeconfigError."""
+    settings = credentials.Settings.from_flags(values)
+    registry = CollectorRegistry()
+    for collector in (GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR):
+        registry.register(collector)
+    observer = RequestMetrics(registry)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(
+            Client(_access(values["kubeconfig"]), settings=ConnectionSettings(connections=64), observer=observer)
+        )
+        garden = await stack.enter_async_context(
+            Client.from_kubeconfig(
+                settings.garden_kubeconfig,
+                settings=ConnectionSettings(
+                    qps=settings.garden_qps, burst=settings.garden_burst, timeout=settings.garden_timeout
+                ),
+                observer=observer,
+            )
+        )
+        manager = _manager(client, registry, values)
+        events = EventRecorder(client, component=COMPONENT, clock=manager.clock)
+        manager.add_server(events)
+        add_controller(manager, client=client, garden=garden, settings=settings, events=events)
+        _add_servers(manager, values)
+        for flag in _NOT_YET:
+            if values[flag.name] != flag.default:
+                _log.warning("this flag has no effect in this version", flag=flag.name)
+        yield manager
+
+
+def _manager(client: Client, registry: CollectorRegistry, values: Mapping[str, Any]) -> Manager:
+    clock = SystemClock()
+    election = None
+    if values["leader-elect"]:
+        namespace = values["leader-election-namespace"] or _own_namespace()
+        election = Elector(client, name=ELECTION_NAME, namespace=namespace, clock=clock)
+    return Manager(client, clock=clock, registry=registry, election=election)
+
+
+def _add_servers(manager: Manager, values: Mapping[str, Any]) -> None:
+    for flag in ("health-probe-bind-address", "metrics-bind-address"):
+        try:
+            address = parse_address(values[flag])
+        except ValueError as error:
+            raise FlagError(f"invalid value {values[flag]!r} for flag --{flag}: {error}") from None
+        if address is None:
+            continue
+        if flag == "metrics-bind-address":
+            metrics = HttpServer(address)
+            serve_metrics(metrics, manager.registry)
+            manager.add_server(metrics)
+        else:
+            health = HealthServer(address)
+            health.readiness.add("cache-sync", lambda: _synced(manager))
+            manager.add_server(health)
+
+
+def _synced(manager: Manager) -> None:
+    """Raises RuntimeError while the management cluster's caches are not complete."""
+    if waiting := manager.caches.waiting_for:
+        raise RuntimeError("; ".join(waiting))
+
+
+def _access(path: str) -> Access:
+    if path:
+        return load(path).access()
+    try:
+        return in_cluster()
+    except KubeconfigError:
+        return load().access()
+
+
+def _own_namespace() -> str:
+    path = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+    if not path.exists():
+        raise FlagError("--leader-elect outside of a pod needs --leader-election-namespace")
+    return path.read_text().strip()

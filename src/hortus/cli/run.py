@@ -1,0 +1,54 @@
+"""`hortus run`: the controllers in production, with the flags of the Go systems they stand in for."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        name="run",
+        rich_help_panel="In production",
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    )(run)
+
+
+def run(context: typer.Context) -> None:
+    """Run the controllers against a management cluster.
+
+    Takes the flags of Kyma's infrastructure-manager, with one dash or two: see `hortus run --help`.
+    """
+    from hortus.cli.program import FLAGS, log_settings
+    from hortus.engine.flags import FlagError, FlagSet
+    from hortus.kube.errors import KubeError
+    from hortus.kube.kubeconfig import KubeconfigError
+
+    flags = FlagSet(FLAGS)
+    if any(word.lstrip("-") in ("help", "h") for word in context.args):
+        typer.echo(f"Usage: hortus run [flags]\n\n{run.__doc__}\n{flags.usage()}")
+        return
+    try:
+        values = flags.parse(context.args)
+        logs = log_settings(values)
+        code = _run(values, logs)
+    except (FlagError, KubeconfigError, KubeError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1 if isinstance(error, KubeError) else 2) from None
+    sys.exit(code)
+
+
+def _run(values: dict[str, object], logs: object) -> int:
+    from hortus.cli.program import program
+    from hortus.engine import process
+    from hortus.engine.logging import LogSettings, configure
+
+    assert isinstance(logs, LogSettings)
+    configure(logs)
+
+    async def main() -> int:
+        async with program(values) as manager:
+            return await process.run_manager(manager)
+
+    return process.run(main)

@@ -1,0 +1,150 @@
+"""`hortus up`, `hortus down`, `hortus status`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from hortus.cli.up.progress import Display
+from hortus.cli.up.session import Options, PortTaken, Session
+from hortus.cli.up.state import StateDirectory, StateError, default_directory
+from hortus.cli.up.supervisor import ChildFailed
+from hortus.terminal import Format, plain
+
+StateDir = Annotated[
+    Path | None,
+    typer.Option("--state-dir", metavar="DIR", help="Where state lies.", show_default="$XDG_STATE_HOME/hortus"),
+]
+
+STOP_LIMIT = 30.0
+"""Seconds `hortus down` waits; the supervisor itself kills children after 10 s each."""
+
+
+def register(app: typer.Typer) -> None:
+    for command in (up, down, status):
+        app.command(rich_help_panel="On this machine")(command)
+
+
+def up(
+    state_dir: StateDir = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1 for the API server; 0 takes any free one.")
+    ] = 6443,
+    clusters: Annotated[
+        int, typer.Option(min=0, max=20000, help="Simulated clusters to begin with; existing ones count.")
+    ] = 3,
+    ephemeral: Annotated[bool, typer.Option("--ephemeral", help="Keep objects in memory only.")] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="YAML with settings of the simulation and the controllers."),
+    ] = None,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when it is up; stop it with `down`.")] = False,
+) -> None:
+    """Start a fleet control plane on this machine.
+
+    An API server, the controllers and a simulated Gardener with workload clusters behind it. Nothing but Python is
+    needed; `kubectl` works at once with the kubeconfig named at the end. State survives restarts.
+    """
+    state = StateDirectory(state_dir or default_directory())
+    if detach:
+        _detach(state, port=port, clusters=clusters, ephemeral=ephemeral, config=config)
+        return
+    console = Console(stderr=False)
+    options = Options(state=state.path, port=port, clusters=clusters, ephemeral=ephemeral, config=config)
+    try:
+        state.acquire()
+    except StateError as error:
+        _fail(str(error))
+    try:
+        display = Display(console, state=state.path, ephemeral=ephemeral)
+        asyncio.run(Session(options, state, display).run())
+    except PortTaken as error:
+        _fail(str(error))
+    except ChildFailed as error:
+        _fail(f"{error.name}: {error}")
+    finally:
+        state.release()
+
+
+def down(state_dir: StateDir = None) -> None:
+    """Stop what `hortus up` started. State is kept."""
+    state = StateDirectory(state_dir or default_directory())
+    run = state.run()
+    if not state.held_elsewhere() or run is None:
+        typer.echo(f"Hortus does not run on {state.path}.")
+        return
+    with suppress(ProcessLookupError):
+        os.kill(run.pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_LIMIT
+    while state.held_elsewhere():
+        if time.monotonic() > deadline:
+            _fail(f"process {run.pid} did not stop within {STOP_LIMIT:.0f} s; its logs are in {state.logs}")
+        time.sleep(0.05)
+    typer.echo(f"Stopped. State is kept in {state.path}; `hortus up` goes on from there.")
+
+
+def status(
+    state_dir: StateDir = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="table, json or yaml.")] = "table",
+) -> None:
+    """Tell what runs and whether it is well.
+
+    Exit code 0: up and healthy; 1: up, but something is not; 3: not running.
+    """
+    from hortus.cli.up.status import lines, look
+
+    format = Format.parse(output)
+    found = look(StateDirectory(state_dir or default_directory()))
+    if format.tabular:
+        for title, value in lines(found):
+            typer.echo(f"{title:<18} {value}")
+    else:
+        plain(msgspec.to_builtins(found), format)
+    raise typer.Exit(found.exit_code)
+
+
+def _detach(state: StateDirectory, *, port: int, clusters: int, ephemeral: bool, config: Path | None) -> None:
+    """Run `hortus up` as a background process whose output goes to a file, and show that output until it is up."""
+    if state.held_elsewhere():
+        with suppress(StateError):
+            state.acquire()
+            state.release()
+    command = [sys.executable, "-m", "hortus", "up", "--state-dir", str(state.path), "--port", str(port)]
+    command += ["--clusters", str(clusters)]
+    command += ["--ephemeral"] if ephemeral else []
+    command += ["--config", str(config)] if config else []
+    try:
+        state.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        _fail(f"cannot use {state.path} as state directory: {error.strerror}. Choose another with --state-dir DIR.")
+    log = state.logs / "up.log"
+    with log.open("wb") as output:
+        child = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    shown = 0
+    while True:
+        text = log.read_text(errors="replace")
+        typer.echo(text[shown:], nl=False)
+        shown = len(text)
+        if "Ctrl-C stops it" in text:
+            return
+        if child.poll() is not None:
+            raise typer.Exit(1)
+        time.sleep(0.05)
+
+
+def _fail(message: str) -> None:
+    typer.secho(f"error: {message}", fg=typer.colors.RED, err=True)
+    raise typer.Exit(1)

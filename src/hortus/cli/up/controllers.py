@@ -1,0 +1,48 @@
+"""The controllers of `hortus up`: the same as `hortus run` starts, with the local clusters and roomy limits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hortus.cli.program import FLAGS, program
+from hortus.cli.up.processes import CannotRun
+from hortus.cli.up.state import StateDirectory
+from hortus.cli.up.supervisor import report
+from hortus.engine.flags import FlagError, FlagSet
+from hortus.simulation.settings import SettingsError, from_config
+
+_LOCAL_FLAGS = (
+    "--watch-namespace=",
+    "--gardener-ratelimiter-qps=1000",
+    "--gardener-ratelimiter-burst=1000",
+    "--gardener-request-timeout=30s",
+    "--metrics-bind-address=0",
+    "--health-probe-bind-address=0",
+)
+"""What differs from the defaults: a simulated garden has no other users, and ports are not taken unasked."""
+
+
+async def control(state: StateDirectory, *, config: dict[str, Any], stop: asyncio.Event) -> None:
+    """Run the controllers until `stop`. Raises CannotRun."""
+    chosen = config.get("controllers") or {}
+    try:
+        project = from_config(config).project
+        values = FlagSet(FLAGS).parse(
+            [
+                f"--kubeconfig={state.kubeconfig}",
+                f"--gardener-kubeconfig-path={state.garden_kubeconfig}",
+                f"--gardener-project-name={project}",
+                *_LOCAL_FLAGS,
+                *(f"--{name}={_text(value)}" for name, value in chosen.items()),
+            ]
+        )
+        async with program(values) as manager, manager.running():
+            report("ready", "credentials")
+            await stop.wait()
+    except (FlagError, SettingsError) as error:
+        raise CannotRun(f"configuration, controllers: {error}") from None
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,121 @@
+"""The three children of `hortus up`, one function each: `python -m hortus.cli.up.processes NAME --state-dir DIR ...`.
+
+A child says on standard output how far it is (`report`), logs JSON to standard error, and stops on SIGTERM or when its
+standard input ends, which is when the supervisor is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from hortus.cli.up.state import StateDirectory
+from hortus.cli.up.supervisor import report
+from hortus.engine import process
+from hortus.engine.logging import LogSettings, configure
+
+Body = Callable[[argparse.Namespace, asyncio.Event], Awaitable[None]]
+
+
+class CannotRun(Exception):
+    """A child cannot run and a restart would not help; the message says why and what to do."""
+
+
+async def _apiserver(arguments: argparse.Namespace, stop: asyncio.Event) -> None:
+    from hortus.cli.up.server import serve
+
+    await serve(
+        StateDirectory(arguments.state_dir),
+        port=arguments.port,
+        ephemeral=arguments.ephemeral,
+        config=read_config(arguments.config),
+        stop=stop,
+    )
+
+
+async def _simulation(arguments: argparse.Namespace, stop: asyncio.Event) -> None:
+    from hortus.cli.up.garden import simulate
+
+    state = StateDirectory(arguments.state_dir)
+    await simulate(state, clusters=arguments.clusters, config=read_config(arguments.config), stop=stop)
+
+
+async def _controllers(arguments: argparse.Namespace, stop: asyncio.Event) -> None:
+    from hortus.cli.up.controllers import control
+
+    await control(StateDirectory(arguments.state_dir), config=read_config(arguments.config), stop=stop)
+
+
+_BODIES: dict[str, Body] = {"apiserver": _apiserver, "simulation": _simulation, "controllers": _controllers}
+
+
+def read_config(path: Path | None) -> dict[str, Any]:
+    """The configuration file's document. Raises CannotRun with the file and the place in it."""
+    from hortus.kube import yaml
+
+    if path is None:
+        return {}
+    try:
+        document = yaml.load(path.read_bytes())
+    except (OSError, yaml.YamlError) as error:
+        raise CannotRun(f"configuration {path}: {error}") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise CannotRun(f"configuration {path}: must be a mapping with the parts simulation and controllers")
+    unknown = sorted(set(document) - {"simulation", "controllers"})
+    if unknown:
+        raise CannotRun(f"configuration {path}: unknown part {unknown[0]!r}; there are: simulation, controllers")
+    return document
+
+
+def main() -> None:
+    arguments = _arguments()
+    configure(LogSettings())
+    try:
+        process.run(lambda: _supervised(_BODIES[arguments.name], arguments))
+    except CannotRun as error:
+        report("failed", str(error))
+        sys.exit(1)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="hortus.cli.up.processes")
+    parser.add_argument("name", choices=sorted(_BODIES))
+    parser.add_argument("--state-dir", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--clusters", type=int, default=0)
+    parser.add_argument("--ephemeral", action="store_true")
+    parser.add_argument("--config", type=Path)
+    return parser.parse_args()
+
+
+async def _supervised(body: Body, arguments: argparse.Namespace) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    _watch_supervisor(loop, stop)
+    await body(arguments, stop)
+
+
+def _watch_supervisor(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    descriptor = sys.stdin.fileno()
+    os.set_blocking(descriptor, False)
+
+    def readable() -> None:
+        if not os.read(descriptor, 4096):
+            loop.remove_reader(descriptor)
+            stop.set()
+
+    loop.add_reader(descriptor, readable)
+
+
+if __name__ == "__main__":
+    main()

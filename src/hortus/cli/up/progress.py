@@ -1,0 +1,71 @@
+"""What `hortus up` shows: one line a step while it starts, then a summary that says what to try next.
+
+Plain lines, each written once: the same text serves a terminal, a pipe and a log.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from hortus.cli.up.supervisor import Report
+
+_TITLES = {
+    "apiserver": "API server",
+    "simulation": "simulated garden",
+    "controllers": "controllers",
+}
+
+
+class Display:
+    def __init__(self, console: Console, *, state: Path, ephemeral: bool) -> None:
+        self._console = console
+        self._state = state
+        self._ephemeral = ephemeral
+        self._began = time.monotonic()
+        self._is_up = False
+
+    def report(self, name: str, said: Report) -> None:
+        """Show one report of the child `name`."""
+        title = _TITLES.get(name, name)
+        mark = {"ready": "[green]✓[/]", "failed": "[red]✗[/]"}.get(said.state, "[dim]·[/]")
+        text = escape(said.message) or ("ready" if said.state == "ready" else "")
+        if self._is_up and said.state == "ready":
+            text = f"{text} again"
+        if said.state == "failed":
+            return
+        after = f"[dim]{time.monotonic() - self._began:5.1f} s[/]"
+        self._console.print(f"{mark} {title:<17} {text}  {after}", soft_wrap=True, highlight=False)
+
+    def up(self, seconds: float, facts: Mapping[str, str]) -> None:
+        """The summary, once everything is ready."""
+        self._is_up = True
+        show = self._print
+        cluster = facts.get("example", "demo-1")
+        show("")
+        show(f"[bold green]Hortus is up[/] after {seconds:.1f} s at [bold]{facts.get('server', '')}[/]")
+        show("")
+        show(f"  management cluster   export KUBECONFIG={self._state / 'kubeconfig'}")
+        show(f"  simulated garden     {self._state / 'garden.kubeconfig'}")
+        kept = "in memory: gone when it stops" if self._ephemeral else str(self._state)
+        show(f"  state                {kept}")
+        show("")
+        show("Try next, in another terminal:")
+        show(f"  export KUBECONFIG={self._state / 'kubeconfig'}")
+        show("  kubectl get gardenerclusters -A -w")
+        show(f"  hortus tree {cluster}")
+        show(f"  hortus kubeconfig {cluster} > {cluster}.yaml && kubectl --kubeconfig {cluster}.yaml get ns")
+        show("")
+        again = "" if self._ephemeral else "; `hortus up` goes on where it stopped"
+        show(f"[dim]Ctrl-C stops it{again}. Logs: {self._state / 'logs'}[/]")
+
+    def stopping(self) -> None:
+        if self._is_up:
+            self._print("stopping")
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True, highlight=False)

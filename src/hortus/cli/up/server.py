@@ -1,0 +1,120 @@
+"""The API server of `hortus up`: management cluster, garden, and a logical cluster for each workload cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Any
+
+from hortus.apiserver import ApiServer, Local, Settings, open_server
+from hortus.apiserver.authn import UserInfo
+from hortus.apiserver.authz import Attributes
+from hortus.apiserver.clusters import certificate_kubeconfig, token_kubeconfig
+from hortus.apiserver.store import Backend, MemoryBackend, SqliteBackend, StoreFailed
+from hortus.cli.up.processes import CannotRun
+from hortus.cli.up.state import StateDirectory, write_private
+from hortus.cli.up.supervisor import report
+from hortus.domains.credentials.types import GardenerCluster
+from hortus.kube import yaml
+from hortus.kube.clock import SystemClock
+from hortus.kube.errors import AlreadyExists
+from hortus.kube.objects import Object, Resource
+from hortus.schema import crd
+from hortus.simulation.faults import Faults
+from hortus.simulation.fleet import CLUSTER_NAMESPACE
+from hortus.simulation.garden.issuing import ClusterIssuer
+from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS, definitions
+from hortus.simulation.garden.kubeconfigs import Kubeconfigs
+from hortus.simulation.settings import SettingsError, from_config
+
+GARDEN = "garden"
+"""The logical cluster that is the simulated garden."""
+ADMIN_SECONDS = 365 * 24 * 3600
+"""Life of the administrators' certificates; each start writes new ones."""
+SIMULATION_TOKEN = "simulation.token"  # noqa: S105 - a file name
+
+_CRDS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_EVERYWHERE = "*"
+
+
+async def serve(
+    state: StateDirectory, *, port: int, ephemeral: bool, config: dict[str, Any], stop: asyncio.Event
+) -> None:
+    """Serve until `stop`. Raises CannotRun."""
+    backend: Backend = MemoryBackend() if ephemeral else SqliteBackend(state.database)
+    token = _simulation_token(state)
+    simulation = UserInfo("system:simulation", groups=("system:masters",))
+    try:
+        server = await open_server(Settings(port=port), backend, tokens={(_EVERYWHERE, token): simulation})
+    except StoreFailed as error:
+        raise CannotRun(str(error)) from None
+    except OSError as error:
+        raise CannotRun(f"port {port} on 127.0.0.1: {error.strerror}; choose another with --port N") from None
+    _add_garden(server, config)
+    await server.start()
+    try:
+        await _prepare(server)
+        _write_kubeconfigs(state, server, token)
+        report("ready", f"{server.url}", server=server.url)
+        await stop.wait()
+    finally:
+        await server.stop()
+
+
+def _add_garden(server: ApiServer, config: dict[str, Any]) -> None:
+    try:
+        settings = from_config(config)
+    except SettingsError as error:
+        raise CannotRun(str(error)) from None
+
+    async def allowed(user: UserInfo, verb: str, group: str, resource: str) -> bool:
+        asked = Attributes(GARDEN, user, verb, group=group, resource=resource)
+        return (await server.authorizer.authorize(asked)).allowed
+
+    kubeconfigs = Kubeconfigs(ClusterIssuer(server.clusters), allowed, Faults(settings.faults), settings, SystemClock())
+    server.extend(GARDEN, definitions(kubeconfigs.handlers()))
+
+
+async def _prepare(server: ApiServer) -> None:
+    """What the management cluster holds from the beginning: the garden, our CRDs, the namespace of clusters."""
+    local = server.local("root")
+    await _ensure(local, LOGICAL_CLUSTERS, _named(LOGICAL_CLUSTERS, GARDEN))
+    await _ensure(local, _NAMESPACES, _named(_NAMESPACES, CLUSTER_NAMESPACE))
+    await local.apply(_CRDS, crd(GardenerCluster))
+
+
+async def _ensure(local: Local, resource: Resource, obj: Object) -> None:
+    try:
+        await local.create(resource, obj)
+    except AlreadyExists:
+        return
+
+
+def _named(resource: Resource, name: str) -> Object:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
+
+
+def _write_kubeconfigs(state: StateDirectory, server: ApiServer, token: str) -> None:
+    for cluster, path, url in (
+        ("root", state.kubeconfig, server.url),
+        (GARDEN, state.garden_kubeconfig, f"{server.url}/clusters/{GARDEN}"),
+    ):
+        issued = server.clusters.issue(
+            cluster, username="kubernetes-admin", groups=("system:masters",), seconds=ADMIN_SECONDS
+        )
+        name = "hortus" if cluster == "root" else cluster
+        document = certificate_kubeconfig(issued, server=url, name=name)
+        write_private(path, yaml.dump(document).encode())
+    document = token_kubeconfig(token, ca=server.clusters.server_ca, server=server.url, name="hortus")
+    write_private(state.simulation_kubeconfig, yaml.dump(document).encode())
+
+
+def _simulation_token(state: StateDirectory) -> str:
+    """The same over restarts of this process alone, so that the simulation stays logged in."""
+    path = state.path / SIMULATION_TOKEN
+    if not path.exists():
+        write_private(path, secrets.token_urlsafe(32).encode())
+    return path.read_text().strip()

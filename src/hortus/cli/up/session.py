@@ -1,0 +1,135 @@
+"""One run of `hortus up`: from taking the state directory to the last child's end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from hortus import __version__
+from hortus.cli.up.progress import Display
+from hortus.cli.up.state import Run, StateDirectory
+from hortus.cli.up.supervisor import Child, ChildFailed
+from hortus.kube.objects import format_time
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What a person chose on the command line of `hortus up`."""
+
+    state: Path
+    port: int
+    """0 takes any free port."""
+    clusters: int
+    """How many simulated clusters there should be at least."""
+    ephemeral: bool = False
+    config: Path | None = None
+    """A configuration file for the simulation and the controllers."""
+
+
+class PortTaken(Exception):
+    """The port asked for is in use; the message says what to do."""
+
+
+def free_port(port: int) -> int:
+    """`port` itself if it can be listened on, some free one for 0. Raises PortTaken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except PermissionError:
+            raise PortTaken(
+                f"port {port} needs more rights than you have. Choose one above 1023: --port 6443"
+            ) from None
+        except OSError:
+            raise PortTaken(
+                f"port {port} on 127.0.0.1 is taken by another program. Choose another with --port N, "
+                "or any free one with --port 0."
+            ) from None
+        return int(probe.getsockname()[1])
+
+
+class Session:
+    """Starts the children in order, keeps them, and ends them in reverse order."""
+
+    def __init__(self, options: Options, state: StateDirectory, display: Display) -> None:
+        self._options = options
+        self._state = state
+        self._display = display
+        self._children: list[Child] = []
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        """Start everything, then stay until SIGINT or SIGTERM. Raises ChildFailed, PortTaken."""
+        began = time.monotonic()
+        port = free_port(self._options.port)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        try:
+            if await self._unless_stopped(self._start(port)):
+                self._display.up(time.monotonic() - began, self._summary())
+                await self._stop.wait()
+        finally:
+            self._display.stopping()
+            for child in reversed(self._children):
+                await child.stop()
+
+    async def _unless_stopped(self, starting: Coroutine[None, None, None]) -> bool:
+        """Whether `starting` came to its end before somebody asked to stop."""
+        task = asyncio.create_task(starting)
+        stop = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if task.done():
+            await task
+            return True
+        task.cancel()
+        with suppress(asyncio.CancelledError, ChildFailed):
+            await task
+        return False
+
+    async def _start(self, port: int) -> None:
+        server = self._child("apiserver", "--port", str(port), *(["--ephemeral"] if self._options.ephemeral else []))
+        self._record(port)
+        await server.start(self._display.report)
+        self._record(port)
+        others = [
+            self._child("simulation", "--clusters", str(self._options.clusters)),
+            self._child("controllers"),
+        ]
+        await asyncio.gather(*(child.start(self._display.report) for child in others))
+        self._record(port)
+
+    def _child(self, name: str, *arguments: str) -> Child:
+        command = [sys.executable, "-m", "hortus.cli.up.processes", name, "--state-dir", str(self._state.path)]
+        if self._options.config:
+            command += ["--config", str(self._options.config)]
+        child = Child(name, [*command, *arguments], log=self._state.logs / f"{name}.log")
+        self._children.append(child)
+        return child
+
+    def _record(self, port: int) -> None:
+        self._state.write_run(
+            Run(
+                pid=os.getpid(),
+                server=f"https://127.0.0.1:{port}",
+                version=__version__,
+                started=format_time(time.time()),
+                ephemeral=self._options.ephemeral,
+                processes={child.name: child.pid for child in self._children if child.pid},
+            )
+        )
+
+    def _summary(self) -> dict[str, str]:
+        facts: dict[str, str] = {}
+        for child in self._children:
+            facts.update(child.facts)
+        return facts

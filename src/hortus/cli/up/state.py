@@ -1,0 +1,148 @@
+"""The state directory of `hortus up`: what lies where, who runs on it, and of which version it is.
+
+kubeconfig            the management cluster, for people and tools (0600)
+garden.kubeconfig     the simulated garden (0600)
+state.db              every object (SQLite, written by the API server process alone)
+format                the version of this layout
+run.json              who runs on it now: process ids and addresses
+logs/                 one file a process, JSON lines
+lock                  held while somebody runs on it
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+FORMAT = 1
+"""Version of the layout above. Raised when an older Hortus could not read what a newer one wrote."""
+
+
+class StateError(Exception):
+    """The state directory cannot be used; the message says why and what helps."""
+
+
+class Run(msgspec.Struct):
+    """What `run.json` holds."""
+
+    pid: int
+    """The supervisor's process id."""
+    server: str
+    """Base URL of the API server."""
+    version: str
+    started: str
+    """RFC 3339."""
+    ephemeral: bool = False
+    processes: dict[str, int] = {}
+
+
+def default_directory() -> Path:
+    """`$XDG_STATE_HOME/hortus`, else `~/.local/state/hortus` (XDG Base Directory Specification 0.8)."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "hortus"
+
+
+class StateDirectory:
+    """One state directory. Only the holder of `lock` writes in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser().absolute()
+        self.kubeconfig = self.path / "kubeconfig"
+        self.garden_kubeconfig = self.path / "garden.kubeconfig"
+        self.simulation_kubeconfig = self.path / "simulation.kubeconfig"
+        self.database = self.path / "state.db"
+        self.logs = self.path / "logs"
+        self._format = self.path / "format"
+        self._run = self.path / "run.json"
+        self._lock_path = self.path / "lock"
+        self._lock: int | None = None
+
+    def acquire(self) -> None:
+        """Make the directory, take its lock and check its format. Raises StateError."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.logs.mkdir(mode=0o700, exist_ok=True)
+            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StateError(
+                f"cannot use {self.path} as state directory: {error.strerror}. Choose another with --state-dir DIR."
+            ) from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            run = self.run()
+            who = f" (process {run.pid}, {run.server})" if run else ""
+            raise StateError(
+                f"Hortus already runs on {self.path}{who}. See it with `hortus status`, stop it with `hortus down`, "
+                "or start another with --state-dir DIR --port PORT."
+            ) from None
+        self._lock = descriptor
+        try:
+            self._check_format()
+        except StateError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        if self._lock is not None:
+            self._run.unlink(missing_ok=True)
+            os.close(self._lock)
+            self._lock = None
+
+    def held_elsewhere(self) -> bool:
+        """Whether another process holds the lock now."""
+        try:
+            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def run(self) -> Run | None:
+        """What the present or last holder wrote, None when there is nothing readable."""
+        with suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
+            return msgspec.json.decode(self._run.read_bytes(), type=Run)
+        return None
+
+    def write_run(self, run: Run) -> None:
+        write_private(self._run, msgspec.json.format(msgspec.json.encode(run)))
+
+    def _check_format(self) -> None:
+        if not self._format.exists():
+            if self.database.exists():
+                raise StateError(
+                    f"{self.path} holds a database but no format file, so its version is unknown. "
+                    "Move the directory away, or choose another with --state-dir DIR."
+                )
+            write_private(self._format, f"{FORMAT}\n".encode())
+            return
+        found = self._format.read_text(errors="replace").strip()
+        if found != str(FORMAT):
+            raise StateError(
+                f"the state in {self.path} is of format {found!r}, this Hortus reads format {FORMAT}. "
+                "Run the version that wrote it, move the directory away, or choose another with --state-dir DIR."
+            )
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace `path` in one step by a file that only its owner can read."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+__all__ = ["FORMAT", "Run", "StateDirectory", "StateError", "default_directory", "write_private"]

@@ -1,0 +1,122 @@
+"""`hortus status`: what runs on a state directory, and whether it is well."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hortus.cli.up.state import Run, StateDirectory
+from hortus.kube import Client, ConnectionSettings
+from hortus.kube.errors import KubeError
+from hortus.kube.kubeconfig import KubeconfigError
+from hortus.kube.objects import Resource, parse_time
+
+HEALTHY, UNHEALTHY, NOT_RUNNING = 0, 1, 3
+"""Exit codes; 3 is what service managers use for "not running" (LSB)."""
+
+_CLUSTERS = Resource("infrastructuremanager.kyma-project.io", "v1", "gardenerclusters", "GardenerCluster")
+_SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
+_PATIENCE = ConnectionSettings(connections=4, timeout=5.0, connect_timeout=2.0)
+
+
+class Status(msgspec.Struct):
+    """What `hortus status -o json` prints."""
+
+    running: bool
+    healthy: bool
+    state: str
+    problem: str = ""
+    server: str = ""
+    version: str = ""
+    uptime: int = 0
+    """Seconds."""
+    processes: dict[str, int] = {}
+    clusters: dict[str, int] = {}
+    """GardenerClusters by state."""
+    shoots: int = 0
+
+    @property
+    def exit_code(self) -> int:
+        return NOT_RUNNING if not self.running else HEALTHY if self.healthy else UNHEALTHY
+
+
+def look(state: StateDirectory) -> Status:
+    """The state of affairs now; asks the API server when one runs."""
+    run = state.run()
+    if run is None or not state.held_elsewhere():
+        return Status(running=False, healthy=False, state=str(state.path))
+    found = Status(
+        running=True,
+        healthy=True,
+        state=str(state.path),
+        server=run.server,
+        version=run.version,
+        uptime=max(0, int(time.time() - parse_time(run.started))),
+        processes=run.processes,
+    )
+    found.problem = _dead(run)
+    try:
+        asyncio.run(_ask(state, found))
+    except (KubeError, KubeconfigError) as error:
+        found.problem = found.problem or str(error)
+    found.healthy = not found.problem
+    return found
+
+
+def _dead(run: Run) -> str:
+    dead = [name for name, pid in run.processes.items() if not _alive(pid)]
+    missing = [name for name in ("apiserver", "simulation", "controllers") if name not in run.processes]
+    if missing:
+        return f"not up yet: {', '.join(missing)}"
+    return f"not running: {', '.join(dead)}" if dead else ""
+
+
+def _alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists() if Path("/proc/self").exists() else _signalled(pid)
+
+
+def _signalled(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+async def _ask(state: StateDirectory, found: Status) -> None:
+    async with Client.from_kubeconfig(state.kubeconfig, settings=_PATIENCE) as client:
+        listed = await client.list(_CLUSTERS)
+        for cluster in listed.items:
+            name = (cluster.get("status") or {}).get("state") or "Pending"
+            found.clusters[name] = found.clusters.get(name, 0) + 1
+    async with Client.from_kubeconfig(state.garden_kubeconfig, settings=_PATIENCE) as garden:
+        found.shoots = len((await garden.list(_SHOOTS, metadata_only=True)).items)
+
+
+def lines(status: Status) -> list[tuple[str, str]]:
+    """The status as titled lines for people."""
+    if not status.running:
+        return [("state", status.state), ("running", "no; start it with `hortus up`")]
+    clusters = ", ".join(f"{count} {name}" for name, count in sorted(status.clusters.items())) or "none"
+    found: list[tuple[str, Any]] = [
+        ("state", status.state),
+        ("API server", status.server),
+        ("version", status.version),
+        ("up for", _span(status.uptime)),
+        ("processes", ", ".join(f"{name} {pid}" for name, pid in status.processes.items())),
+        ("GardenerClusters", clusters),
+        ("shoots", status.shoots),
+        ("health", status.problem or "good"),
+    ]
+    return [(title, str(value)) for title, value in found]
+
+
+def _span(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

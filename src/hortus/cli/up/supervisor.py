@@ -1,0 +1,163 @@
+"""Child processes that are kept running.
+
+Each child is a Python program of ours with three habits: it says on its standard output, in JSON lines, how far it is
+(`Report`); it logs to standard error, which goes to a file; and it stops when its standard input ends, so that none is
+left over when the supervisor itself is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+STOP_GRACE = 10.0
+"""Seconds a child has to stop by itself before it is killed; the API server needs well below one."""
+RESTART_DELAYS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Seconds before the n-th restart in a row; the last one repeats."""
+STEADY = 30.0
+"""A child that ran this many seconds starts again at the first delay."""
+
+
+class Report(msgspec.Struct, omit_defaults=True):
+    """One line from a child. `ready` comes once; `failed` means that a restart would not help."""
+
+    state: Literal["progress", "ready", "failed"]
+    message: str = ""
+    facts: dict[str, str] = {}
+
+
+def report(state: Literal["progress", "ready", "failed"], message: str = "", **facts: str) -> None:
+    """What a child calls to tell its supervisor how far it is."""
+    sys.stdout.buffer.write(msgspec.json.encode(Report(state, message, facts)) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+class ChildFailed(Exception):
+    """A child said that it cannot run, or ended before it was ready."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+Listener = Callable[[str, Report], None]
+
+
+class Child:
+    """One supervised process: `start` returns when it is ready; from then on it is restarted whenever it ends."""
+
+    def __init__(
+        self, name: str, arguments: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.restarts = 0
+        self.facts: dict[str, str] = {}
+        self._arguments = list(arguments)
+        self._log = log
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: asyncio.subprocess.Process | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    async def start(self, listener: Listener) -> None:
+        """Spawn and wait until it is ready. Raises ChildFailed."""
+        await self._spawn()
+        await self._until_ready(listener)
+        self._keeper = asyncio.create_task(self._keep(listener), name=f"keep {self.name}")
+
+    async def stop(self) -> None:
+        """End it: by closing its standard input and SIGTERM, after `STOP_GRACE` by SIGKILL."""
+        self._stopping = True
+        if self._keeper:
+            self._keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeper
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        if process.stdin:
+            process.stdin.close()
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(process.wait(), STOP_GRACE)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _spawn(self) -> None:
+        descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._arguments,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=descriptor,
+                env=self._environment,
+                start_new_session=True,
+            )
+        finally:
+            os.close(descriptor)
+
+    async def _until_ready(self, listener: Listener) -> None:
+        assert self._process is not None and self._process.stdout is not None
+        async for line in self._process.stdout:
+            said = _parse(line)
+            if said is None:
+                continue
+            listener(self.name, said)
+            if said.state == "failed":
+                await self._process.wait()
+                raise ChildFailed(self.name, said.message)
+            if said.state == "ready":
+                self.facts = said.facts
+                return
+        code = await self._process.wait()
+        raise ChildFailed(self.name, f"ended with {_ending(code)} before it was ready; its log is {self._log}")
+
+    async def _keep(self, listener: Listener) -> None:
+        """Restart the child whenever it ends, waiting longer each time it does not last."""
+        loop = asyncio.get_running_loop()
+        row = 0
+        while not self._stopping:
+            assert self._process is not None and self._process.stdout is not None
+            since = loop.time()
+            async for line in self._process.stdout:
+                if (said := _parse(line)) is not None:
+                    listener(self.name, said)
+            code = await self._process.wait()
+            row = 0 if loop.time() - since > STEADY else row + 1
+            delay = RESTART_DELAYS[min(row, len(RESTART_DELAYS)) - 1] if row else RESTART_DELAYS[0]
+            listener(self.name, Report("progress", f"ended with {_ending(code)}, starts again in {delay:g} s"))
+            await asyncio.sleep(delay)
+            self.restarts += 1
+            await self._spawn()
+            with suppress(ChildFailed):
+                await self._until_ready(listener)
+
+
+def _parse(line: bytes) -> Report | None:
+    try:
+        return msgspec.json.decode(line, type=Report)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+def _ending(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+__all__ = ["Child", "ChildFailed", "Listener", "Report", "report"]

@@ -1,0 +1,138 @@
+"""The garden as this domain needs it: one call that answers a new kubeconfig for a shoot.
+
+Every failure is mapped here to a `GardenFailure`, whose text says what failed, in the words of the Go system where it
+has some, and who must act. A `Garden` for tests is a class with the same two methods.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import NamedTuple, Protocol
+
+from hortus.engine import Actor
+from hortus.kube import Client
+from hortus.kube.errors import (
+    ApiError,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    TooManyRequests,
+    TransportError,
+    Unauthorized,
+)
+from hortus.kube.objects import Object, Resource, parse_time
+
+SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
+_REQUEST = {"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "AdminKubeconfigRequest"}
+
+
+class Grant(NamedTuple):
+    kubeconfig: bytes
+    expires: float | None
+    """Seconds since the epoch; None where the garden does not say."""
+
+
+class GardenFailure(Exception):
+    """No kubeconfig could be had; the text is fit for a condition."""
+
+    def __init__(self, text: str, *, actor: Actor, missing: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.actor = actor
+        self.missing = missing
+        """Whether there is no such shoot."""
+        self.retry_after = retry_after
+
+
+class Garden(Protocol):
+    async def admin_kubeconfig(self, shoot: str, seconds: int) -> Grant:
+        """A new admin kubeconfig that lives `seconds`, or as long as the garden allows. Raises GardenFailure."""
+
+    async def hibernated(self, shoot: str) -> bool:
+        """Whether the shoot sleeps, so that its API server cannot answer. Raises GardenFailure."""
+
+
+class GardenClient:
+    """The garden behind a Kubernetes API."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+
+    async def admin_kubeconfig(self, shoot: str, seconds: int) -> Grant:
+        body = {**_REQUEST, "spec": {"expirationSeconds": seconds}}
+        try:
+            answer = await self._client.create_subresource(SHOOTS, shoot, "adminkubeconfig", body, self._namespace)
+        except KubeError as error:
+            raise _failure(error, shoot, self._namespace) from error
+        return _grant(answer, shoot)
+
+    async def hibernated(self, shoot: str) -> bool:
+        try:
+            found = await self._client.get(SHOOTS, shoot, self._namespace)
+        except KubeError as error:
+            raise _failure(error, shoot, self._namespace) from error
+        return bool((found.get("status") or {}).get("hibernated"))
+
+
+def _grant(answer: Object, shoot: str) -> Grant:
+    status = answer.get("status") or {}
+    try:
+        kubeconfig = base64.b64decode(status["kubeconfig"], validate=True)
+        expires = status.get("expirationTimestamp")
+        granted = Grant(kubeconfig, None if expires is None else parse_time(expires))
+    except (KeyError, TypeError, ValueError, binascii.Error):
+        raise GardenFailure(
+            f"failed to create AdminKubeconfigRequest: the garden answered for shoot {shoot} without a readable "
+            "status.kubeconfig (garden operator: check what answers at the garden's address)",
+            actor=Actor.PROVIDER,
+        ) from None
+    if not granted.kubeconfig:
+        raise GardenFailure(
+            f"failed to create AdminKubeconfigRequest: the garden answered for shoot {shoot} with an empty kubeconfig "
+            "(garden operator: check the shoot's control plane)",
+            actor=Actor.PROVIDER,
+        )
+    return granted
+
+
+def _failure(error: KubeError, shoot: str, namespace: str) -> GardenFailure:
+    """Who must act is told in brackets, as one reads the condition without its code at hand."""
+    request = "failed to create AdminKubeconfigRequest"
+    match error:
+        case NotFound():
+            return GardenFailure(
+                f"failed to get shoot: {error} (cluster owner: there is no shoot {shoot} in the garden's namespace "
+                f"{namespace}; create it or correct spec.shoot.name)",
+                actor=Actor.USER,
+                missing=True,
+            )
+        case Unauthorized() | Forbidden():
+            return GardenFailure(
+                f"{request}: {error} (operator: the garden credential needs create on shoots/adminkubeconfig in "
+                f"namespace {namespace})",
+                actor=Actor.OPERATOR,
+            )
+        case Invalid():
+            return GardenFailure(
+                f"{request}: {error} (operator: see kubeconfig-expiration-time; or the shoot is not up yet)",
+                actor=Actor.OPERATOR,
+            )
+        case TooManyRequests():
+            return GardenFailure(
+                f"{request}: the garden asks for fewer requests: {error} (nobody needs to act: tried again)",
+                actor=Actor.NOBODY,
+                retry_after=error.retry_after,
+            )
+        case TransportError():
+            return GardenFailure(
+                f"{request}: {error} (operator: the garden cannot be reached; tried again)", actor=Actor.OPERATOR
+            )
+        case _:
+            after = error.retry_after if isinstance(error, ApiError) else None
+            return GardenFailure(
+                f"{request}: {error} (garden operator: the garden has a fault; tried again)",
+                actor=Actor.PROVIDER,
+                retry_after=after,
+            )

@@ -1,0 +1,79 @@
+"""This domain's metrics, under the Go system's names and labels (infrastructure-manager, section 5).
+
+One series a cluster is what the contract demands; both gauges drop a cluster's old series before a new one is set.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from hortus.domains.credentials.rotation import RotationPolicy
+from hortus.domains.credentials.types import Label
+from hortus.kube.objects import Object
+
+_PREFIX = "infrastructure_manager_im_"
+
+
+class CredentialMetrics:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._state = Gauge(
+            f"{_PREFIX}gardener_clusters_state",
+            "1 for each GardenerCluster, with its state and the reason of its condition.",
+            ("runtimeId", "shootName", "state", "reason"),
+            registry=registry,
+        )
+        self._expiration = Gauge(
+            f"{_PREFIX}kubeconfig_expiration",
+            "When the kubeconfig of a cluster ends, in seconds since the epoch.",
+            ("runtimeId", "shootName", "expires", "rotationDuration", "expirationDuration"),
+            registry=registry,
+        )
+        self._state_of: dict[str, tuple[str, str, str, str]] = {}
+        self._expiration_of: dict[str, tuple[str, str, str, str, str]] = {}
+
+    def set_state(self, cluster: Object, state: str, reason: str) -> None:
+        name = cluster["metadata"]["name"]
+        series = (*_identity(cluster), state, reason)
+        if self._state_of.get(name) == series:
+            return
+        self._drop_state(name)
+        self._state_of[name] = series
+        self._state.labels(*series).set(1)
+
+    def set_expiration(self, cluster: Object, last_sync: float, policy: RotationPolicy) -> None:
+        """last-sync plus the lifetime that the rotation period stands for, in seconds since the epoch."""
+        name = cluster["metadata"]["name"]
+        lifetime = policy.period / policy.minimal_ratio
+        expires = last_sync + lifetime
+        series = (*_identity(cluster), go_number(expires), go_number(policy.period), go_number(lifetime))
+        if self._expiration_of.get(name) == series:
+            return
+        self._drop_expiration(name)
+        self._expiration_of[name] = series
+        self._expiration.labels(*series).set(expires)
+
+    def clear(self, name: str) -> None:
+        """Drop every series of the GardenerCluster `name`, which is gone."""
+        self._drop_state(name)
+        self._drop_expiration(name)
+
+    def _drop_state(self, name: str) -> None:
+        if series := self._state_of.pop(name, None):
+            self._state.remove(*series)
+
+    def _drop_expiration(self, name: str) -> None:
+        if series := self._expiration_of.pop(name, None):
+            self._expiration.remove(*series)
+
+
+def go_number(value: float) -> str:
+    """A number as the Go system writes it into a label: plain digits, as many as are needed."""
+    return str(int(value)) if value == int(value) else f"{value:.10g}"
+
+
+def _identity(cluster: Object) -> tuple[str, str]:
+    labels = cluster["metadata"].get("labels") or {}
+    return labels.get(Label.RUNTIME_ID) or cluster["metadata"]["name"], labels.get(Label.SHOOT_NAME, "")
+
+
+__all__ = ["CredentialMetrics", "go_number"]

@@ -1,0 +1,50 @@
+"""Kubeconfig Secrets as this domain remembers them: without what is confidential.
+
+The cache keeps a checksum in place of each value, so that thousands of credentials neither lie in memory nor can reach
+a log, and still a Secret that somebody edited is noticed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+
+from hortus.domains.credentials.types import Label
+from hortus.kube.objects import Object
+
+SELECTOR = Label.SHOOT_NAME
+"""Label selector of the Secrets that may be kubeconfig Secrets: the contract finds them by their shoot label."""
+
+
+def checksum(content: str) -> str:
+    """The checksum of one base64 value of a Secret."""
+    return f"sha256:{hashlib.sha256(content.encode()).hexdigest()}"
+
+
+def checksum_of(kubeconfig: bytes) -> str:
+    """The checksum of the value that `kubeconfig` becomes in a Secret."""
+    return checksum(base64.b64encode(kubeconfig).decode())
+
+
+def sealed(secret: Object) -> Object:
+    """The Secret with checksums in place of its values, and without what nobody here reads. Changes `secret`."""
+    data = secret.get("data")
+    if data:
+        secret["data"] = {key: checksum(value) for key, value in data.items()}
+    secret["metadata"].pop("managedFields", None)
+    return secret
+
+
+def by_shoot(secret: Object) -> Iterable[str]:
+    return _label(secret, Label.SHOOT_NAME)
+
+
+def by_cluster(secret: Object) -> Iterable[str]:
+    labels = secret["metadata"].get("labels") or {}
+    return _label(secret, Label.CLUSTER_NAME) if Label.MANAGED_BY in labels else ()
+
+
+def _label(secret: Object, label: str) -> Iterable[str]:
+    value = (secret["metadata"].get("labels") or {}).get(label)
+    return (value,) if value else ()

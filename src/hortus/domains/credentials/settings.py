@@ -1,0 +1,122 @@
+"""The operator's choices for this domain, under the flag names of the Go system.
+
+Contract: infrastructure-manager, section 4. What it does not know is added at the end and off or harmless by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hortus.domains.credentials.rotation import DEFAULT_SPREAD, RotationPolicy
+from hortus.engine.flags import Flag, FlagError
+
+FLAGS: tuple[Flag, ...] = (
+    Flag(
+        "gardener-kubeconfig-path",
+        "string",
+        "/gardener/kubeconfig/kubeconfig",
+        "Kubeconfig file for the garden; read again when it changes.",
+    ),
+    Flag("gardener-project-name", "string", "gardener-project", "Gardener project; its namespace is garden-<name>."),
+    Flag("minimal-rotation-time", "float", 0.6, "Share of a kubeconfig's lifetime after which it is replaced."),
+    Flag(
+        "kubeconfig-expiration-time",
+        "duration",
+        24 * 3600.0,
+        "Lifetime asked for each kubeconfig.",
+    ),
+    Flag(
+        # Misspelt in the Go system; its Deployments pass it this way.
+        "gardener-ctrl-reconcilation-timeout",
+        "duration",
+        60.0,
+        "Time limit for one reconcile.",
+    ),
+    Flag(
+        "gardener-request-timeout",
+        "duration",
+        3.0,
+        "Time limit for one request to the garden.",
+    ),
+    Flag("gardener-ratelimiter-qps", "int", 5, "Requests a second to the garden."),
+    Flag("gardener-ratelimiter-burst", "int", 5, "Requests to the garden that may go out at once."),
+    Flag("gardener-cluster-ctrl-workers-cnt", "int", 25, "GardenerClusters reconciled at the same time."),
+    Flag("watch-namespace", "string", "kcp-system", "Namespace of GardenerClusters and Secrets; empty for all."),
+    Flag("rotation-spread", "float", DEFAULT_SPREAD, "Largest share by which a cluster is rotated before its time."),
+    Flag("prove-kubeconfigs", "bool", True, "Try each new kubeconfig against its cluster before it is stored."),
+    Flag(
+        "cluster-request-timeout",
+        "duration",
+        10.0,
+        "Time limit for trying a new kubeconfig against its cluster.",
+    ),
+    Flag(
+        "allow-plain-http",
+        "bool",
+        False,
+        "Accept kubeconfigs whose server is reached without TLS. For tests only.",
+    ),
+)
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """FLAGS as values. Times in seconds."""
+
+    garden_kubeconfig: str
+    project: str
+    policy: RotationPolicy
+    reconcile_timeout: float
+    garden_timeout: float
+    garden_qps: int
+    garden_burst: int
+    workers: int
+    namespace: str
+    prove: bool
+    cluster_timeout: float
+    plain_http: bool
+
+    @property
+    def garden_namespace(self) -> str:
+        return f"garden-{self.project}"
+
+    @classmethod
+    def from_flags(cls, values: Mapping[str, Any]) -> Settings:
+        """Raises FlagError naming the flag whose value cannot be used."""
+        ratio, spread = values["minimal-rotation-time"], values["rotation-spread"]
+        _require("minimal-rotation-time", ratio, 0.0 < ratio <= 1.0, "more than 0 and at most 1")
+        _require("rotation-spread", spread, 0.0 <= spread <= 0.5, "between 0 and 0.5")
+        for name in _POSITIVE:
+            _require(name, values[name], values[name] > 0, "more than 0")
+        return cls(
+            garden_kubeconfig=values["gardener-kubeconfig-path"],
+            project=values["gardener-project-name"],
+            policy=RotationPolicy(lifetime=values["kubeconfig-expiration-time"], minimal_ratio=ratio, spread=spread),
+            reconcile_timeout=values["gardener-ctrl-reconcilation-timeout"],
+            garden_timeout=values["gardener-request-timeout"],
+            garden_qps=values["gardener-ratelimiter-qps"],
+            garden_burst=values["gardener-ratelimiter-burst"],
+            workers=values["gardener-cluster-ctrl-workers-cnt"],
+            namespace=values["watch-namespace"],
+            prove=values["prove-kubeconfigs"],
+            cluster_timeout=values["cluster-request-timeout"],
+            plain_http=values["allow-plain-http"],
+        )
+
+
+_POSITIVE = (
+    "kubeconfig-expiration-time",
+    "gardener-ctrl-reconcilation-timeout",
+    "gardener-request-timeout",
+    "gardener-ratelimiter-qps",
+    "gardener-ratelimiter-burst",
+    "gardener-cluster-ctrl-workers-cnt",
+    "cluster-request-timeout",
+)
+
+
+def _require(flag: str, value: object, holds: bool, rule: str) -> None:
+    if not holds:
+        raise FlagError(f"invalid value {value} for flag --{flag}: must be {rule}")

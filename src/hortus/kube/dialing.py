@@ -1,0 +1,69 @@
+"""Opening sockets: where to, and how a dead peer is noticed.
+
+The address is checked here, after names are resolved and for every single attempt, so that no DNS answer and no
+spelling of an address gets around it. Clients for clusters that a stranger's kubeconfig names are given
+`LOCAL_NETWORKS`.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
+
+Network = IPv4Network | IPv6Network
+
+_LOCAL = ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "::/128", "::1/128", "fe80::/10")
+_METADATA = ("100.100.100.200/32", "fd00:ec2::254/128")
+LOCAL_NETWORKS: tuple[Network, ...] = tuple(map(ip_network, _LOCAL + _METADATA))
+"""This machine itself, link-local addresses, and where clouds keep their metadata services."""
+
+_TRANSLATED = ip_network("64:ff9b::/96")
+"""IPv4 addresses behind a translator (RFC 6052)."""
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+"""Seconds, seconds and tries: a silent watch on a dead connection ends within a minute."""
+
+
+class AddressDenied(OSError):
+    """The address lies in a network that this client must not reach."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(errno.EACCES, "the address is not allowed")
+        self.address = address
+
+
+class Dialer:
+    """Makes the sockets of one client."""
+
+    def __init__(self, deny: Iterable[Network] = ()) -> None:
+        self._deny = tuple(deny)
+
+    def __call__(self, target: tuple[Any, ...]) -> socket.socket:
+        """A socket for one entry of getaddrinfo, not yet connected. Raises AddressDenied."""
+        family, kind, protocol, _, address = target
+        self._check(str(address[0]))
+        made = socket.socket(family, kind, protocol)
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE:
+            if hasattr(socket, option):
+                made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        return made
+
+    def _check(self, text: str) -> None:
+        if self._deny:
+            address = _plain(ip_address(text.partition("%")[0]))
+            if any(address in network for network in self._deny):
+                raise AddressDenied(str(address))
+
+
+def _plain(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address that an IPv6 address stands for, if it does."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address in _TRANSLATED:
+            return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address

@@ -1,0 +1,123 @@
+"""The pool of connections behind one client, made anew when the client certificate changes.
+
+Connections are made with one TLS context; another certificate needs another pool. The old one is left to finish its
+calls and closed a while later. Headers that every call shares live here, so that a call has few of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+from multidict import CIMultiDict
+
+from hortus.kube.access import Access
+from hortus.kube.auth import Authenticator
+from hortus.kube.clock import Clock
+from hortus.kube.dialing import Dialer
+from hortus.kube.errors import ConnectionFailed, TlsFailed
+from hortus.kube.tls import client_context
+
+_KEEP_IDLE = 30.0
+"""Seconds an unused connection is kept; well below a server's own limit, so that we are the one to close."""
+_REMEMBER_NAMES = 30
+"""Seconds for which an answer of the DNS is used."""
+
+
+class Pool:
+    """Hands out the `aiohttp.ClientSession` of the moment."""
+
+    def __init__(
+        self,
+        access: Access,
+        auth: Authenticator,
+        *,
+        host: str,
+        dialer: Dialer,
+        compression: bool,
+        user_agent: str,
+        linger: float,
+        clock: Clock,
+    ) -> None:
+        self._access = access
+        self._auth = auth
+        self._host = host
+        self._dialer = dialer
+        self._compression = compression
+        self._headers = CIMultiDict({"Accept": "application/json", "User-Agent": user_agent})
+        self._headers["Accept-Encoding"] = "gzip" if compression else "identity"
+        if access.impersonate is not None:
+            self._headers.extend(access.impersonate.headers())
+        self._linger = linger
+        self._clock = clock
+        self._session: aiohttp.ClientSession | None = None
+        self._version = -1
+        self._retired: dict[asyncio.Task[None], aiohttp.ClientSession] = {}
+        self._closed = False
+        self.authorization: str | None = None
+        """The header that the session sends now."""
+
+    def session(self) -> aiohttp.ClientSession:
+        """The session with the credentials of the moment. Raises ConnectionFailed after `close()`, TlsFailed."""
+        session = self._session
+        if session is None or self._version != self._auth.version:
+            session = self._open()
+        if self.authorization != self._auth.authorization:
+            self._authorize(session)
+        return session
+
+    async def close(self) -> None:
+        """Drop all connections, those of retired sessions too."""
+        self._closed = True
+        leaving = [self._session] if self._session is not None else []
+        self._session = None
+        for task, session in list(self._retired.items()):
+            task.cancel()
+            leaving.append(session)
+        self._retired.clear()
+        for session in leaving:
+            await session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise ConnectionFailed(self._host, "this client is closed", "do not use a client after its close()")
+        access, auth = self._access, self._auth
+        try:
+            context = client_context(ca=access.ca, certificate=auth.certificate, key=auth.key, insecure=access.insecure)
+        except ValueError as error:
+            raise TlsFailed(self._host, str(error), "correct it in the kubeconfig") from None
+        if self._session is not None:
+            self._retire(self._session)
+        self._version = auth.version
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                ssl=context,
+                limit=0,
+                keepalive_timeout=_KEEP_IDLE,
+                socket_factory=self._dialer,
+                ttl_dns_cache=_REMEMBER_NAMES,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
+            auto_decompress=self._compression,
+            proxy=access.proxy_url.reveal() if access.proxy_url else None,
+            trust_env=False,
+        )
+        self.authorization = None
+        return self._session
+
+    def _authorize(self, session: aiohttp.ClientSession) -> None:
+        self.authorization = self._auth.authorization
+        if self.authorization is None:
+            session.headers.pop("Authorization", None)
+        else:
+            session.headers["Authorization"] = self.authorization
+
+    def _retire(self, session: aiohttp.ClientSession) -> None:
+        async def close_later() -> None:
+            await self._clock.sleep(self._linger)
+            await session.close()
+
+        task = asyncio.get_running_loop().create_task(close_later())
+        self._retired[task] = session
+        task.add_done_callback(lambda done: self._retired.pop(done, None))

@@ -1,0 +1,127 @@
+"""What a simulated garden holds before anybody asked for a cluster: a project, seeds, cloud profiles."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from hortus.kube import Client
+from hortus.kube.errors import AlreadyExists
+from hortus.kube.objects import Object, Resource, format_time
+from hortus.simulation.garden.kinds import CLOUD_PROFILES, PROJECTS, SECRET_BINDINGS, SEEDS
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_SECRETS = Resource("", "v1", "secrets", "Secret")
+_BINDING = "demo-binding"
+"""Name of the secret binding that shoots of the simulation use, one for all providers."""
+
+_PROVIDERS = {
+    "aws": ("aws", "eu-central-1", "m6i.large"),
+    "azure": ("az", "westeurope", "Standard_D2s_v5"),
+    "gcp": ("gcp", "europe-west3", "n2-standard-2"),
+    "openstack": ("converged-cloud-kyma", "eu-de-1", "g_c2_m8"),
+    "alicloud": ("alicloud", "eu-central-1", "ecs.g8i.large"),
+    "local": ("local", "local", "local"),
+}
+"""By provider type: cloud profile, region of its seed, a machine type."""
+
+_VERSIONS = ("1.34.1", "1.33.5", "1.32.9", "1.31.13")
+
+
+async def ensure_content(client: Client, project: str, now: float) -> None:
+    """Create what is not there yet; what is there stays as it is."""
+    for wave in _waves(project, now):
+        await asyncio.gather(*(_create(client, resource, obj) for resource, obj in wave))
+
+
+async def _create(client: Client, resource: Resource, obj: Object) -> None:
+    try:
+        await client.create(resource, obj)
+    except AlreadyExists:
+        return
+
+
+def _waves(project: str, now: float) -> Iterator[Iterable[tuple[Resource, Object]]]:
+    namespace = f"garden-{project}"
+    yield [
+        (NAMESPACES, _object(NAMESPACES, "garden")),
+        (NAMESPACES, _object(NAMESPACES, namespace, labels={"project.gardener.cloud/name": project})),
+    ]
+    objects = [
+        (PROJECTS, _object(PROJECTS, project, spec={"namespace": namespace}, status={"phase": "Ready"})),
+        (_SECRETS, _object(_SECRETS, "demo-credentials", namespace=namespace)),
+        (
+            SECRET_BINDINGS,
+            _object(
+                SECRET_BINDINGS,
+                _BINDING,
+                namespace=namespace,
+                provider={"type": ",".join(_PROVIDERS)},
+                secretRef={"name": "demo-credentials", "namespace": namespace},
+            ),
+        ),
+    ]
+    for provider, (profile, region, machine) in _PROVIDERS.items():
+        objects.append((CLOUD_PROFILES, _cloud_profile(profile, provider, region, machine)))
+        objects.append((SEEDS, _seed(provider, region, now)))
+    yield objects
+
+
+def _object(resource: Resource, name: str, *, namespace: str = "", labels: Any = None, **parts: Any) -> Object:
+    metadata: dict[str, Any] = {"name": name}
+    if namespace:
+        metadata["namespace"] = namespace
+    if labels:
+        metadata["labels"] = labels
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **parts}
+
+
+def _cloud_profile(name: str, provider: str, region: str, machine: str) -> Object:
+    return _object(
+        CLOUD_PROFILES,
+        name,
+        spec={
+            "type": provider,
+            "kubernetes": {"versions": [{"version": version} for version in _VERSIONS]},
+            "machineImages": [{"name": "gardenlinux", "versions": [{"version": "1592.1.0"}]}],
+            "machineTypes": [{"name": machine, "cpu": "2", "gpu": "0", "memory": "8Gi", "usable": True}],
+            "regions": [{"name": region, "zones": [{"name": f"{region}{zone}"} for zone in "abc"]}],
+        },
+    )
+
+
+def _seed(provider: str, region: str, now: float) -> Object:
+    stamp = format_time(now)
+    conditions = [
+        {
+            "type": kind,
+            "status": "True",
+            "reason": kind,
+            "message": "simulated",
+            "lastTransitionTime": stamp,
+            "lastUpdateTime": stamp,
+        }
+        for kind in ("GardenletReady", "SeedSystemComponentsHealthy", "BackupBucketsReady", "ExtensionsReady")
+    ]
+    return _object(
+        SEEDS,
+        f"{provider}-1",
+        labels={"seed.gardener.cloud/region": region, "seed.gardener.cloud/provider": provider},
+        spec={
+            "provider": {"type": provider, "region": region, "zones": [f"{region}{zone}" for zone in "abc"]},
+            "settings": {"scheduling": {"visible": True}},
+            "networks": {"pods": "10.0.0.0/16", "services": "10.1.0.0/16"},
+        },
+        status={
+            "conditions": conditions,
+            "kubernetesVersion": _VERSIONS[0],
+            "lastOperation": {
+                "type": "Reconcile",
+                "state": "Succeeded",
+                "progress": 100,
+                "description": "Seed reconciliation finished",
+                "lastUpdateTime": stamp,
+            },
+        },
+    )

@@ -1,0 +1,219 @@
+"""How a shoot's lastOperation walks: pure decisions, from a Shoot and the time to what its status says next.
+
+Contract: gardener, section 1.3. The gardenlet beside this file carries them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hortus.kube.objects import Object, format_time, parse_time
+from hortus.simulation.settings import GardenSettings
+
+CREATE, RECONCILE, DELETE, MIGRATE, RESTORE = "Create", "Reconcile", "Delete", "Migrate", "Restore"
+PROCESSING, SUCCEEDED, ERROR, FAILED, PENDING, ABORTED = (
+    "Processing",
+    "Succeeded",
+    "Error",
+    "Failed",
+    "Pending",
+    "Aborted",
+)
+
+OPERATION_ANNOTATION = "gardener.cloud/operation"
+NON_RETRYABLE_CODES = frozenset(
+    {
+        "ERR_INFRA_UNAUTHENTICATED",
+        "ERR_INFRA_UNAUTHORIZED",
+        "ERR_INFRA_QUOTA_EXCEEDED",
+        "ERR_INFRA_DEPENDENCIES",
+        "ERR_CONFIGURATION_PROBLEM",
+        "ERR_PROBLEMATIC_WEBHOOK",
+    }
+)
+
+_FLOW_NAMES = {
+    CREATE: "Shoot cluster reconciliation",
+    RECONCILE: "Shoot cluster reconciliation",
+    DELETE: "Shoot cluster deletion",
+}
+_RECONCILE_TASKS = (
+    "Ensure shoot cluster identity",
+    "Deploying Kubernetes API server service in the Seed cluster",
+    "Waiting until Kubernetes API server service is reported",
+    "Deploying internal domain DNS record",
+    "Deploying external domain DNS record",
+    "Deploying main and events etcd",
+    "Waiting until main and event etcd report readiness",
+    "Deploying Kubernetes API server",
+    "Waiting until Kubernetes API server rolled out",
+    "Deploying gardener-resource-manager",
+    "Deploying Kubernetes scheduler",
+    "Deploying Kubernetes controller manager",
+    "Deploying Shoot infrastructure",
+    "Waiting until shoot infrastructure has been reconciled",
+    "Deploying shoot control plane components",
+    "Deploying network plugin",
+    "Deploying operating system configs for workers",
+    "Configuring shoot worker pools",
+    "Waiting until shoot worker nodes have been reconciled",
+    "Deploying monitoring",
+)
+_DELETE_TASKS = (
+    "Initializing connection to the Shoot",
+    "Cleaning extended API groups",
+    "Cleaning Kubernetes resources",
+    "Waiting until shoot worker nodes have been terminated",
+    "Destroying shoot control plane",
+    "Destroying shoot infrastructure",
+    "Waiting until shoot infrastructure has been destroyed",
+    "Destroying external domain DNS record",
+    "Destroying main and events etcd",
+    "Deleting shoot namespace in Seed",
+)
+
+
+class Operation(NamedTuple):
+    kind: str
+    """Create, Reconcile or Delete."""
+    why: str
+
+
+def last_operation(shoot: Object) -> Mapping[str, Any] | None:
+    found: Mapping[str, Any] | None = (shoot.get("status") or {}).get("lastOperation")
+    return found
+
+
+def operation_kind(shoot: Object) -> str:
+    """Which operation a shoot needs, were it to be worked on now."""
+    last = last_operation(shoot)
+    if shoot["metadata"].get("deletionTimestamp"):
+        return DELETE
+    if last is None or (last["type"] == CREATE and last["state"] != SUCCEEDED):
+        return CREATE
+    return RECONCILE
+
+
+def due_operation(shoot: Object, now: float, settings: GardenSettings) -> Operation | None:
+    """The operation to start now, None while the shoot is to be left alone."""
+    status = shoot.get("status") or {}
+    last = last_operation(shoot)
+    kind = operation_kind(shoot)
+    if not shoot["spec"].get("seedName"):
+        return Operation(DELETE, "never scheduled") if kind == DELETE else None
+    changed = shoot["metadata"].get("generation") != status.get("observedGeneration")
+    if last is None or changed or (kind == DELETE and last["type"] != DELETE):
+        return Operation(kind, "new generation" if last else "new")
+    if last["state"] in (PROCESSING, PENDING, ABORTED):
+        return Operation(kind, "interrupted")
+    if last["state"] == ERROR and now >= _time(last) + settings.scaled(settings.retry_period):
+        return Operation(kind, "retry")
+    if last["state"] == SUCCEEDED and now >= _time(last) + settings.scaled(settings.sync_period):
+        return Operation(kind, "regular")
+    return None
+
+
+def next_look(shoot: Object, now: float, settings: GardenSettings) -> float | None:
+    """Seconds until `due_operation` may answer otherwise without a change of the object; None: never."""
+    last = last_operation(shoot)
+    if last is None or not shoot["spec"].get("seedName"):
+        return None
+    wait = {ERROR: settings.retry_period, SUCCEEDED: settings.sync_period}.get(last["state"])
+    return None if wait is None else max(_time(last) + settings.scaled(wait) - now, 0.05)
+
+
+def duration(kind: str, settings: GardenSettings) -> float:
+    """Seconds of our time that an operation takes."""
+    seconds = {CREATE: settings.create_duration, DELETE: settings.delete_duration}.get(
+        kind, settings.reconcile_duration
+    )
+    return settings.scaled(seconds)
+
+
+def progress(kind: str, share: float) -> tuple[int, str]:
+    """Percent and description when `share` (0 to 1) of an operation is done: whole tasks count, as in gardenlet."""
+    tasks = _DELETE_TASKS if kind == DELETE else _RECONCILE_TASKS
+    done = min(int(share * len(tasks)), len(tasks))
+    if done == 0:
+        return 0, f"Starting {_FLOW_NAMES[kind]}"
+    if done == len(tasks):
+        return 100, f"{_FLOW_NAMES[kind]} finished"
+    return 100 * done // len(tasks), ", ".join(tasks[done : done + 2])
+
+
+def started(shoot: Object, kind: str, now: float, identity: Mapping[str, str]) -> dict[str, Any]:
+    """The part of status that the start of an operation writes."""
+    status = shoot.get("status") or {}
+    last = last_operation(shoot)
+    generation = shoot["metadata"].get("generation", 1)
+    fresh = (
+        not status.get("retryCycleStartTime")
+        or generation != status.get("observedGeneration")
+        or (kind == DELETE and last is not None and last["type"] != DELETE)
+    )
+    patch: dict[str, Any] = {
+        "lastOperation": _operation(kind, PROCESSING, *progress(kind, 0.0), now),
+        "observedGeneration": generation,
+        "gardener": {"id": "simulated", "name": "hortus-simulated-gardenlet", "version": "v1.120.0"},
+        **identity,
+    }
+    if fresh:
+        patch["retryCycleStartTime"] = format_time(now)
+    if kind != DELETE:
+        patch["seedName"] = shoot["spec"]["seedName"]
+    return patch
+
+
+def running(kind: str, share: float, now: float) -> dict[str, Any]:
+    return {"lastOperation": _operation(kind, PROCESSING, *progress(kind, share), now)}
+
+
+def succeeded(shoot: Object, kind: str, now: float) -> dict[str, Any]:
+    """The part of status that success writes; None removes a field, as in a merge patch."""
+    patch: dict[str, Any] = {
+        "lastOperation": _operation(kind, SUCCEEDED, *progress(kind, 1.0), now),
+        "retryCycleStartTime": None,
+        "lastErrors": None,
+    }
+    if kind != DELETE:
+        patch["seedName"] = shoot["spec"]["seedName"]
+        patch["hibernated"] = bool((shoot["spec"].get("hibernation") or {}).get("enabled"))
+    return patch
+
+
+def failed(
+    shoot: Object, kind: str, percent: int, message: str, codes: Sequence[str], now: float, settings: GardenSettings
+) -> dict[str, Any]:
+    """The part of status that a failure writes: Error, or Failed when no retry can help or all were tried."""
+    began = (shoot.get("status") or {}).get("retryCycleStartTime")
+    spent = now - parse_time(began) if began else 0.0
+    final = bool(NON_RETRYABLE_CODES & set(codes)) or spent > settings.scaled(settings.retry_duration)
+    state = FAILED if final else ERROR
+    text = message if final else f"{message} Operation will be retried."
+    patch: dict[str, Any] = {
+        "lastOperation": _operation(kind, state, percent, text, now),
+        "lastErrors": [{"description": message, "codes": list(codes), "lastUpdateTime": format_time(now)}],
+    }
+    if final:
+        patch["retryCycleStartTime"] = None
+    return patch
+
+
+def unscheduled(now: float, why: str) -> dict[str, Any]:
+    """The part of status that the scheduler writes when it finds no seed."""
+    return {"lastOperation": _operation(CREATE, PENDING, 0, f"Failed to schedule Shoot: {why}", now)}
+
+
+def _operation(kind: str, state: str, percent: int, description: str, now: float) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "state": state,
+        "progress": percent,
+        "description": description,
+        "lastUpdateTime": format_time(now),
+    }
+
+
+def _time(last: Mapping[str, Any]) -> float:
+    return parse_time(last["lastUpdateTime"])

@@ -1,0 +1,180 @@
+"""What gardener-apiserver adds to a Shoot: generation rules, operation annotations, deletion confirmation, limits.
+
+Contract: gardener, sections 1.1, 1.3 (generation rules), 1.4, 1.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hortus.apiserver.resources.definition import FieldProblem, WriteContext
+from hortus.kube.errors import Forbidden
+from hortus.kube.objects import Object
+from hortus.simulation.garden.operations import FAILED, OPERATION_ANNOTATION, last_operation
+
+DELETION_CONFIRMATION = "confirmation.gardener.cloud/deletion"
+FORCE_DELETION = "confirmation.gardener.cloud/force-deletion"
+CONFIRMED_BY = "deletion.gardener.cloud/confirmed-by"
+NAME_LIMIT = 21
+"""Longest sum of project name and shoot name; the technical ID goes into DNS names and infrastructure names."""
+
+_FORCE_DELETION_CODES = frozenset(
+    {
+        "ERR_CLEANUP_CLUSTER_RESOURCES",
+        "ERR_CONFIGURATION_PROBLEM",
+        "ERR_INFRA_DEPENDENCIES",
+        "ERR_INFRA_UNAUTHENTICATED",
+        "ERR_INFRA_UNAUTHORIZED",
+    }
+)
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_IMMUTABLE = ("region", "schedulerName")
+
+
+class ShootStrategy:
+    """The rules of `core.gardener.cloud/v1beta1` Shoots."""
+
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
+        spec = obj["spec"]
+        spec.setdefault("schedulerName", "default-scheduler")
+        networking = spec.setdefault("networking", {})
+        if (spec.get("provider") or {}).get("workers"):
+            networking.setdefault("pods", "100.96.0.0/11")
+            networking.setdefault("services", "100.64.0.0/13")
+        for worker in (spec.get("provider") or {}).get("workers") or ():
+            worker.setdefault("maxSurge", 1)
+            worker.setdefault("maxUnavailable", 0)
+            worker.setdefault("cri", {"name": "containerd"})
+        spec.setdefault("purpose", "evaluation")
+        self._confirmed_by(obj, {}, context)
+
+    def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
+        if context.subresource:
+            return
+        self._confirmed_by(obj, old, context)
+        if self._take_operation(obj, old) or _newly(obj, old, FORCE_DELETION):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1
+
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        project = context.namespace.removeprefix("garden-")
+        name = obj["metadata"].get("name", "")
+        problems = []
+        if len(project) + len(name) > NAME_LIMIT:
+            problems.append(
+                FieldProblem(
+                    "metadata.name",
+                    f'Invalid value: "{name}": the length of the shoot name and the project name must not exceed '
+                    f"{NAME_LIMIT} characters (project: {project}; shoot: {name})",
+                )
+            )
+        if FORCE_DELETION in _annotations(obj):
+            problems.append(
+                FieldProblem(
+                    f"metadata.annotations[{FORCE_DELETION}]",
+                    "Forbidden: force-deletion annotation cannot be set on creation",
+                    "FieldValueForbidden",
+                )
+            )
+        return problems
+
+    def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        problems = [
+            FieldProblem(f"spec.{field}", f'Invalid value: "{obj["spec"].get(field, "")}": field is immutable')
+            for field in _IMMUTABLE
+            if obj["spec"].get(field) != old["spec"].get(field)
+        ]
+        if old["spec"].get("secretBindingName") and obj["spec"].get("secretBindingName") not in (
+            old["spec"]["secretBindingName"],
+            None,
+        ):
+            problems.append(
+                FieldProblem(
+                    "spec.secretBindingName",
+                    f'Invalid value: "{obj["spec"]["secretBindingName"]}": field is immutable',
+                )
+            )
+        if _newly(obj, old, FORCE_DELETION):
+            problems += _force_deletion_problems(obj)
+        elif FORCE_DELETION in _annotations(old) and FORCE_DELETION not in _annotations(obj):
+            problems.append(
+                FieldProblem(
+                    f"metadata.annotations[{FORCE_DELETION}]",
+                    "Forbidden: force-deletion annotation cannot be removed once set",
+                    "FieldValueForbidden",
+                )
+            )
+        return problems
+
+    def check_delete(self, obj: Object, context: WriteContext) -> None:
+        if _annotations(obj).get(DELETION_CONFIRMATION) not in _TRUE:
+            name = obj["metadata"]["name"]
+            raise Forbidden(
+                f'shoots.core.gardener.cloud "{name}" is forbidden: must have a "{DELETION_CONFIRMATION}" annotation '
+                "to delete",
+                details={"name": name, "group": "core.gardener.cloud", "kind": "shoots"},
+            )
+
+    def generation_changed(self, obj: Object, old: Object) -> bool:
+        if not old or obj["metadata"].get("generation") != old["metadata"].get("generation"):
+            return True
+        if ((obj["spec"].get("maintenance") or {}).get("confineSpecUpdateRollout")) is True:
+            return _hibernation(obj) != _hibernation(old)
+        return bool(obj["spec"] != old["spec"])
+
+    def cells(self, obj: Object, now: float) -> Mapping[str, Any]:
+        last = last_operation(obj)
+        return {
+            "operation": f"{last['type']} {last['state']} ({last['progress']}%)" if last else "",
+            "hibernation": "Hibernated" if (obj.get("status") or {}).get("hibernated") else "Awake",
+        }
+
+    def _take_operation(self, obj: Object, old: Object) -> bool:
+        """Act on the operation annotation as the server does; returns whether the generation is raised."""
+        annotations = obj["metadata"].get("annotations") or {}
+        wanted = annotations.get(OPERATION_ANNOTATION)
+        last = last_operation(old)
+        if not wanted or last is None or wanted == _annotations(old).get(OPERATION_ANNOTATION):
+            return False
+        if wanted == "reconcile" or (wanted == "retry" and last["state"] == FAILED):
+            del annotations[OPERATION_ANNOTATION]
+            return True
+        return bool(wanted.startswith("rotate-"))
+
+    def _confirmed_by(self, obj: Object, old: Object, context: WriteContext) -> None:
+        annotations = obj["metadata"].get("annotations")
+        if not annotations:
+            return
+        confirmed = annotations.get(DELETION_CONFIRMATION) in _TRUE
+        before = _annotations(old)
+        if not confirmed:
+            annotations.pop(CONFIRMED_BY, None)
+        elif before.get(DELETION_CONFIRMATION) in _TRUE and CONFIRMED_BY in before:
+            annotations[CONFIRMED_BY] = before[CONFIRMED_BY]
+        else:
+            annotations[CONFIRMED_BY] = context.user.username
+
+
+def _annotations(obj: Object) -> Mapping[str, str]:
+    return (obj.get("metadata") or {}).get("annotations") or {}
+
+
+def _newly(obj: Object, old: Object, annotation: str) -> bool:
+    return _annotations(obj).get(annotation) in _TRUE and _annotations(old).get(annotation) not in _TRUE
+
+
+def _hibernation(obj: Object) -> bool:
+    return bool((obj["spec"].get("hibernation") or {}).get("enabled"))
+
+
+def _force_deletion_problems(obj: Object) -> list[FieldProblem]:
+    path = f"metadata.annotations[{FORCE_DELETION}]"
+    if not obj["metadata"].get("deletionTimestamp"):
+        text = "Forbidden: force-deletion annotation cannot be set when Shoot deletionTimestamp is nil"
+        return [FieldProblem(path, text, "FieldValueForbidden")]
+    errors = (obj.get("status") or {}).get("lastErrors") or ()
+    if not any(_FORCE_DELETION_CODES & set(error.get("codes") or ()) for error in errors):
+        codes = ", ".join(sorted(_FORCE_DELETION_CODES))
+        text = f"Forbidden: force-deletion is only allowed while the Shoot's last errors hold one of {codes}"
+        return [FieldProblem(path, text, "FieldValueForbidden")]
+    return []

@@ -1,0 +1,72 @@
+"""Which cluster a command talks to.
+
+The management cluster, first match: `--kubeconfig`; $KUBECONFIG; the fleet that `hortus up` runs on this machine;
+~/.kube/config. The garden: `--garden-kubeconfig`; $GARDEN_KUBECONFIG; `garden.kubeconfig` beside the management
+cluster's file.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from hortus.kube import Client, ConnectionSettings
+from hortus.kube.kubeconfig import KubeconfigError, load
+from hortus.terminal.failures import CommandError
+
+_SETTINGS = ConnectionSettings(connections=8, timeout=30.0, connect_timeout=5.0, user_agent="hortus-cli")
+
+
+class Connections(msgspec.Struct, frozen=True):
+    """What the options say; makes clients when asked."""
+
+    local_state: Path
+    """The state directory of `hortus up`."""
+    kubeconfig: Path | None = None
+    context: str = ""
+    garden_kubeconfig: Path | None = None
+
+    def management(self) -> Client:
+        """A client for the management cluster. Raises KubeconfigError."""
+        path = self._management_path()
+        return _client(path, self.context)
+
+    def garden(self) -> Client:
+        """A client for the garden. Raises KubeconfigError, CommandError when nothing says where it is."""
+        given = self.garden_kubeconfig or _path_of("GARDEN_KUBECONFIG")
+        if given is not None:
+            return _client(given, "")
+        beside = (self._management_path() or self.local_state / "kubeconfig").parent / "garden.kubeconfig"
+        if not beside.exists():
+            raise CommandError(
+                "nothing says where the garden is: give --garden-kubeconfig FILE or set GARDEN_KUBECONFIG "
+                f"(looked for {beside})"
+            )
+        return _client(beside, "")
+
+    def _management_path(self) -> Path | None:
+        if self.kubeconfig is not None:
+            return self.kubeconfig
+        if os.environ.get("KUBECONFIG"):
+            return _path_of("KUBECONFIG") if os.pathsep not in os.environ["KUBECONFIG"] else None
+        local = self.local_state / "kubeconfig"
+        return local if local.exists() else None
+
+
+def _path_of(variable: str) -> Path | None:
+    text = os.environ.get(variable, "")
+    return Path(text) if text else None
+
+
+def _client(path: Path | None, context: str) -> Client:
+    try:
+        access = load(*([path] if path is not None else [])).access(context)
+    except KubeconfigError as error:
+        if path is None:
+            raise CommandError(
+                f"{error}. Start a fleet on this machine with `hortus up`, or give --kubeconfig FILE"
+            ) from None
+        raise
+    return Client(access, settings=_SETTINGS)

@@ -1,0 +1,92 @@
+"""`-o`: the output formats that every command takes, with kubectl's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import orjson
+import typer
+
+from hortus.kube import yaml
+from hortus.kube.objects import Object
+from hortus.schema.jsonpath import JsonPath, JsonPathError, Template, printed
+from hortus.terminal.table import Table, clean, print_table
+
+NAMES = "table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=HEAD:PATH,..."
+
+
+class Format(msgspec.Struct, frozen=True):
+    """One parsed `-o`."""
+
+    name: str = "table"
+    argument: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Format:
+        """Raises typer.BadParameter naming the formats there are."""
+        name, _, argument = text.partition("=")
+        if name not in ("table", "wide", "json", "yaml", "name", "jsonpath", "custom-columns", ""):
+            raise typer.BadParameter(f"unknown output format {text!r}; there are: {NAMES}", param_hint="-o")
+        if name in ("jsonpath", "custom-columns") and not argument:
+            raise typer.BadParameter(f"{name} needs an argument: -o {name}=...", param_hint="-o")
+        return cls(name or "table", argument)
+
+    @property
+    def tabular(self) -> bool:
+        return self.name in ("table", "wide")
+
+
+def plain(value: Any, format: Format) -> None:
+    """Print any JSON-like value as JSON or YAML."""
+    if format.name == "json":
+        print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print(yaml.dump(value), end="")
+
+
+def print_objects(objects: Sequence[Object], format: Format, *, single: bool) -> None:
+    """Print API objects in a format other than table; several become a List, as kubectl does."""
+    match format.name:
+        case "name":
+            for obj in objects:
+                print(clean(_name(obj)))
+        case "jsonpath":
+            print(_template(format.argument).render(objects[0] if single else _list(objects)))
+        case "custom-columns":
+            _custom_columns(objects, format.argument)
+        case _:
+            plain(objects[0] if single else _list(objects), format)
+
+
+def _list(objects: Sequence[Object]) -> Object:
+    return {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": list(objects)}
+
+
+def _name(obj: Object) -> str:
+    group = obj["apiVersion"].rpartition("/")[0]
+    kind = obj["kind"].lower()
+    return f"{kind}.{group}/{obj['metadata']['name']}" if group else f"{kind}/{obj['metadata']['name']}"
+
+
+def _template(text: str) -> Template:
+    try:
+        return Template.parse(text)
+    except JsonPathError as error:
+        raise typer.BadParameter(f"jsonpath: {error}", param_hint="-o") from None
+
+
+def _custom_columns(objects: Sequence[Object], argument: str) -> None:
+    heads, paths = [], []
+    for column in argument.split(","):
+        head, colon, path = column.partition(":")
+        if not head or not colon or not path:
+            raise typer.BadParameter(f"custom-columns: {column!r} is not HEAD:PATH", param_hint="-o")
+        heads.append(head)
+        try:
+            paths.append(JsonPath.parse(path))
+        except JsonPathError as error:
+            raise typer.BadParameter(f"custom-columns: {path}: {error}", param_hint="-o") from None
+    rows = [[",".join(printed(value) for value in path.find(obj)) for path in paths] for obj in objects]
+    print_table(Table(heads, rows))

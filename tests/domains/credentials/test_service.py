@@ -1,0 +1,237 @@
+"""What the GardenerCluster controller decides: whole objects compared, no network."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from hortus.domains.credentials import service
+from hortus.domains.credentials.rotation import RotationPolicy
+from hortus.domains.credentials.secrets import checksum_of, sealed
+from hortus.domains.credentials.service import Action
+from hortus.domains.credentials.types import Annotation, Label, Reason
+from hortus.kube.objects import Object, format_time, parse_time
+from hortus.kube.patches import apply_merge_patch
+
+NOW = parse_time("2023-01-01T12:00:00Z")
+HOUR = 3600.0
+POLICY = RotationPolicy()
+KUBECONFIG = b"apiVersion: v1\nkind: Config\n"
+
+
+def cluster(**metadata: Any) -> Object:
+    return {
+        "apiVersion": "infrastructuremanager.kyma-project.io/v1",
+        "kind": "GardenerCluster",
+        "metadata": {
+            "name": "rt-1",
+            "namespace": "kcp-system",
+            "uid": "u-1",
+            "generation": 1,
+            "labels": {Label.SHOOT_NAME: "c-1", Label.RUNTIME_ID: "rt-1"},
+            **metadata,
+        },
+        "spec": {
+            "shoot": {"name": "c-1"},
+            "kubeconfig": {"secret": {"name": "kubeconfig-rt-1", "namespace": "kcp-system", "key": "config"}},
+        },
+    }
+
+
+def stored(owner: Object, *, age: float = 0.0, lifetime: float | None = 24 * HOUR) -> Object:
+    """The Secret as the controller wrote it `age` seconds ago, and as the cache shows it."""
+    written = NOW - age
+    secret = service.new_secret(
+        owner, KUBECONFIG, now=written, expires=None if lifetime is None else written + lifetime
+    )
+    return sealed(secret)
+
+
+def test_the_new_secret_is_as_the_contract_says() -> None:
+    assert service.new_secret(cluster(), KUBECONFIG, now=NOW, expires=NOW + 24 * HOUR) == {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "kubeconfig-rt-1",
+            "namespace": "kcp-system",
+            "labels": {
+                "kyma-project.io/shoot-name": "c-1",
+                "kyma-project.io/runtime-id": "rt-1",
+                "operator.kyma-project.io/managed-by": "infrastructure-manager",
+                "operator.kyma-project.io/cluster-name": "rt-1",
+            },
+            "annotations": {
+                "operator.kyma-project.io/last-sync": "2023-01-01T12:00:00Z",
+                "credentials.hortus.dev/checksum": checksum_of(KUBECONFIG),
+                "credentials.hortus.dev/expiration": "2023-01-02T12:00:00Z",
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": "infrastructuremanager.kyma-project.io/v1",
+                    "kind": "GardenerCluster",
+                    "name": "rt-1",
+                    "uid": "u-1",
+                }
+            ],
+        },
+        "data": {"config": base64.b64encode(KUBECONFIG).decode()},
+    }
+
+
+def test_a_secret_in_another_namespace_has_no_owner_since_kubernetes_forbids_it() -> None:
+    owner = cluster()
+    owner["spec"]["kubeconfig"]["secret"]["namespace"] = "elsewhere"
+    assert "ownerReferences" not in service.new_secret(owner, KUBECONFIG, now=NOW, expires=None)["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("age", "action", "after"),
+    [
+        (0.0, Action.KEEP, 13 * HOUR + 40 * 60 + 48),
+        (5 * HOUR, Action.KEEP, 8 * HOUR + 40 * 60 + 48),
+        (13 * HOUR + 40 * 60 + 47, Action.KEEP, 1.0),
+        (13 * HOUR + 40 * 60 + 48, Action.ROTATE, 13 * HOUR + 40 * 60 + 48),
+        (30 * HOUR, Action.ROTATE, 13 * HOUR + 40 * 60 + 48),
+    ],
+)
+def test_the_rotation_timeline_is_the_contracts(age: float, action: Action, after: float) -> None:
+    decision = service.decide(cluster(), stored(cluster(), age=age), POLICY, NOW)
+    assert decision.action is action
+    assert decision.after == pytest.approx(after)
+
+
+def test_without_a_secret_one_is_created() -> None:
+    assert service.decide(cluster(), None, POLICY, NOW).action is Action.CREATE
+
+
+@pytest.mark.parametrize("value", ["", "true", "false", "2023", "x" * 200])
+def test_the_force_annotation_counts_whatever_its_value(value: str) -> None:
+    forced = cluster(annotations={Annotation.FORCE_ROTATION: value})
+    decision = service.decide(forced, stored(forced), POLICY, NOW)
+    assert (decision.action, decision.forced) == (Action.ROTATE, True)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"data": {}},
+        {"data": {"config": ""}},
+        {"data": {"other": "sha256:1"}},
+        {"data": {"config": "sha256:of-something-else"}},
+    ],
+)
+def test_a_secret_whose_content_was_touched_is_written_anew(damage: Object) -> None:
+    decision = service.decide(cluster(), {**stored(cluster()), **damage}, POLICY, NOW)
+    assert decision.action is Action.ROTATE
+    assert "config" in decision.why
+
+
+@pytest.mark.parametrize("stamp", ["", "yesterday", "2023-01-01T11:00:00", None, "2099-01-01T00:00:00Z"])
+def test_a_last_sync_that_cannot_be_believed_means_now(stamp: str | None) -> None:
+    secret = stored(cluster())
+    if stamp is None:
+        del secret["metadata"]["annotations"][Annotation.LAST_SYNC]
+    else:
+        secret["metadata"]["annotations"][Annotation.LAST_SYNC] = stamp
+    assert service.decide(cluster(), secret, POLICY, NOW).action is Action.ROTATE
+
+
+def test_a_secret_of_the_go_system_is_taken_over_without_a_write() -> None:
+    """It carries no checksum, no expiration and no owner, and is not due."""
+    secret = stored(cluster(), age=HOUR)
+    for ours in (Annotation.CHECKSUM, Annotation.EXPIRATION):
+        del secret["metadata"]["annotations"][ours]
+    assert service.decide(cluster(), secret, POLICY, NOW).action is Action.KEEP
+
+
+def test_a_kubeconfig_granted_for_less_than_asked_is_rotated_within_that() -> None:
+    secret = stored(cluster(), age=6 * HOUR, lifetime=10 * HOUR)
+    assert service.decide(cluster(), secret, POLICY, NOW).action is Action.ROTATE
+
+
+def test_a_renewal_replaces_key_stamps_and_whatever_label_was_lost() -> None:
+    secret = stored(cluster(), age=HOUR)
+    secret["metadata"]["labels"].pop(Label.CLUSTER_NAME)
+    secret["metadata"]["labels"]["somebody"] = "else"
+    patch = service.renewal(cluster(), secret, b"new", now=NOW, expires=None)
+    assert patch == {
+        "metadata": {
+            "labels": {Label.CLUSTER_NAME: "rt-1"},
+            "annotations": {
+                Annotation.LAST_SYNC: "2023-01-01T12:00:00Z",
+                Annotation.CHECKSUM: checksum_of(b"new"),
+                Annotation.EXPIRATION: None,
+            },
+        },
+        "data": {"config": base64.b64encode(b"new").decode()},
+    }
+    renewed = sealed(apply_merge_patch(secret, patch))
+    assert renewed["metadata"]["labels"]["somebody"] == "else"
+    # The patched value is plain in this copy, and the cache would seal it: the checksums agree.
+    assert service.repair(cluster(), renewed) is None
+
+
+def test_a_healthy_secret_needs_no_repair() -> None:
+    assert service.repair(cluster(), stored(cluster())) is None
+
+
+def test_a_secret_of_a_cluster_that_was_made_again_gets_the_new_owner() -> None:
+    patch = service.repair(cluster(uid="u-2"), stored(cluster()))
+    assert patch is not None
+    assert [owner["uid"] for owner in patch["metadata"]["ownerReferences"]] == ["u-2"]
+
+
+def test_a_secret_is_found_by_its_shoot_label_whatever_its_name() -> None:
+    other_name = stored(cluster())
+    other_name["metadata"]["name"] = "old-name"
+    assert service.choose_secret(cluster(), [other_name], None) is other_name
+
+
+def test_two_secrets_for_one_shoot_are_an_error_that_names_both() -> None:
+    one, two = stored(cluster()), stored(cluster())
+    two["metadata"]["name"] = "second"
+    with pytest.raises(service.AmbiguousSecret, match="kcp-system/kubeconfig-rt-1, kcp-system/second"):
+        service.choose_secret(cluster(), [one, two], None)
+
+
+def test_a_foreign_secret_that_has_the_wanted_name_is_not_taken() -> None:
+    foreign = {"metadata": {"name": "kubeconfig-rt-1", "namespace": "kcp-system", "labels": {"app": "x"}}}
+    assert service.choose_secret(cluster(), [], foreign) is None
+    ours = stored(cluster())
+    del ours["metadata"]["labels"][Label.SHOOT_NAME]
+    assert service.choose_secret(cluster(), [], ours) is ours
+
+
+def test_the_ready_status_is_as_the_contract_says() -> None:
+    assert service.ready_status(cluster(), Reason.CREATED, NOW) == {
+        "state": "Ready",
+        "conditions": [
+            {
+                "type": "KubeconfigManagement",
+                "status": "True",
+                "observedGeneration": 1,
+                "lastTransitionTime": "2023-01-01T12:00:00Z",
+                "reason": "KubeconfigSecretCreated",
+                "message": "Secret created successfully.",
+            }
+        ],
+    }
+
+
+def test_the_transition_time_moves_only_when_the_status_flips() -> None:
+    first = cluster()
+    first["status"] = service.ready_status(first, Reason.CREATED, NOW)
+    assert service.ready_status(first, Reason.CREATED, NOW + 60) == first["status"]
+    rotated = service.ready_status(first, Reason.ROTATED, NOW + 60)
+    assert rotated["conditions"][0]["lastTransitionTime"] == format_time(NOW)
+    failed = service.error_status(first, Reason.KUBECONFIG_FAILED, "no shoot", NOW + 60)
+    assert failed["conditions"][0]["lastTransitionTime"] == format_time(NOW + 60)
+    assert failed["state"] == "Error"
+    assert failed["conditions"][0]["message"] == "Failed to get kubeconfig. Error: no shoot"
+
+
+def test_an_error_of_any_length_fits_into_a_condition() -> None:
+    status = service.error_status(cluster(), Reason.UPDATE_FAILED, "x" * 100_000, NOW)
+    assert len(status["conditions"][0]["message"]) == service.MESSAGE_LIMIT
