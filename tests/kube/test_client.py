@@ -350,7 +350,7 @@ async def test_networks_that_are_denied_are_not_reached_under_any_name() -> None
         port = access.server.rpartition(":")[2]
         for host in ("127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "127.1", "0"):
             async with Client(Access(server=f"http://{host}:{port}"), settings=settings) as client:
-                with pytest.raises(errors.ConnectionFailed):
+                with pytest.raises(errors.BadAddress):
                     await client.get(CONFIGMAPS, "one", "default")
         async with Client(access, settings=settings) as client:
             with pytest.raises(errors.ConnectionFailed, match=r"its address 127\.0\.0\.1 is not allowed"):

@@ -187,6 +187,9 @@ class TransportError(KubeError):
     The message says what happened and what to do, and never holds a credential.
     """
 
+    permanent: ClassVar[bool] = False
+    """Nothing will change before somebody changes the configuration or the server."""
+
     def __init__(self, host: str, problem: str, advice: str = "") -> None:
         super().__init__(f"{host}: {problem}; {advice}" if advice else f"{host}: {problem}")
         self.host = host
@@ -200,6 +203,14 @@ class ConnectionFailed(TransportError):
 
 class TlsFailed(ConnectionFailed):
     """The server was reached, but one side did not accept the other's certificate."""
+
+    permanent = True
+
+
+class BadAddress(ConnectionFailed):
+    """The server's address is malformed, or one that this client must not connect to."""
+
+    permanent = True
 
 
 class RequestTimedOut(TransportError):
@@ -216,6 +227,7 @@ class ResponseTooLarge(TransportError):
 
 __all__ = [
     "ApiError",
+    "BadAddress",
     "ConnectionFailed",
     "Garbage",
     "KubeError",

@@ -12,7 +12,7 @@ import ssl
 import aiohttp
 
 from hortus.kube.dialing import AddressDenied
-from hortus.kube.errors import ConnectionFailed, Garbage, RequestTimedOut, TlsFailed, TransportError
+from hortus.kube.errors import BadAddress, ConnectionFailed, Garbage, RequestTimedOut, TlsFailed, TransportError
 
 FOREIGN = (aiohttp.ClientError, OSError, RuntimeError)
 """What a call through aiohttp may raise. A TimeoutError is an OSError; RuntimeErrors are those of a session closed in
@@ -34,7 +34,7 @@ def mapped(error: Exception, host: str, timeout: float) -> TransportError:
     if isinstance(error, aiohttp.ClientPayloadError):
         return ConnectionFailed(host, "the connection broke in the middle of the answer")
     if isinstance(error, aiohttp.InvalidURL):
-        return ConnectionFailed(host, "the server URL names no usable host", "write a DNS name or a whole IP address")
+        return BadAddress(host, "the server URL names no usable host", "write a DNS name or a whole IP address")
     if isinstance(error, aiohttp.ClientResponseError):
         advice = "check that the server URL is that of a Kubernetes API server"
         return Garbage(host, "the answer is not HTTP", advice)
@@ -60,7 +60,7 @@ def _unreachable(error: aiohttp.ClientConnectorError, host: str) -> ConnectionFa
         return ConnectionFailed(host, "its name cannot be resolved", "check the server URL and the DNS")
     if isinstance(error.os_error, AddressDenied):
         advice = "a kubeconfig of a stranger may not lead to this machine or its metadata service"
-        return ConnectionFailed(host, f"its address {error.os_error.address} is not allowed", advice)
+        return BadAddress(host, f"its address {error.os_error.address} is not allowed", advice)
     advice = "check that the API server runs and can be reached from here"
     return ConnectionFailed(host, f"cannot connect: {_system_reason(error)}", advice)
 

@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
-from hortus.kube.errors import ApiError, ConnectionFailed, KubeError, TlsFailed
+from hortus.kube.errors import ApiError, ConnectionFailed, KubeError
 
 _LONGEST_WISH = 600.0
 """Seconds; a server that says `Retry-After: 999999999` is not believed beyond this."""
@@ -34,7 +34,7 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
                 return None
             if error.retry_after is not None:
                 return error.retry_after if error.retry_after <= self.longest_wait else None
-        elif not (repeatable and isinstance(error, ConnectionFailed)) or isinstance(error, TlsFailed):
+        elif not (repeatable and isinstance(error, ConnectionFailed)) or error.permanent:
             return None
         wait = min(self.longest_wait, self.first_wait * 2.0 ** (attempt - 1))
         return wait * random.uniform(0.5, 1.0)  # noqa: S311 - spreads a crowd, hides nothing
