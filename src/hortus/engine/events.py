@@ -124,6 +124,8 @@ class EventRecorder:
         self._pending: OrderedDict[int, _Series] = OrderedDict()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._named = 0
+        """Makes the names of two events of one instant differ."""
         self.dropped = 0
         """Events that were not written: too many, or not to be written."""
 
@@ -219,7 +221,8 @@ class EventRecorder:
             "name": about.name,
             "uid": about.uid,
         }
-        stamp = f"{int(self._clock.now() * 1e9):016x}"
+        self._named += 1
+        stamp = f"{int(self._clock.now() * 1e9) + self._named:016x}"
         return {
             "apiVersion": "v1",
             "kind": "Event",

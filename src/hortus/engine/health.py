@@ -80,9 +80,9 @@ class HttpServer:
 
     async def start(self) -> None:
         """Listen. Raises OSError that names the address when it is taken."""
-        runner = web.AppRunner(self._app, access_log=None)
+        runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
-        site = web.TCPSite(runner, self._address.host, self._address.port, shutdown_timeout=1.0)
+        site = web.TCPSite(runner, self._address.host, self._address.port)
         try:
             await site.start()
         except OSError as error:

@@ -8,6 +8,7 @@ Everything goes through `hortus.engine.redaction`. Lines of the standard library
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import traceback
@@ -97,8 +98,10 @@ class _Writer:
         self.name = name.removeprefix("hortus.")
 
     def _write(self, line: str) -> None:
-        self._out.write(line + "\n")
-        self._out.flush()
+        # A full disk or a closed pipe must not fail the work that wanted to tell of itself.
+        with contextlib.suppress(OSError, ValueError):
+            self._out.write(line + "\n")
+            self._out.flush()
 
     debug = info = warning = warn = error = critical = fatal = exception = msg = log = _write
 
@@ -172,12 +175,34 @@ class _Line:
 
     def __call__(self, logger: object, method: str, event: _Event) -> str:
         if self._console is not None:
-            return str(self._console(logger, method, event))
+            return str(self._console(logger, method, {key: _plain(value) for key, value in event.items()}))
         first = {"level": event.pop("level"), "ts": event.pop("ts")}
         if "logger" in event:
             first["logger"] = event.pop("logger")
         first["msg"] = event.pop("event", "")
-        return orjson.dumps({**first, **event}, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        whole = {**first, **event}
+        try:
+            return orjson.dumps(whole, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        except TypeError:
+            return orjson.dumps(_tame(whole), default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _tame(value: object) -> object:
+    """What JSON has no word for, as text: numbers beyond 64 bits, halves of surrogate pairs, odd keys."""
+    if isinstance(value, dict):
+        return {str(_tame(key)): _tame(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_tame(inner) for inner in value]
+    if isinstance(value, int | float | None):
+        return value if value is None or abs(value) < 2**53 else str(value)
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def _plain(value: object) -> object:
+    """Text without what a terminal would obey: escapes, other controls, marks that turn the direction of writing."""
+    if not isinstance(value, str) or (value.isprintable() and value.isascii()):
+        return value
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else "\N{REPLACEMENT CHARACTER}" for sign in value)
 
 
 def _console(*, colors: bool) -> structlog.dev.ConsoleRenderer:

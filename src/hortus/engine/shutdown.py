@@ -29,6 +29,7 @@ def stop_on_signals(stop: Callable[[], None], *, die: Callable[[int], object] = 
         if asked:
             _log.warning("second signal, ending at once", signal=number.name)
             die(1)
+            return
         asked = True
         _log.info("stopping on a signal", signal=number.name)
         stop()

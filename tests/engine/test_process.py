@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+from random import Random
+
+import pytest
+import uvloop
+from tests.engine.fake_api import FakeApi
+
+from hortus.engine.leases import Elector
+from hortus.engine.manager import Manager
+from hortus.engine.process import GC_THRESHOLDS, run, run_manager
+from hortus.engine.shutdown import stop_on_signals
+from hortus.engine.within import within
+from hortus.testing import FakeClock
+
+
+async def test_the_first_signal_asks_and_the_second_ends_at_once() -> None:
+    asked: list[str] = []
+    died = asyncio.Event()
+    with stop_on_signals(lambda: asked.append("stop"), die=lambda code: died.set()):
+        os.kill(os.getpid(), signal.SIGTERM)
+        while not asked:
+            await asyncio.sleep(0)
+        assert not died.is_set()
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.wait_for(died.wait(), 5)
+    assert asked == ["stop"]
+
+
+async def test_a_manager_runs_until_a_signal_and_exits_with_0() -> None:
+    manager = Manager(FakeApi(), random=Random(0))
+    running = asyncio.create_task(run_manager(manager))
+    await asyncio.wait_for(manager.wait_started(), 5)
+    os.kill(os.getpid(), signal.SIGTERM)
+    try:
+        assert await asyncio.wait_for(running, 5) == 0
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+
+
+async def test_lost_leadership_is_exit_code_1() -> None:
+    clock, api = FakeClock(), FakeApi()
+    elector = Elector(api, name="l", namespace="n", clock=clock)
+    manager = Manager(api, clock=clock, election=elector)
+    running = asyncio.create_task(run_manager(manager))
+    await clock.settle()
+    try:
+        await clock.stall(60)
+        assert await asyncio.wait_for(running, 5) == 1
+    finally:
+        gc.unfreeze()
+
+
+def test_run_uses_uvloop_and_a_patient_collector() -> None:
+    before = gc.get_threshold()
+
+    async def main() -> bool:
+        return isinstance(asyncio.get_running_loop(), uvloop.Loop)
+
+    try:
+        assert run(main) is True
+        assert gc.get_threshold() == GC_THRESHOLDS
+    finally:
+        gc.set_threshold(*before)
+
+
+def test_importing_the_engine_does_nothing() -> None:
+    code = "import gc, logging, hortus.engine; print(gc.get_threshold() == (700, 10, 10), logging.getLogger().handlers)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True []"
+
+
+async def test_a_step_within_its_time_gives_its_result_and_errors() -> None:
+    clock = FakeClock()
+
+    async def answer() -> int:
+        return 5
+
+    async def fail() -> int:
+        raise ValueError("x")
+
+    assert await within(clock, 1, answer()) == 5
+    with pytest.raises(ValueError, match="x"):
+        await within(clock, 1, fail())
+    assert clock.sleepers == 0
+
+
+async def test_a_step_beyond_its_time_is_cut_off_and_a_cancelled_caller_is_not_mistaken_for_that() -> None:
+    clock = FakeClock()
+    late = asyncio.create_task(within(clock, 5, clock.sleep(60)))
+    cancelled = asyncio.create_task(within(clock, 50, clock.sleep(60)))
+    await clock.advance(5)
+    cancelled.cancel()
+    await clock.settle()
+    assert isinstance(late.exception(), TimeoutError)
+    assert cancelled.cancelled()
+    assert clock.sleepers == 0
