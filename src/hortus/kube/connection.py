@@ -193,6 +193,9 @@ class Connection:
                 raise self._refusal(response, await self._body(response))
             yield functools.partial(self._piece, response, idle_timeout)
         finally:
+            # Cut, not closed: a farewell over TLS would wait for the server's, and outlive us for that long.
+            if response.connection is not None and response.connection.transport is not None:
+                response.connection.transport.abort()
             response.close()
 
     async def _piece(self, response: aiohttp.ClientResponse, idle_timeout: float | None) -> bytes:
