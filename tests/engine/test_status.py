@@ -44,6 +44,16 @@ def test_a_transition_is_a_flip_of_status_and_nothing_else() -> None:
     assert status["conditions"][0]["lastTransitionTime"] == "2023-01-01T12:01:30Z"
 
 
+def test_fields_that_a_server_adds_or_leaves_out_of_a_condition_are_no_change() -> None:
+    status: Object = {}
+    set_condition(status, "Ready", TRUE, reason="Up", generation=1, now=NOON)
+    status["conditions"] = [{**status["conditions"][0], "lastProbeTime": None}]
+    del status["conditions"][0]["message"]
+    assert not set_condition(status, "Ready", TRUE, reason="Up", generation=1, now=NOON + 60)
+    assert set_condition(status, "Ready", TRUE, reason="Up", now=NOON + 60)
+    assert status["conditions"][0].keys() == {"type", "status", "reason", "lastProbeTime", "lastTransitionTime"}
+
+
 def test_a_status_shared_with_the_cache_is_never_changed_in_place() -> None:
     status: Object = {}
     set_condition(status, "Ready", TRUE, reason="Up", now=NOON)

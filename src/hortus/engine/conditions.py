@@ -54,13 +54,18 @@ def set_condition(
     """Set one condition in an object's `status` and tell whether anything differs from before.
 
     The list and the condition are replaced, never changed in place, so that a status shared with a cache stays whole.
-    Raises ValueError for a reason that an API server would refuse.
+    Further fields that some kinds have (`lastProbeTime`, `lastUpdateTime`) are kept as they are, and an empty message
+    is not added to a condition without one, because some kinds do not store it. Raises ValueError for a reason that an
+    API server would refuse.
     """
     if len(reason) > 1024 or _REASON.fullmatch(reason) is None:
         raise ValueError(f"condition {kind}: reason {reason!r} must be CamelCase, as in 'RotationFailed'")
     conditions: list[Object] = list(status.get("conditions") or ())
     old = _find(conditions, kind)
-    new: Object = {"type": kind, "status": value, "reason": reason, "message": message[:_LONGEST_MESSAGE]}
+    new: Object = {**(old or {}), "type": kind, "status": value, "reason": reason}
+    if message or old is None or "message" in old:
+        new["message"] = message[:_LONGEST_MESSAGE]
+    new.pop("observedGeneration", None)
     if generation is not None:
         new["observedGeneration"] = generation
     same_status = old is not None and old.get("status") == value and "lastTransitionTime" in old
