@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import ssl
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
@@ -70,7 +71,7 @@ class Wire:
         accept: str = "",
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        data = body if body is None or isinstance(body, bytes) else orjson.dumps(body)
+        data = body if body is None or isinstance(body, bytes | io.IOBase) else orjson.dumps(body)
         if data is not None and not content_type:
             content_type = "application/json"
         sent = self._headers(headers, accept, content_type)

@@ -194,7 +194,7 @@ class DefinitionStrategy:
         if context.subresource == "status":
             return
         _default(obj)
-        if not _shape_problems(obj) and obj["spec"] != old["spec"]:
+        if not _shape_problems(obj) and (obj["spec"] != old["spec"] or not has_condition(old, "NamesAccepted")):
             self._accept(obj, context)
 
     def _accept(self, obj: Object, context: WriteContext) -> None:
@@ -220,25 +220,19 @@ class DefinitionStrategy:
         _set_condition(status, "Established", ready, now)
 
     def _conflict(self, obj: Object, cluster: str) -> tuple[str, str] | None:
-        """The reason and message of the first name that another resource of the group holds."""
-        spec = obj["spec"]
-        wanted = spec["names"]
+        """Reason and message for the names that other resources of the group hold; of several, the last one's."""
+        spec, wanted = obj["spec"], obj["spec"]["names"]
+        singulars, kinds = set[str](), set[str]()
         for kind in self._registry.kinds(cluster):
             resource, definition = kind.resource, kind.definition
-            if resource.group != spec["group"] or resource.plural == wanted["plural"]:
-                continue
-            taken = {resource.plural, definition.singular, *definition.short_names}
-            for field in ("plural", "singular"):
-                if wanted.get(field) in taken:
-                    return f"{field.capitalize()}Conflict", f'"{wanted[field]}" is already in use'
-            for name in wanted.get("shortNames", ()):
-                if name in taken:
-                    return "ShortNamesConflict", f'"{name}" is already in use'
-            if wanted["kind"] in (resource.kind, definition.list_kind):
-                return "KindConflict", f'"{wanted["kind"]}" is already in use'
-            if wanted.get("listKind") in (resource.kind, definition.list_kind):
-                return "ListKindConflict", f'"{wanted["listKind"]}" is already in use'
-        return None
+            if resource.group == spec["group"] and resource.plural != wanted["plural"]:
+                singulars.update((resource.plural, definition.singular, *definition.short_names))
+                kinds.update((resource.kind, definition.list_kind))
+        asked = [("Plural", wanted["plural"], singulars), ("Singular", wanted.get("singular"), singulars)]
+        asked += [("ShortNames", name, singulars) for name in wanted.get("shortNames") or ()]
+        asked += [("Kind", wanted["kind"], kinds), ("ListKind", wanted.get("listKind"), kinds)]
+        found = [(f"{what}Conflict", f'"{name}" is already in use') for what, name, taken in asked if name in taken]
+        return found[-1] if found else None
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         return _shape_problems(obj) or [*self._inner.validate(obj, context), *_problems(obj)]

@@ -87,7 +87,8 @@ class Router:
             return await self._list(request, scope, query)
         if verb == "watch":
             return await self._watch(request, scope, query)
-        if kind.resource.namespaced and not namespace:
+        unnamed = not info.name and verb in ("update", "patch")
+        if unnamed or (info.name and verb == "create") or (kind.resource.namespaced and not namespace):
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
         return await self._write(request, scope, info, query)
 
