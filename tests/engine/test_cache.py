@@ -227,12 +227,15 @@ def test_an_own_creation_newer_than_a_list_survives_that_list() -> None:
     assert len(cache) == 0
 
 
-async def test_a_selector_keeps_foreign_writes_out(world: World) -> None:
-    red = world.caches.get(WIDGETS, labels="team=red")
+async def test_a_selector_keeps_foreign_writes_out_and_lets_ones_own_in(world: World) -> None:
+    red = world.caches.get(WIDGETS, labels="team in (red, pink)")
     inside = world.caches.get(WIDGETS, namespace="inside")
-    red.learn(labelled("a", "blue", 5))
-    inside.learn(labelled("a", "blue", 5))
-    assert (len(red), len(inside)) == (0, 0)
+    named = world.caches.get(WIDGETS, fields="metadata.name=a")
+    for cache in (red, inside, named):
+        cache.learn(labelled("a", "blue", 5))
+    assert (len(red), len(inside), len(named)) == (0, 0, 0)
+    red.learn(labelled("a", "red", 6))
+    assert len(red) == 1
 
 
 def test_transforms_save_what_nobody_reads() -> None:

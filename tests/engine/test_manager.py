@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from random import Random
 
 import pytest
@@ -173,3 +174,61 @@ async def test_caches_of_another_cluster_start_and_stop_with_the_rest() -> None:
         await cache.synced()
         assert len(cache) == 1
     assert garden.streams == []
+
+
+async def test_a_part_that_fails_cancels_what_runs_inside_and_shows_why() -> None:
+    stage = Stage()
+
+    async def fail() -> None:
+        await stage.clock.sleep(1)
+        raise RuntimeError("the simulated garden is on fire")
+
+    stage.manager.add("garden", fail)
+
+    async def work() -> None:
+        async with stage.manager.running():
+            await asyncio.Event().wait()
+
+    working = asyncio.create_task(work())
+    await stage.clock.advance(2)
+    with pytest.raises(RuntimeError, match="on fire"):
+        await working
+    assert stage.api.streams == []
+
+
+async def test_who_cancels_a_running_manager_is_not_told_of_anything_else() -> None:
+    stage = Stage()
+
+    async def work() -> None:
+        async with stage.manager.running():
+            await asyncio.Event().wait()
+
+    working = asyncio.create_task(work())
+    await stage.clock.settle()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert (stage.api.streams, stage.clock.sleepers) == ([], 0)
+
+
+async def test_a_part_that_ends_by_itself_stops_the_manager_gracefully() -> None:
+    stage = Stage()
+    stage.manager.add("short", stage.clock.settle)
+    await stage.manager.run()
+    assert stage.api.streams == []
+
+
+async def test_a_failure_in_the_last_moment_does_not_disturb_the_stop() -> None:
+    stage = Stage()
+    fuse = asyncio.Event()
+
+    async def fail() -> None:
+        await fuse.wait()
+        raise RuntimeError("too late")
+
+    stage.manager.add("late", fail)
+    with contextlib.suppress(RuntimeError):
+        async with stage.manager.running():
+            fuse.set()
+    await stage.clock.settle()
+    assert (stage.api.streams, stage.clock.sleepers, len(asyncio.all_tasks())) == ([], 0, 1)

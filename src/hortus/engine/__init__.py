@@ -121,7 +121,7 @@ from hortus.engine.lanes import Flows
 from hortus.engine.leases import Elector, LeaseTimes
 from hortus.engine.logging import LogSettings
 from hortus.engine.logging import configure as configure_logging
-from hortus.engine.manager import LeadershipLost, Manager
+from hortus.engine.manager import LeadershipLost, Manager, PartEnded
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.outcomes import DONE, Actor, DeadlineExceeded, ReconcileError, Result, Retry, Terminal
 from hortus.engine.owners import controller_of, is_owned_by, own, owner_reference, owners_of
@@ -175,6 +175,7 @@ __all__ = [
     "LeaseTimes",
     "LogSettings",
     "Manager",
+    "PartEnded",
     "Predicate",
     "Priority",
     "Queue",

@@ -16,6 +16,7 @@ from hortus.engine.cache import Cache, Transform
 from hortus.engine.reflector import ListerWatcher, Reflector
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object, Resource
+from hortus.kube.selectors import LabelSelector
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -32,10 +33,11 @@ class Selection(msgspec.Struct, frozen=True):
         return f"{self.resource.plural}{group}[{','.join(part for part in parts if part)}]"
 
     def belongs(self, obj: Object) -> bool:
-        """Whether a newly written object is surely selected; with selectors only the server knows."""
-        if self.labels or self.fields:
+        """Whether a newly written object is surely selected; with a field selector only the server knows."""
+        metadata = obj["metadata"]
+        if self.fields or (self.namespace and metadata.get("namespace", "") != self.namespace):
             return False
-        return not self.namespace or bool(obj["metadata"].get("namespace", "") == self.namespace)
+        return not self.labels or LabelSelector.parse(self.labels).matches(metadata.get("labels"))
 
 
 class Caches:

@@ -40,6 +40,10 @@ class LeadershipLost(Exception):
     """Another process may lead now. This one has stopped its workers and should exit."""
 
 
+class PartEnded(Exception):
+    """Something that should run as long as the manager came to its end."""
+
+
 class Election(Protocol):
     """What the manager needs of `hortus.engine.leases.Elector`."""
 
@@ -189,6 +193,8 @@ class Manager:
         starter = asyncio.create_task(self._start(), name="start")
         try:
             await self._until_over(starter)
+        except PartEnded as error:
+            _log.warning("stopping", reason=str(error))
         finally:
             starter.cancel()
             await asyncio.gather(starter, return_exceptions=True)
@@ -196,14 +202,33 @@ class Manager:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Manager]:
-        """Everything started on entry, stopped on exit: for tests and for whoever runs several managers on a loop."""
+        """Everything started on entry, stopped on exit: for tests and for whoever runs several managers on a loop.
+
+        When a part fails meanwhile, or leadership is lost, the body is cancelled and that error raised.
+        """
+        body = asyncio.current_task()
+        assert body is not None, "an async context is entered in a task"
+        guard: asyncio.Task[None] | None = None
+
+        def interrupt(done: asyncio.Task[None]) -> None:
+            if guard is not None and _failed(done):
+                body.cancel()
+
         try:
             await self._start()
+            guard = asyncio.create_task(self._until_over(), name="guard")
+            guard.add_done_callback(interrupt)
             yield self
-            for task in self._tasks:
-                if task.done():
-                    task.result()
+            if _failed(guard):
+                guard.result()
+        except asyncio.CancelledError:
+            if guard is not None and _failed(guard) and body.uncancel() == 0:
+                guard.result()
+            raise
         finally:
+            watched, guard = guard, None
+            if watched is not None:
+                watched.cancel()
             await self._shut_down()
 
     async def _start(self) -> None:
@@ -233,13 +258,13 @@ class Manager:
             if wants_leader == leader_only:
                 self._tasks[asyncio.create_task(_awaiting(run), name=name)] = name
 
-    async def _until_over(self, starter: asyncio.Task[None]) -> None:
+    async def _until_over(self, starter: asyncio.Task[None] | None = None) -> None:
         """Return when asked to stop; raise when a part failed or leadership is lost."""
         stop = asyncio.create_task(self._stopping.wait(), name="stop")
         try:
             while True:
                 workers = [task for controller in self._controllers for task in controller.tasks]
-                waited = {stop, *self._tasks, *workers} | ({starter} if not starter.done() else set())
+                waited = {stop, *self._tasks, *workers} | ({starter} if starter and not starter.done() else set())
                 done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
                 if stop in done:
                     return
@@ -248,8 +273,7 @@ class Manager:
                     if task is self._lost:
                         raise LeadershipLost("this process was not able to renew its lease in time")
                     if task is not starter:
-                        _log.warning("a part ended by itself, stopping", part=task.get_name())
-                        return
+                        raise PartEnded(f"{task.get_name()} ended by itself")
         finally:
             stop.cancel()
 
@@ -272,6 +296,10 @@ class Manager:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _failed(task: asyncio.Task[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is not None
 
 
 async def _awaiting(run: Runnable) -> None:
