@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from hortus.apiserver.http import decode_object
 from hortus.apiserver.http.queries import Query, flag, whole_number
+from hortus.apiserver.representation import sent_object
 from hortus.apiserver.resources.definition import FieldProblem
 from hortus.apiserver.resources.failures import bad_value, invalid_options
 from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, WriteOptions
 from hortus.kube.errors import BadRequest
+from hortus.kube.objects import GroupVersionKind
 
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
 _PROPAGATIONS = ("Foreground", "Background", "Orphan")
+_DELETE_OPTIONS = GroupVersionKind("", "v1", "DeleteOptions")
 _LONGEST_MANAGER = 128
 
 
@@ -40,7 +42,7 @@ def _from_user_agent(user_agent: str) -> str:
 
 def delete_options(query: Query, body: bytes, content_type: str) -> DeleteOptions:
     """From the body when there is one, otherwise from the query. Raises Invalid, BadRequest."""
-    sent: dict[str, Any] = decode_object(body, content_type, "DeleteOptions") if body.strip() else {}
+    sent: dict[str, Any] = sent_object(body, content_type, _DELETE_OPTIONS) if body.strip() else {}
     if sent.get("kind", "DeleteOptions") != "DeleteOptions":
         raise BadRequest(f"DeleteOptions are expected in the body, not a {sent.get('kind')}")
     if not sent:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import orjson
 
 from hortus.apiserver import tables
-from hortus.apiserver.http.negotiation import Wanted
+from hortus.apiserver.builtin import protobuf
+from hortus.apiserver.http import decode_object, media_type_of
+from hortus.apiserver.http.negotiation import PROTOBUF, Wanted, wanted_of
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.http.replies import Reply
 from hortus.apiserver.resources.kind import Kind
@@ -15,10 +17,26 @@ from hortus.apiserver.resources.partial import partial_metadata
 from hortus.apiserver.resources.reading import Listing, list_body
 from hortus.apiserver.resources.watching import Encoder, SharedLines
 from hortus.kube import yaml
-from hortus.kube.errors import NotAcceptable
+from hortus.kube.errors import ApiError, NotAcceptable
+from hortus.kube.objects import GroupVersionKind, Object
 
+_PROTOBUF_STREAM = f"{PROTOBUF};stream=watch"
 _PARTIAL_LIST = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%s,"items":[%s]}'
 _STATUS = b'{"kind":"Status"'
+
+
+def negotiated(accept: str, kind: Kind) -> Wanted:
+    """What to answer a request about this kind with. Raises NotAcceptable."""
+    return wanted_of(
+        accept, protobuf=not kind.custom and protobuf.speaks(kind.resource.api_version, kind.resource.kind)
+    )
+
+
+def sent_object(body: bytes, content_type: str, expected: GroupVersionKind) -> Object:
+    """The object in a request's body: JSON, YAML or protobuf. Raises BadRequest, UnsupportedMediaType."""
+    if media_type_of(content_type) == PROTOBUF:
+        return protobuf.decode(body, expected)
+    return decode_object(body, content_type, expected.kind)
 
 
 def object_reply(
@@ -59,6 +77,8 @@ def list_reply(wanted: Wanted, kind: Kind, listing: Listing, query: Query, now: 
 
 def event_encoder(wanted: Wanted, kind: Kind, shared: SharedLines, query: Query, now: float) -> Encoder:
     """How events of a watch are shown. Raises NotAcceptable: there is no stream of YAML documents."""
+    if wanted.encoding == "protobuf":
+        return _ProtobufEncoder(kind, shared)
     if wanted.encoding != "json":
         raise _unacceptable(wanted)
     if wanted.transform == "Table":
@@ -66,6 +86,22 @@ def event_encoder(wanted: Wanted, kind: Kind, shared: SharedLines, query: Query,
     if wanted.transform:
         return _PartialEncoder(kind, shared)
     return Encoder(kind, shared)
+
+
+class _ProtobufEncoder(Encoder):
+    """Frames with their length before them, as Go clients read them."""
+
+    form = "protobuf"
+    content_type = _PROTOBUF_STREAM
+
+    def _line(self, type_: str, value: bytes) -> bytes:
+        return protobuf.encode_watch_event(type_, orjson.loads(self.kind.shown(value)))
+
+    def bookmark(self, revision: int, annotations: bytes = b"") -> bytes:
+        return protobuf.encode_watch_event("BOOKMARK", orjson.loads(super().bookmark(revision, annotations))["object"])
+
+    def error(self, error: ApiError) -> bytes:
+        return protobuf.encode_watch_event("ERROR", error.status())
 
 
 class _PartialEncoder(Encoder):
@@ -103,6 +139,8 @@ def _encoded(wanted: Wanted, body: bytes, code: int, warnings: tuple[str, ...]) 
         return Reply(
             yaml.dump(orjson.loads(body)).encode(), code=code, content_type="application/yaml", warnings=warnings
         )
+    if wanted.encoding == "protobuf":
+        return Reply(protobuf.encode(orjson.loads(body)), code=code, content_type=PROTOBUF, warnings=warnings)
     return Reply(body, code=code, warnings=warnings)
 
 

@@ -14,10 +14,9 @@ from hortus.apiserver.discovery import AGGREGATED, Discovery
 from hortus.apiserver.http import (
     Reply,
     RequestInfo,
-    decode_object,
     duplicate_fields,
+    media_type_of,
     read_body,
-    wanted_of,
 )
 from hortus.apiserver.http.negotiation import media_types
 from hortus.apiserver.http.queries import Query
@@ -25,7 +24,7 @@ from hortus.apiserver.http.replies import json_reply
 from hortus.apiserver.metrics import RequestMetrics
 from hortus.apiserver.openapi import OpenApi
 from hortus.apiserver.options import delete_options, write_options
-from hortus.apiserver.representation import event_encoder, list_reply, object_reply
+from hortus.apiserver.representation import event_encoder, list_reply, negotiated, object_reply, sent_object
 from hortus.apiserver.resources import deletion, patching, reading, watching, writing
 from hortus.apiserver.resources.context import Context, write_context
 from hortus.apiserver.resources.definition import SubresourceHandler
@@ -36,13 +35,17 @@ from hortus.apiserver.resources.scope import Scope, WriteOptions
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.store.backend import Watch
 from hortus.kube.errors import MethodNotAllowed, NotFound
-from hortus.kube.objects import Object
+from hortus.kube.objects import GroupVersionKind, Object
 
 _STALLED_AFTER = 30.0
 """Seconds a watcher may leave its socket full before it is dropped."""
 _UNSENT_LIMIT = 1024 * 1024
 """Bytes in the socket's buffer from which a watcher counts as stalled."""
-_WRITE_VERBS = frozenset({"POST", "PUT", "PATCH"})
+
+
+_WITH_DUPLICATES = frozenset({"", "application/json"})
+"""Media types in which a key can stand twice unnoticed."""
+_SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
 def no_such_resource() -> NotFound:
@@ -113,7 +116,7 @@ class Router:
             outcome = await operation(ctx, scope, obj, options)
             if repeated:
                 outcome = outcome._replace(warnings=[*repeated, *outcome.warnings])
-        wanted = wanted_of(headers.get("Accept", ""))
+        wanted = negotiated(headers.get("Accept", ""), scope.kind)
         return object_reply(
             wanted,
             scope.kind,
@@ -156,7 +159,7 @@ class Router:
         if info.verb == "patch":
             change = patching.change_of(scope.kind, body, headers.get("Content-Type", ""))
         else:
-            sent = decode_object(body, headers.get("Content-Type", ""), "Scale")
+            sent = sent_object(body, headers.get("Content-Type", ""), _SCALE)
             change = lambda scale: sent  # noqa: E731
         outcome = await patching.modify(self._ctx, scope, scaled(scope, change), options._replace(validation="Ignore"))
         return json_reply(scale_of(scope.kind, orjson.loads(outcome.body)))
@@ -171,13 +174,14 @@ class Router:
         if record is None:
             raise not_found(scope.kind, scope.name)
         body = await read_body(request)
-        sent = decode_object(body, request.headers.get("Content-Type", ""), scope.subresource) if body else {}
+        content_type, expected = request.headers.get("Content-Type", ""), scope.kind.resource.gvk
+        sent = sent_object(body, content_type, expected) if body else {}
         obj = with_revision(scope.kind.decode(record.value), record)
         context = write_context(scope, self._ctx.clock.now(), dry_run=False)
         return json_reply(await handler(obj, sent, context), code=201)
 
     async def _list(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
-        wanted = wanted_of(request.headers.get("Accept", ""))
+        wanted = negotiated(request.headers.get("Accept", ""), scope.kind)
         listing = await reading.collect(self._ctx, scope, query)
         return list_reply(wanted, scope.kind, listing, query, self._ctx.clock.now())
 
@@ -194,11 +198,11 @@ class Router:
         return Reply(reading.list_body(scope.kind, listing))
 
     async def _watch(self, request: web.BaseRequest, scope: Scope, query: Query) -> web.StreamResponse:
-        wanted = wanted_of(request.headers.get("Accept", ""))
+        wanted = negotiated(request.headers.get("Accept", ""), scope.kind)
         options = await watching.watch_options(self._ctx, scope, query)
         encoder = event_encoder(wanted, scope.kind, self._lines, query, self._ctx.clock.now())
         response = web.StreamResponse(
-            headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+            headers={"Content-Type": encoder.content_type, "Cache-Control": "no-cache, private"}
         )
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -222,7 +226,7 @@ class Router:
         return response
 
     def _shown(self, request: web.BaseRequest, scope: Scope, value: bytes, query: Query) -> Reply:
-        wanted = wanted_of(request.headers.get("Accept", ""))
+        wanted = negotiated(request.headers.get("Accept", ""), scope.kind)
         return object_reply(wanted, scope.kind, value, query, self._ctx.clock.now())
 
     async def _answer_path(self, request: web.BaseRequest, info: RequestInfo) -> Reply:
@@ -279,8 +283,8 @@ def _wants_aggregated(request: web.BaseRequest) -> bool:
 
 
 def _sent_object(kind: Kind, body: bytes, content_type: str, options: WriteOptions) -> tuple[Object, list[str]]:
-    obj = decode_object(body, content_type, kind.resource.kind)
-    if options.validation == "Ignore":
+    obj = sent_object(body, content_type, kind.resource.gvk)
+    if options.validation == "Ignore" or media_type_of(content_type) not in _WITH_DUPLICATES:
         return obj, []
     repeated = [f'duplicate field "{path}"' for path in duplicate_fields(body, obj)]
     if repeated and options.validation == "Strict":

@@ -4,7 +4,7 @@ Nothing here knows what a kind is. What flows in are aiohttp's low-level request
 dict of query parameters and a decoded body; what flows back is a `Reply` of bytes or a stream.
 """
 
-from hortus.apiserver.http.bodies import decode_object, decode_value, duplicate_fields, read_body
+from hortus.apiserver.http.bodies import decode_object, decode_value, duplicate_fields, media_type_of, read_body
 from hortus.apiserver.http.negotiation import MediaType, Wanted, wanted_of
 from hortus.apiserver.http.paths import RequestInfo, request_info
 from hortus.apiserver.http.queries import flag, parse_query, seconds, whole_number
@@ -19,6 +19,7 @@ __all__ = [
     "decode_value",
     "duplicate_fields",
     "flag",
+    "media_type_of",
     "parse_query",
     "read_body",
     "request_info",

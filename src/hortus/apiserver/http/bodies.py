@@ -65,6 +65,10 @@ def _too_large() -> ApiError:
     return RequestEntityTooLarge(f"Request entity too large: limit is {LARGEST_BODY}")
 
 
+def media_type_of(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
 def decode_object(body: bytes, content_type: str, kind: str) -> Object:
     """The object in a body of JSON or YAML. Raises BadRequest, UnsupportedMediaType; `kind` is for the message."""
     value = decode_value(body, content_type, kind)
@@ -74,14 +78,14 @@ def decode_object(body: bytes, content_type: str, kind: str) -> Object:
 
 
 def decode_value(body: bytes, content_type: str, kind: str) -> Any:
-    media = content_type.partition(";")[0].strip().lower()
+    media = media_type_of(content_type)
     if media in _JSON:
         return _decode_json(body, kind)
     if media in _YAML:
         return _decode_yaml(body, kind)
     raise UnsupportedMediaType(
         "the body of the request was in an unknown format - accepted media types include: "
-        "application/json, application/yaml"
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf"
     )
 
 

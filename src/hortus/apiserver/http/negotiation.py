@@ -21,7 +21,7 @@ class MediaType(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """`encoding` is `json` or `yaml`; `transform` empty, `Table` or `PartialObjectMetadata[List]`."""
+    """`encoding` is `json`, `yaml` or `protobuf`; `transform` empty, `Table` or `PartialObjectMetadata[List]`."""
 
     encoding: str = "json"
     transform: str = ""
@@ -29,15 +29,18 @@ class Wanted(NamedTuple):
 
     @property
     def content_type(self) -> str:
-        return "application/yaml" if self.encoding == "yaml" else "application/json"
+        return _CONTENT_TYPES[self.encoding]
 
 
 _PLAIN = Wanted()
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_CONTENT_TYPES = {"json": "application/json", "yaml": "application/yaml", "protobuf": PROTOBUF}
 _ENCODINGS = {
     "application/json": "json",
     "*/*": "json",
     "application/*": "json",
     "application/yaml": "yaml",
+    PROTOBUF: "protobuf",
 }
 
 
@@ -53,16 +56,19 @@ def media_types(accept: str) -> tuple[MediaType, ...]:
 
 
 @lru_cache(maxsize=512)
-def wanted_of(accept: str) -> Wanted:
-    """The representation to answer with. Raises NotAcceptable when none that is asked for can be served."""
+def wanted_of(accept: str, *, protobuf: bool = False) -> Wanted:
+    """The representation to answer with; `protobuf` says whether what is asked for has such a form, whole.
+
+    Raises NotAcceptable when none that is asked for can be served.
+    """
     ranges = media_types(accept)
     if not ranges:
         return _PLAIN
     for name, parameters in ranges:
         encoding = _ENCODINGS.get(name)
-        if encoding is None:
-            continue
         transform = parameters.get("as", "")
+        if encoding is None or (encoding == "protobuf" and (transform or not protobuf)):
+            continue
         if not transform:
             return Wanted(encoding) if encoding != "json" else _PLAIN
         version = parameters.get("v", "")

@@ -107,6 +107,7 @@ class Encoder:
     """How one sort of client is shown events. Subclasses give other representations than plain JSON."""
 
     form = "json"
+    content_type = "application/json"
     bookmark_head = b""
     """How the object of a bookmark begins, up to its metadata; empty for the kind's own type."""
 
@@ -126,6 +127,9 @@ class Encoder:
 
     def object(self, shown: bytes) -> bytes:
         return shown
+
+    def error(self, error: ApiError) -> bytes:
+        return b'{"type":"ERROR","object":%s}\n' % orjson.dumps(error.status())
 
     def bookmark(self, revision: int, annotations: bytes = b"") -> bytes:
         head = self.bookmark_head or self.kind.type_head[: -len(b'"metadata":{')]
@@ -154,14 +158,14 @@ async def watch(
             await ctx.storage.backend.sync()  # another server on the same store may have given it out
         changes = ctx.storage.watch(scope.bucket, after=after, prefix=prefix)
     except (RevisionCompacted, RevisionInFuture):
-        await send(error_line(too_old(after, ctx.storage.backend.compacted)))
+        await send(encoder.error(too_old(after, ctx.storage.backend.compacted)))
         return
     opened(changes)
     async with aclosing(changes):
         try:
             await _follow(ctx, scope, options, encoder, send, changes)
         except RevisionCompacted:
-            await send(error_line(too_old(changes.seen, ctx.storage.backend.compacted)))
+            await send(encoder.error(too_old(changes.seen, ctx.storage.backend.compacted)))
 
 
 async def _send_initial(ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, prefix: str) -> int:
@@ -238,7 +242,3 @@ def _visible(kind: Kind, selection: Selection | None, value: bytes) -> bool:
 
 def too_old(revision: int, compacted: int) -> ApiError:
     return Expired(f"too old resource version: {revision} ({compacted})")
-
-
-def error_line(error: ApiError) -> bytes:
-    return b'{"type":"ERROR","object":%s}\n' % orjson.dumps(error.status())

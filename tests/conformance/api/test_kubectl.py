@@ -1,0 +1,98 @@
+"""kubectl, unchanged, against the server: what people type first."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conformance.api.test_custom_resources import crd
+
+from hortus.testing.apiserver import TestServer, started_apiserver
+
+KUBECTL = shutil.which("kubectl")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+
+Kubectl = Callable[..., str]
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: nginx, ports: [{containerPort: 80}]}]}
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Any:
+    with started_apiserver(store="sqlite") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def kubectl(server: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    kubeconfig, cache = server.kubeconfig, tmp_path_factory.mktemp("kubectl")
+
+    def run(*words: str, stdin: object = None, code: int = 0) -> str:
+        text = stdin if isinstance(stdin, str) or stdin is None else json.dumps(stdin)
+        command = [str(KUBECTL), f"--kubeconfig={kubeconfig}", f"--cache-dir={cache}", *words]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=30, cwd=Path(cache))
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_apply_diff_scale_and_delete(kubectl: Kubectl) -> None:
+    assert kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web created\n"
+    assert kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web unchanged\n"
+    changed = DEPLOYMENT.replace("nginx", "caddy")
+    assert "+      - image: caddy" in kubectl("diff", "-f", "-", stdin=changed, code=1).replace("        -", "      -")
+    assert kubectl("apply", "--server-side", "-f", "-", stdin=changed) == "deployment.apps/web serverside-applied\n"
+    assert kubectl("scale", "deployment/web", "--replicas=5") == "deployment.apps/web scaled\n"
+    table = kubectl("get", "deployments").split()
+    assert table[:7] == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "web", "0/5"]
+    assert kubectl("delete", "deployment", "web") == 'deployment.apps "web" deleted\n'
+
+
+def test_imperative_commands_speak_protobuf(kubectl: Kubectl) -> None:
+    assert kubectl("create", "namespace", "imp") == "namespace/imp created\n"
+    kubectl("create", "secret", "generic", "s", "-n", "imp", "--from-literal=k=v")
+    assert kubectl("get", "secret", "s", "-n", "imp", "-o", "jsonpath={.data.k}") == "dg=="
+    kubectl("label", "secret", "s", "-n", "imp", "a=b")
+    assert kubectl("get", "secrets", "-n", "imp", "-l", "a=b", "-o", "name") == "secret/s\n"
+    assert kubectl("delete", "namespace", "imp") == 'namespace "imp" deleted\n'
+
+
+def test_mistakes_are_named(kubectl: Kubectl) -> None:
+    wrong = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "dota": {"a": "b"}}
+    assert 'strict decoding error: unknown field "dota"' in kubectl("apply", "-f", "-", stdin=wrong, code=1)
+    assert '(NotFound): configmaps "none" not found' in kubectl("get", "configmap", "none", code=1)
+
+
+def test_custom_kinds_are_explained_and_waited_for(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", stdin=crd("kubectl.example"))
+    kubectl("wait", "--for=condition=Established", "crd/beds.kubectl.example", "--timeout=5s")
+    assert "size\t<integer> -required-" in kubectl("explain", "beds.spec")
+    bed = {"apiVersion": "kubectl.example/v1", "kind": "Bed", "metadata": {"name": "b"}, "spec": {"size": 4}}
+    assert kubectl("create", "-f", "-", stdin=bed) == "bed.kubectl.example/b created\n"
+    assert kubectl("get", "bd").split()[:5] == ["NAME", "SIZE", "AGE", "b", "4"]
+    kubectl("delete", "crd", "beds.kubectl.example")
+
+
+def test_who_am_i_and_what_may_i(kubectl: Kubectl) -> None:
+    assert "kubernetes-admin" in kubectl("auth", "whoami")
+    assert kubectl("auth", "can-i", "delete", "pods") == "yes\n"
+    assert kubectl("auth", "can-i", "delete", "pods", "--as=nobody", code=1) == "no\n"
+    kubectl("create", "clusterrolebinding", "viewers", "--clusterrole=view", "--user=vera")
+    assert kubectl("auth", "can-i", "list", "pods", "--as=vera") == "yes\n"
+    assert "secrets is forbidden" in kubectl("get", "secrets", "--as=vera", code=1)
