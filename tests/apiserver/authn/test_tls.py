@@ -17,11 +17,11 @@ from hortus.apiserver.authn import IssuedCertificate, ServerKeys, peer_certifica
 from hortus.apiserver.authn.certificates import (
     client_certificate,
     key_pem,
-    name_of,
     new_key,
     root_authority,
     serving_certificate,
 )
+from hortus.apiserver.authn.subjects import name_of
 from hortus.apiserver.clusters.issuing import issue
 from hortus.kube.errors import Unauthorized
 from hortus.testing import FakeClock

@@ -85,6 +85,16 @@ async def test_a_certificate_from_the_subresource_works_in_its_cluster_until_tha
             assert (await jane.call("GET", "/clusters/a/api/v1/namespaces"))[0] == 401
 
 
+async def test_a_service_account_of_elsewhere_may_have_a_longer_name_than_x520_foresees(server: TestServer) -> None:
+    name = "gardener.cloud:admin:system:serviceaccount:kcp-system:infrastructure-manager"
+    async with caller(server, token=server.token) as admin:
+        certificate = await issued(admin, "a", name, "gardener.cloud:system:admins")
+        async with caller(server, certificate=certificate) as somebody:
+            code, user = await whoami(somebody, "a")
+    assert (code, user["username"]) == (201, name)
+    assert user["groups"] == ["gardener.cloud:system:admins", "system:authenticated"]
+
+
 async def test_a_cluster_made_again_is_empty_and_knows_no_old_certificate(server: TestServer) -> None:
     async with caller(server, token=server.token) as admin:
         certificate = await issued(admin, "a", "jane", "system:masters")

@@ -133,8 +133,8 @@ async def test_issuing_says_what_is_wrong_with_the_request() -> None:
             here.clusters.issue("nope", username="jane", seconds=600)
         with pytest.raises(BadRequest, match="common name ''"):
             here.clusters.issue("root", username="", seconds=600)
-        with pytest.raises(BadRequest, match="1 to 64 bytes"):
-            here.clusters.issue("root", username="x" * 65, seconds=600)
+        with pytest.raises(BadRequest, match="1 to 1024 bytes"):
+            here.clusters.issue("root", username="x" * 1025, seconds=600)
         with pytest.raises(BadRequest, match="more than 0 seconds"):
             here.clusters.issue("root", username="jane", seconds=0)
         with pytest.raises(BadRequest, match="cannot issue"):

@@ -23,13 +23,12 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from hortus.apiserver.authn.subjects import name_of
 
 SKEW_SECONDS = 300
 """How far notBefore lies in the past, for peers whose clock is behind (kube-controller-manager backdates as much)."""
-
-NAME_LIMIT = 64
-"""RFC 5280, appendix A.1: ub-common-name and ub-organization-name."""
 
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 """What a client certificate may certify."""
@@ -89,15 +88,6 @@ def load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ValueError("not an elliptic-curve private key")
     return key
-
-
-def name_of(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
-    """CN and one O per organization, in one set each; raises ValueError naming a part that X.509 has no room for."""
-    for field, value in [("common name", common_name), *(("organization", group) for group in organizations)]:
-        if not value or len(value.encode()) > NAME_LIMIT:
-            raise ValueError(f"{field} {value!r}: must have 1 to {NAME_LIMIT} bytes to fit into a certificate")
-    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
-    return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
 def root_authority(key: ec.EllipticCurvePrivateKey, name: str, *, start: float, days: int) -> Authority:

@@ -14,10 +14,11 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from hortus.apiserver.authn.cluster_keys import Checked, ClusterKeys, ClusterLookup
 from hortus.apiserver.authn.identity import Credentials, UserInfo
+from hortus.apiserver.authn.subjects import subject_of
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Unauthorized
 
@@ -80,10 +81,9 @@ def _for_clients(certificate: x509.Certificate) -> bool:
 
 
 def _user(certificate: x509.Certificate, der: bytes) -> UserInfo:
-    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    if not names or not names[0].value:
+    names, organizations = subject_of(certificate)
+    if not names or not names[0]:
         raise ValueError("the certificate names no user")
-    organizations = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    groups = tuple(dict.fromkeys([*(str(group.value) for group in organizations), AUTHENTICATED]))
+    groups = tuple(dict.fromkeys([*organizations, AUTHENTICATED]))
     credential = f"X509SHA256={hashlib.sha256(der).hexdigest()}"
-    return UserInfo(username=str(names[-1].value), groups=groups, extra={CREDENTIAL_ID: (credential,)})
+    return UserInfo(username=names[-1], groups=groups, extra={CREDENTIAL_ID: (credential,)})

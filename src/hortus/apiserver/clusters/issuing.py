@@ -15,10 +15,10 @@ from hortus.apiserver.authn.certificates import (
     PublicKey,
     client_certificate,
     key_pem,
-    name_of,
     new_key,
 )
 from hortus.apiserver.authn.cluster_keys import ClusterKeys
+from hortus.apiserver.authn.subjects import name_of
 from hortus.kube.errors import BadRequest
 
 

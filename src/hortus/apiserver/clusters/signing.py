@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-
-from cryptography import x509
-from cryptography.x509.oid import NameOID
+from collections.abc import Sequence
 
 from hortus.apiserver.authn.cluster_keys import ClusterKeys
+from hortus.apiserver.authn.subjects import subject_of
 from hortus.apiserver.authz.rbac import MASTERS
 from hortus.apiserver.clusters.issuing import issue, parsed_request
 from hortus.kube.errors import BadRequest
@@ -43,17 +42,12 @@ def certificate_for(request: Object, keys: ClusterKeys, *, now: float) -> str:
     return base64.b64encode(issued.certificate).decode()
 
 
-def _subject(encoded: str) -> tuple[bytes, str, list[str]]:
+def _subject(encoded: str) -> tuple[bytes, str, Sequence[str]]:
     try:
         pem = base64.b64decode(encoded, validate=True)
-        subject = parsed_request(pem).subject
+        names, groups = subject_of(parsed_request(pem))
     except (ValueError, binascii.Error) as problem:
         raise BadRequest(f"spec.request is no certificate signing request: {problem}") from problem
-    names, groups = _text(subject, NameOID.COMMON_NAME), _text(subject, NameOID.ORGANIZATION_NAME)
     if MASTERS in groups:
         raise BadRequest(f"spec.request asks for the group {MASTERS}, which {SIGNER} does not sign for")
     return pem, names[-1] if names else "", groups
-
-
-def _text(subject: x509.Name, part: x509.ObjectIdentifier) -> list[str]:
-    return [str(attribute.value) for attribute in subject.get_attributes_for_oid(part)]
