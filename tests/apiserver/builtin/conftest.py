@@ -45,7 +45,7 @@ class Rules:
         obj.setdefault("metadata", {}).setdefault("name", "x")
         obj["metadata"].setdefault("uid", "5d3c0d0e-0000-4000-8000-000000000001")
         definition, schema = self.definition(obj), self._schema(obj)
-        if definition.status:
+        if definition.status and not definition.status_on_create:
             obj.pop("status", None)
         schema.prune(obj)
         schema.default(obj)

@@ -81,6 +81,7 @@ def definition(entry: Entry) -> ResourceDefinition:
         categories=_words(options, "cat"),
         columns=columns,
         status="status" in options,
+        status_on_create="status-on-create" in options,
         scale=_SCALE if "scale" in options else None,
         field_selectors=_words(options, "fields"),
         generation="generation" in options,

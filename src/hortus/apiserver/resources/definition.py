@@ -93,6 +93,8 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...] = ()
     status: bool = False
     """Whether there is a status subresource."""
+    status_on_create: bool = False
+    """Whether the status sent with a create is kept all the same, as a kubelet's Node is."""
     scale: Mapping[str, str] | None = None
     """Paths specReplicasPath, statusReplicasPath, labelSelectorPath when there is a scale subresource."""
     verbs: frozenset[str] = frozenset(

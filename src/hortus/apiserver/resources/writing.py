@@ -186,7 +186,7 @@ def read_object(kind: Kind, obj: Object, options: WriteOptions, *, prune: bool =
 
 def _prepare_create(kind: Kind, obj: Object, context: WriteContext) -> None:
     definition = kind.definition
-    if definition.status:
+    if definition.status and not definition.status_on_create:
         obj.pop("status", None)
     kind.structural.default(obj)
     definition.strategy.prepare_create(obj, context)
