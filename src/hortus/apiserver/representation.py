@@ -78,7 +78,7 @@ def list_reply(wanted: Wanted, kind: Kind, listing: Listing, query: Query, now: 
 def event_encoder(wanted: Wanted, kind: Kind, shared: SharedLines, query: Query, now: float) -> Encoder:
     """How events of a watch are shown. Raises NotAcceptable: there is no stream of YAML documents."""
     if wanted.encoding == "protobuf":
-        return _ProtobufEncoder(kind, shared)
+        return _PartialProtobufEncoder(kind, shared) if wanted.transform else _ProtobufEncoder(kind, shared)
     if wanted.encoding != "json":
         raise _unacceptable(wanted)
     if wanted.transform == "Table":
@@ -95,7 +95,7 @@ class _ProtobufEncoder(Encoder):
     content_type = _PROTOBUF_STREAM
 
     def _line(self, type_: str, value: bytes) -> bytes:
-        return protobuf.encode_watch_event(type_, orjson.loads(self.kind.shown(value)))
+        return protobuf.encode_watch_event(type_, orjson.loads(self.object(self.kind.shown(value))))
 
     def bookmark(self, revision: int, annotations: bytes = b"") -> bytes:
         return protobuf.encode_watch_event("BOOKMARK", orjson.loads(super().bookmark(revision, annotations))["object"])
@@ -107,6 +107,14 @@ class _ProtobufEncoder(Encoder):
 class _PartialEncoder(Encoder):
     form = "partial"
     bookmark_head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",'
+
+    def object(self, shown: bytes) -> bytes:
+        return partial_metadata(shown)
+
+
+class _PartialProtobufEncoder(_ProtobufEncoder):
+    form = "protobuf partial"
+    bookmark_head = _PartialEncoder.bookmark_head
 
     def object(self, shown: bytes) -> bytes:
         return partial_metadata(shown)

@@ -75,6 +75,10 @@ def test_the_metadata_of_any_kind_has_a_protobuf_form(server: TestServer) -> Non
     listed = decode(body)
     assert listed["kind"] == "PartialObjectMetadataList"
     assert "default" in [item["metadata"]["name"] for item in listed["items"]]
+    accept = f"{MEDIA_TYPE};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    code, _, body = _ask(server, "GET", "/api/v1/namespaces?watch=1&timeoutSeconds=1", accept=accept)
+    assert code == 200
+    assert {obj["kind"] for _, obj in decode_watch_events(body)} == {"PartialObjectMetadata"}
 
 
 def test_what_has_no_protobuf_form_comes_as_json_where_that_will_do(server: TestServer) -> None:

@@ -57,7 +57,8 @@ def media_types(accept: str) -> tuple[MediaType, ...]:
 
 @lru_cache(maxsize=512)
 def wanted_of(accept: str, *, protobuf: bool = False) -> Wanted:
-    """The representation to answer with; `protobuf` says whether what is asked for has such a form, whole.
+    """The representation to answer with; `protobuf` says whether what is asked for has such a form, whole;
+    the metadata of any object has.
 
     Raises NotAcceptable when none that is asked for can be served.
     """
@@ -67,7 +68,9 @@ def wanted_of(accept: str, *, protobuf: bool = False) -> Wanted:
     for name, parameters in ranges:
         encoding = _ENCODINGS.get(name)
         transform = parameters.get("as", "")
-        if encoding is None or (encoding == "protobuf" and (transform or not protobuf)):
+        if encoding is None:
+            continue
+        if encoding == "protobuf" and (transform == "Table" or not (transform or protobuf)):
             continue
         if not transform:
             return Wanted(encoding) if encoding != "json" else _PLAIN
