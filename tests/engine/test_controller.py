@@ -275,6 +275,15 @@ async def test_resync_comes_with_jitter_and_only_for_what_exists() -> None:
         assert stage.controller.queue.delayed == 0
 
 
+async def test_a_resync_looks_again_at_what_failed_for_good() -> None:
+    cache = Cache("widgets")
+    cache.replace([], 0)
+    async with Stage(Terminal("spec is wrong"), sources=[Watch(cache)], resync=100.0) as stage:
+        cache.put(widget("a", metadata={"resourceVersion": "1"}))
+        await stage.clock.advance(111)
+        assert len(stage.reconciler.calls) == 2
+
+
 async def test_other_kinds_are_mapped_to_their_owner_on_both_sides_of_a_change() -> None:
     secrets = Cache("secrets")
     secrets.replace([], 0)

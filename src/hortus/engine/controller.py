@@ -211,8 +211,12 @@ class Controller:
             queue.add(key, priority=Priority.RETRY, after=result.requeue_after)
         else:
             self._meter.results["success"] += 1
+        self._resync_later(key)
+
+    def _resync_later(self, key: ObjectKey) -> None:
         if self._resync is not None and self._own is not None and key in self._own:
-            queue.add(key, priority=Priority.RESYNC, after=spread(self._resync, RESYNC_JITTER, random=self._random))
+            delay = spread(self._resync, RESYNC_JITTER, random=self._random)
+            self.queue.add(key, priority=Priority.RESYNC, after=delay)
 
     def _failed(self, key: ObjectKey, error: Exception) -> None:
         meter, queue = self._meter, self.queue
@@ -221,6 +225,7 @@ class Controller:
         if isinstance(error, Terminal):
             meter.terminal += 1
             queue.forget(key)
+            self._resync_later(key)
             _log.error("reconcile failed for good", reason=error.reason, error=str(error), actor=error.actor)
             return
         delay = queue.retry(key, after=_asked_delay(error))
