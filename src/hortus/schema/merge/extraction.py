@@ -22,7 +22,7 @@ class UnkeyedItem(ValueError):
 
 
 def fields_of(value: Mapping[str, Value], root: Type) -> FieldSet:
-    """The set of the fields in `value`; raises UnkeyedItem when a list item cannot be named."""
+    """The set of the fields in `value`, without list items that cannot be told apart."""
     return {} if root.atomic_map else _map_fields(value, root)
 
 
@@ -61,7 +61,10 @@ def _below_list(value: list[Value], kind: Type | None) -> FieldSet | None:
     result: FieldSet = {}
     repeated = set()
     for item in value:
-        element = item_element(item, kind)
+        try:
+            element = item_element(item, kind)
+        except UnkeyedItem:
+            continue
         if element in result:
             repeated.add(element)
         result[element] = item_fields(item, kind.items)

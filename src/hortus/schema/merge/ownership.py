@@ -39,7 +39,7 @@ from hortus.schema.merge.managers import (
     time_text,
 )
 from hortus.schema.merge.merging import merge
-from hortus.schema.merge.pruning import prune
+from hortus.schema.merge.pruning import may_prune, prune
 from hortus.schema.merge.reconciling import reconcile
 from hortus.schema.merge.typecheck import problems_of
 from hortus.schema.merge.types import MergeSchema, Type
@@ -241,7 +241,7 @@ class _Apply:
             fields = recursive_difference(fields, self._reset)
         managers[self._who] = Entry(fields, self._api_version, "" if last is None else last.time)
         merged = merge(live, self._config, root)
-        if last is not None and difference(last.fields, fields):
+        if last is not None and may_prune(self._config, merged, last=last.fields, fields=fields):
             merged = prune(merged, root, last=last.fields, owned=_everything(managers))
         found = compare(live, merged, root)
         managers = self._settled(managers, found, force=force)

@@ -11,17 +11,47 @@ from collections.abc import Mapping
 from typing import Any
 
 from hortus.schema.merge.elements import SELF
-from hortus.schema.merge.extraction import fields_of, item_element
+from hortus.schema.merge.extraction import UnkeyedItem, fields_of, item_element
 from hortus.schema.merge.fieldset import FieldSet, difference, intersection, is_member, union
 from hortus.schema.merge.types import Type
 
 Value = Any
 
 
+def may_prune(config: Mapping[str, Value], merged: Mapping[str, Value], *, last: FieldSet, fields: FieldSet) -> bool:
+    """Whether anything can have to go: a field of `last` is not in `fields`, which is what `config` applies now.
+
+    There is one more, odd case: where the configuration says null or {} over a part that holds something, that part
+    goes if what it holds is nobody's and leaves no trace in a set of fields, as an empty list.
+    """
+    return bool(difference(last, fields)) or _covers(config, merged)
+
+
+def _covers(config: Mapping[str, Value], merged: Mapping[str, Value]) -> bool:
+    for key, item in config.items():
+        if item.__class__ is str:
+            continue
+        current = merged.get(key)
+        if not item and (item is None or item.__class__ is dict):
+            if current:
+                return True
+        elif item.__class__ is dict:
+            if current.__class__ is dict and _covers(item, current):
+                return True
+        elif item.__class__ is list and item != current and any(map(_hollow, item)):
+            return True
+    return False
+
+
+def _hollow(value: Value) -> bool:
+    """Whether a list item says null or {} anywhere."""
+    if value.__class__ is dict:
+        return not value or any(map(_hollow, value.values()))
+    return value is None or (value.__class__ is list and any(map(_hollow, value)))
+
+
 def prune(merged: dict[str, Value], root: Type, *, last: FieldSet, owned: FieldSet) -> dict[str, Value]:
     """`merged` without the fields of `last` that are not in `owned`, which is what all managers own by now."""
-    if not last or difference(last, owned) == {}:
-        return merged
     claimed = named(owned, root)
     before = named(fields_of(merged, root), root)
     without_last = named(_fields(remove(merged, named(last, root), root), root), root)
@@ -77,9 +107,17 @@ def _remove_from_map(value: Mapping[str, Value], fields: FieldSet, kind: Type) -
 def _remove_from_list(value: list[Value], fields: FieldSet, kind: Type) -> list[Value] | None:
     result = []
     for item in value:
-        node = fields.get(item_element(item, kind))
+        node = _node_of(item, fields, kind)
         if node is None:
             result.append(item)
         elif not is_member(node):
             result.append(remove(item, node, kind.items))
     return result or None
+
+
+def _node_of(item: Value, fields: FieldSet, kind: Type) -> FieldSet | None:
+    try:
+        node: FieldSet | None = fields.get(item_element(item, kind))
+    except UnkeyedItem:
+        return None
+    return node

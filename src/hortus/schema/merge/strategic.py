@@ -238,14 +238,20 @@ def _order_list(result: Object, patch: Object, key: str, kind: Type | None) -> s
 
 
 def _check_order(changes: list[Value], order: list[Value], key: str) -> None:
-    """The items of the patch must stand in the order list, in the same order."""
+    """The items of the patch must stand in the order list, in the same order; one with a directive, before its end."""
     if not order or not changes:
         return
-    kept = [item for item in changes if not (key and isinstance(item, dict) and DIRECTIVE in item)]
-    upcoming = iter(order)
-    for item in kept:
-        wanted = _key_of(item, key) if key else item
-        if not any(same(_key_of(one, key) if key else one, wanted) for one in upcoming):
+    place = 0
+    for item in changes:
+        directive = item.get(DIRECTIVE) if key and isinstance(item, dict) else None
+        if directive == "delete":
+            continue
+        if directive is None:
+            wanted = _key_of(item, key) if key else item
+            while place < len(order) and not same(_key_of(order[place], key) if key else order[place], wanted):
+                place += 1
+            place += 1
+        if place > len(order) or (directive is not None and place == len(order)):
             raise StrategicMergeError(
                 f"The order in patch list:\n{go_text(changes)}\n"
                 f" doesn't match {ELEMENT_ORDER} list:\n{go_text(order)}\n"
