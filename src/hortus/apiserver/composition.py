@@ -22,6 +22,8 @@ from hortus.apiserver.authn import (
 from hortus.apiserver.authn.token_requests import TokenRequests
 from hortus.apiserver.authz import RbacAuthorizer
 from hortus.apiserver.authz.aggregator import RoleAggregator
+from hortus.apiserver.authz.escalation import GUARDED
+from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.builtin import definitions as builtin_definitions
 from hortus.apiserver.clusters.born import born_objects
 from hortus.apiserver.clusters.quotas import QuotaGuard
@@ -70,8 +72,10 @@ async def open_server(
         anonymous=settings.anonymous,
     )
     aggregator = RoleAggregator(storage, clock)
-    for follow in (clusters.changed, authorizer.changed, aggregator.changed):
-        storage.listen(follow)
+    storage.listen(clusters.changed)
+    storage.listen(aggregator.changed, f"{API_GROUP}/clusterroles")
+    for plural in sorted(GUARDED):
+        storage.listen(authorizer.changed, f"{API_GROUP}/{plural}")
     kinds = builtin_definitions() if definitions is None else definitions
     server = ApiServer(
         settings,

@@ -397,9 +397,11 @@ class DefinitionController:
         self._ending = {bucket: key for bucket, key in self._ending.items() if not bucket.startswith(prefix)}
 
     def _changed(self, change: Change) -> None:
+        if change.record is not None and not change.record.bucket.endswith(SUFFIX):
+            return
         key = change.key
         if not key.bucket.endswith(SUFFIX):
-            if change.value is None and key.bucket in self._ending:
+            if key.bucket in self._ending:
                 self.queue.add(self._ending[key.bucket])
         elif change.value is not None:
             self._seen(key, change.value)

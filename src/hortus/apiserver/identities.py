@@ -13,7 +13,7 @@ import msgspec
 
 from hortus.apiserver.authn import Authentication, ServiceAccountTokens
 from hortus.apiserver.authn.token_requests import TokenRequests, token_review
-from hortus.apiserver.authz import RbacAuthorizer
+from hortus.apiserver.authz import Attributes, Authorizer, RbacAuthorizer, denied
 from hortus.apiserver.authz.escalation import GUARDED, check_rbac_write
 from hortus.apiserver.authz.reviews import REVIEWS
 from hortus.apiserver.clusters import LogicalClusters
@@ -56,6 +56,30 @@ def with_identities(
             )
         served.append(definition)
     return served
+
+
+class CreationGuard:
+    """Creating by PUT or apply takes the right to create beside that to update or patch."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def check_create(self, scope: Scope) -> None:
+        resource = scope.kind.resource
+        asked = Attributes(
+            scope.cluster,
+            scope.user,
+            "create",
+            resource.group,
+            resource.version,
+            resource.plural,
+            "",
+            scope.namespace,
+            scope.name,
+        )
+        decision = await self._authorizer.authorize(asked)
+        if not decision.allowed:
+            raise denied(asked, decision.reason)
 
 
 class EscalationGuard:

@@ -77,6 +77,8 @@ class NamespaceController:
         self._ending = {key for key in self._ending if key[0] != cluster}
 
     def _changed(self, change: Change) -> None:
+        if change.record is not None and not change.record.bucket.endswith(NAMESPACES):
+            return
         bucket, name = change.key
         if bucket.endswith(f"/{NAMESPACES}"):
             if change.value is None:

@@ -45,6 +45,11 @@ _UNSENT_LIMIT = 1024 * 1024
 
 _WITH_DUPLICATES = frozenset({"", "application/json"})
 """Media types in which a key can stand twice unnoticed."""
+_WRITTEN_AS = {
+    ("", "namespaces", "finalize"): "finalize",
+    ("certificates.k8s.io", "certificatesigningrequests", "approval"): "status",
+}
+"""Further subresources that are written like the object, and what the kind's strategy is told that they are."""
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
@@ -138,7 +143,11 @@ class Router:
             return await self._custom_subresource(request, scope, handler)
         if scope.subresource == "scale" and definition.scale is not None:
             return await self._scale(request, scope, info, query)
-        if scope.subresource != "status" or not definition.status:
+        resource = definition.resource
+        written_as = _WRITTEN_AS.get((resource.group, resource.plural, scope.subresource))
+        if written_as is not None and info.verb in ("patch", "update", "get"):
+            scope = scope._replace(subresource=written_as)
+        elif scope.subresource != "status" or not definition.status:
             raise no_such_resource()
         if info.verb == "get":
             return self._shown(request, scope, await reading.get(self._ctx, scope, query), query)

@@ -31,6 +31,7 @@ from hortus.apiserver.http import Reply, RequestInfo, flag, parse_query, request
 from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.http.replies import compressed, warning_header
+from hortus.apiserver.identities import CreationGuard
 from hortus.apiserver.local import Local
 from hortus.apiserver.metrics import RequestMetrics
 from hortus.apiserver.namespaces import SERVER, NamespaceController, NamespaceStates
@@ -44,6 +45,7 @@ from hortus.apiserver.settings import Settings
 from hortus.apiserver.store.backend import StoreFailed
 from hortus.kube.clock import Clock
 from hortus.kube.errors import ApiError, BadRequest, InternalError, NotFound, Unauthorized
+from hortus.kube.selectors import FieldSelector
 
 _log = logging.getLogger("hortus.apiserver")
 
@@ -82,7 +84,7 @@ class ApiServer:
         self.clusters = clusters
         self.registry = Registry(definitions)
         namespaces = NamespaceStates(storage)
-        self.context = Context(storage, self.registry, clock, namespaces, admission)
+        self.context = Context(storage, self.registry, clock, namespaces, admission, CreationGuard(authorizer))
         custom = CustomKinds(storage, self.registry)
         self.registry.replace_strategy(GROUP, PLURAL, lambda inner: DefinitionStrategy(inner, self.registry))
         self.collector = GarbageCollector(self.context)
@@ -184,7 +186,7 @@ class ApiServer:
         if isinstance(reply, web.StreamResponse):
             code, response = reply.status, reply
         else:
-            code, response = reply.code, _response(request, reply)
+            code, response = reply.code, _response(request, reply, compress=self._settings.compress)
         self._metrics.done(info.verb, info.group, info.resource, info.subresource, code, time.perf_counter() - began)
         return response
 
@@ -206,6 +208,7 @@ class ApiServer:
 
     async def _check_allowed(self, info: RequestInfo, query: Query, user: UserInfo) -> None:
         if info.resource:
+            name = info.name or _selected_name(info, query)
             attributes = Attributes(
                 info.cluster,
                 user,
@@ -215,7 +218,7 @@ class ApiServer:
                 info.resource,
                 info.subresource,
                 info.namespace,
-                info.name,
+                name,
             )
         else:
             attributes = Attributes(info.cluster, user, info.verb, path=info.path)
@@ -227,7 +230,18 @@ class ApiServer:
 _UNPARSED = RequestInfo(ROOT_CLUSTER, "", "", "")
 
 
-def _response(request: web.BaseRequest, reply: Reply) -> web.Response:
+def _selected_name(info: RequestInfo, query: Query) -> str:
+    """The one name that a list, watch or deletion of a collection is about, if its field selector says so."""
+    selector = query.get("fieldSelector", "")
+    if "metadata.name" not in selector or info.verb not in ("list", "watch", "deletecollection"):
+        return ""
+    try:
+        return FieldSelector.parse(selector).required("metadata.name") or ""
+    except ValueError:
+        return ""
+
+
+def _response(request: web.BaseRequest, reply: Reply, *, compress: bool) -> web.Response:
     body = reply.body
     response = web.Response(body=body, status=reply.code)
     headers = response.headers
@@ -238,7 +252,7 @@ def _response(request: web.BaseRequest, reply: Reply) -> web.Response:
         headers.add("Warning", warning_header(warning))
     if reply.headers:
         headers.update(reply.headers)
-    packed = compressed(body, request.headers.get("Accept-Encoding", ""))
+    packed = compressed(body, request.headers.get("Accept-Encoding", "")) if compress else None
     if packed is not None:
         response.body = packed
         headers["Content-Encoding"] = "gzip"

@@ -16,6 +16,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Further DNS names and addresses for the serving certificate."""
     anonymous: bool = True
     """Whether requests without credentials are let in as system:anonymous, for the authorizer to judge."""
+    compress: bool = True
+    """Whether large bodies are compressed for those who take it; a waste when all clients are on this machine."""
     grace: float = 5.0
     """Seconds that requests in progress have to finish at a stop."""
 

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from hortus.kube import yaml
 from hortus.kube.errors import ApiError, BadRequest, RequestEntityTooLarge, Timeout, UnsupportedMediaType
 from hortus.kube.objects import Object
 
@@ -99,8 +100,12 @@ def _decode_json(body: bytes, kind: str) -> Any:
 
 
 def _decode_yaml(body: bytes, kind: str) -> Any:
-    from hortus.kube import yaml
-
+    if body[:1] == b"{":
+        # JSON is YAML too, and what most clients send as such.
+        try:
+            return _decode_json(body, kind)
+        except BadRequest:
+            pass
     try:
         value = yaml.load(body)
     except ValueError as error:

@@ -31,12 +31,19 @@ class NamespaceGate(Protocol):
         """Raises NotFound, or Forbidden while the namespace is being terminated."""
 
 
+class CreateGuard(Protocol):
+    async def check_create(self, scope: Scope) -> None:
+        """Raise Forbidden unless the user may create what an update or apply is about to create."""
+
+
 class Context(msgspec.Struct, frozen=True):
     storage: Storage
     registry: Registry
     clock: Clock
     namespaces: NamespaceGate
     admission: Sequence[Admission] = ()
+    creation: CreateGuard | None = None
+    """Asked when a PUT or apply creates; None lets everybody."""
 
 
 def write_context(scope: Scope, now: float, *, dry_run: bool) -> WriteContext:

@@ -137,6 +137,8 @@ async def _apply_new(ctx: Context, scope: Scope, applied: Object, options: Write
         raise not_found(scope.kind, scope.name)
     if believed:
         raise conflict(scope.kind, scope.name)
+    if ctx.creation is not None:
+        await ctx.creation.check_create(scope)
     obj = fields.applied_to(scope, None, applied, options, ctx.clock.now())
     return await create(ctx, scope, obj, options._replace(validation="Ignore"), applied=True)
 

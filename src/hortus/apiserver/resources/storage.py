@@ -59,7 +59,9 @@ class Storage:
         return self.backend.watch(bucket, after=after, prefix=prefix)
 
     def _tell(self, change: Change) -> None:
-        bucket = change.key.bucket
+        stored = change.record or change.replaced
+        assert stored is not None, "a change writes or removes"
+        bucket = stored.bucket
         for listener in self._listeners.get(bucket[bucket.index("/") + 1 :], ()):
             listener(change)
         for listener in self._everything:

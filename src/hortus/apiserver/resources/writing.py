@@ -97,6 +97,8 @@ async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions
     record = await ctx.storage.get(scope.key)
     if record is None:
         if kind.definition.create_on_update and not scope.subresource:
+            if ctx.creation is not None:
+                await ctx.creation.check_create(scope)
             return await create(ctx, scope, obj, options._replace(validation="Ignore"))
         raise not_found(kind, scope.name)
     believed = metadata.check_resource_version(kind, scope.name, obj["metadata"])
