@@ -81,6 +81,17 @@ Answerer = Callable[[Object, WriteContext], Awaitable[Object]]
 """Answers a POST of a kind that is never stored, such as a SubjectAccessReview: the object -> it with its answer."""
 
 
+class Stored(msgspec.Struct, frozen=True):
+    """Another form in which objects of a kind lie in the store, because a kind of another version shares them."""
+
+    api_version: str
+    """Of the kind whose objects they are; that one has the same plural."""
+    read: Callable[[Object], Object]
+    """From the stored form to this kind's; the result is a new object, apiVersion included."""
+    write: Callable[[Object], Object]
+    """From this kind's form to the stored one; likewise."""
+
+
 class ResourceDefinition(msgspec.Struct, frozen=True):
     resource: Resource
     singular: str
@@ -106,6 +117,10 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     """Set for kinds that are never stored (reviews): create runs defaults and validation, then this."""
     field_selectors: tuple[str, ...] = ()
     """Selectable fields beyond metadata.name and metadata.namespace."""
+    field_values: Mapping[str, Callable[[Object], str]] = msgspec.field(default_factory=dict)
+    """How to read those of them that are not simply the text at their path."""
+    stored: Stored | None = None
+    """Set when the objects are another kind's, shown in this kind's form."""
     generation: bool = True
     """Whether objects of this kind carry metadata.generation at all; some built-in kinds (Secret, Service) never do."""
     prune: bool = True

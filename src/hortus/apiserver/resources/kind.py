@@ -41,18 +41,21 @@ class Kind:
         self.custom = custom
         self.digest = digest
         """Differs between custom kinds of one name that differ; empty for built-in ones."""
-        self.storage_version = storage_version or resource.version
-        self.suffix = f"{resource.group or 'core'}/{resource.plural}"
+        stored = definition.stored
+        group, _, version = stored.api_version.rpartition("/") if stored else (resource.group, "", storage_version)
+        self.storage_version = version or resource.version
+        self.suffix = f"{group or 'core'}/{resource.plural}"
         """What a store's bucket is called after the cluster's name."""
         self.group_resource = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         self.group_kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
         self.upgrade = upgrade
-        self.type_head = self._head(resource.version)
-        self._write_head = self._head(self.storage_version) + _RESOURCE_VERSION
+        self.type_head = self._head(resource.api_version)
+        self._stored = stored
+        self._stored_head = self._head(f"{group}/{self.storage_version}" if group else self.storage_version)
+        self._write_head = self._stored_head + _RESOURCE_VERSION
         self._items_typed = custom
 
-    def _head(self, version: str) -> bytes:
-        api_version = f"{self.resource.group}/{version}" if self.resource.group else version
+    def _head(self, api_version: str) -> bytes:
         return b'{"apiVersion":%s,"kind":%s,"metadata":{' % (
             orjson.dumps(api_version),
             orjson.dumps(self.resource.kind),
@@ -76,6 +79,8 @@ class Kind:
 
     def encode(self, obj: Object) -> Value:
         """The bytes to store, cut where the revision goes."""
+        if self._stored is not None:
+            obj = self._stored.write(obj)
         metadata = obj["metadata"]
         if "resourceVersion" in metadata:
             metadata = {key: value for key, value in metadata.items() if key != "resourceVersion"}
@@ -88,6 +93,8 @@ class Kind:
     def decode(self, value: bytes) -> Object:
         """The stored object as this version shows it. Every call gives a fresh object."""
         obj: Object = orjson.loads(value)
+        if self._stored is not None:
+            obj = self._stored.read(obj)
         if self.upgrade:
             obj["apiVersion"] = self.resource.api_version
             self.structural.default(obj)
@@ -110,7 +117,7 @@ class Kind:
 
     def without_revision(self, value: Value) -> bytes:
         """The object of a dry run: it has no resourceVersion."""
-        return self.type_head + value.tail[2:]
+        return self.shown(self._stored_head + value.tail[2:])
 
 
 def cut_revision(value: bytes) -> Value:

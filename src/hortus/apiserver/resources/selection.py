@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -18,11 +19,14 @@ _ALWAYS = ("metadata.name", "metadata.namespace")
 class Selection:
     """Both selectors of one request. `None` from `selection_of` means that everything is shown."""
 
-    def __init__(self, labels: LabelSelector | None, fields: FieldSelector | None, paths: Sequence[str]) -> None:
+    def __init__(
+        self, labels: LabelSelector | None, fields: FieldSelector | None, readers: Mapping[str, Callable[[Object], str]]
+    ) -> None:
+        """`readers` has, for each path in `fields`, how to read it from an object."""
         self._labels = labels
         self._fields = fields
         self._needles = _needles(labels)
-        self._paths = [(path, path.split(".")) for path in paths]
+        self._readers = readers
 
     def may_show(self, value: bytes) -> bool:
         """False when the stored bytes already rule the object out, without decoding them."""
@@ -33,7 +37,7 @@ class Selection:
             return False
         if self._fields is None:
             return True
-        return self._fields.matches({path: _text(obj, steps) for path, steps in self._paths})
+        return self._fields.matches({path: read(obj) for path, read in self._readers.items()})
 
 
 def _needles(labels: LabelSelector | None) -> list[bytes]:
@@ -61,10 +65,12 @@ def selection_of(kind: Kind, labels: str, fields: str) -> Selection | None:
     for path in used:
         if path not in supported:
             raise BadRequest(f"field label not supported: {path}")
-    return Selection(label_selector, field_selector, used)
+    own = kind.definition.field_values
+    readers = {path: own.get(path) or partial(_text, path.split(".")) for path in used}
+    return Selection(label_selector, field_selector, readers)
 
 
-def _text(obj: Any, steps: Sequence[str]) -> str:
+def _text(steps: Sequence[str], obj: Any) -> str:
     """The field as selectors compare it: scalars as text, absent as empty."""
     value = obj
     for step in steps:
