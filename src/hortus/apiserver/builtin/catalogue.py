@@ -8,6 +8,8 @@ from importlib import resources
 from typing import Literal, NamedTuple
 
 from hortus.apiserver.builtin.cells import printer
+from hortus.apiserver.builtin.fields import FIELD_VALUES
+from hortus.apiserver.builtin.forms import FORMS
 from hortus.apiserver.builtin.rules import STRATEGIES
 from hortus.apiserver.builtin.schemas import kind_schema
 from hortus.apiserver.builtin.shapes import builtin_shapes
@@ -84,6 +86,8 @@ def definition(entry: Entry) -> ResourceDefinition:
         status_on_create="status-on-create" in options,
         scale=_SCALE if "scale" in options else None,
         field_selectors=_words(options, "fields"),
+        field_values=FIELD_VALUES.get(resource.kind, {}),
+        stored=FORMS.get(entry.type_name),
         generation="generation" in options,
         name_rule=_NAME_RULES.get(resource.kind, "subdomain"),
         create_on_update=resource.kind in _CREATED_ON_PUT,

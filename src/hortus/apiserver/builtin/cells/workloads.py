@@ -19,6 +19,7 @@ from hortus.apiserver.builtin.cells.parts import (
     short_duration,
     since,
 )
+from hortus.apiserver.builtin.forms import autoscaler_v2
 from hortus.kube.objects import Object, parse_time
 
 
@@ -218,6 +219,8 @@ _SHOWN_METRICS = 2
 
 
 def hpa_targets(obj: Object, now: float) -> Cell:
+    if obj.get("apiVersion") == "autoscaling/v1":
+        obj = autoscaler_v2(obj)
     wanted = items(obj, "spec", "metrics")
     current = items(obj, "status", "currentMetrics")
     shown = [_metric(metric, current[place] if place < len(current) else {}) for place, metric in enumerate(wanted)]

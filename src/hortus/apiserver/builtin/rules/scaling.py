@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from hortus.apiserver.builtin.forms import DEFAULT_CPU_PERCENT
 from hortus.apiserver.builtin.problems import invalid, required
 from hortus.apiserver.builtin.rules.selectors import label_selector, not_negative, percent_or_number
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.objects import Object
 
-_CPU_PERCENT = 80
 _UP_POLICIES = (
     {"type": "Pods", "value": 4, "periodSeconds": 15},
     {"type": "Percent", "value": 100, "periodSeconds": 15},
@@ -31,10 +31,14 @@ class DisruptionBudgetStrategy(BuiltinStrategy):
 
 
 class AutoscalerStrategy(BuiltinStrategy):
+    """autoscaling v2, and v1 where it says the same."""
+
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         spec = obj["spec"]
+        if self.type_name.startswith("autoscaling."):
+            return  # Version 1 shows what it is given; its defaults are those of the version it is stored in.
         if not spec.get("metrics"):
-            target = {"type": "Utilization", "averageUtilization": _CPU_PERCENT}
+            target = {"type": "Utilization", "averageUtilization": DEFAULT_CPU_PERCENT}
             spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
         behavior = spec.get("behavior")
         if behavior is not None:
@@ -63,5 +67,6 @@ def _default_rules(rules: dict[str, Any], policies: tuple[dict[str, Any], ...], 
 
 STRATEGIES: dict[str, type[BuiltinStrategy]] = {
     "policy.PodDisruptionBudget": DisruptionBudgetStrategy,
+    "autoscaling.HorizontalPodAutoscaler": AutoscalerStrategy,
     "autoscaling2.HorizontalPodAutoscaler": AutoscalerStrategy,
 }
