@@ -37,6 +37,7 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
+    context: typer.Context,
     state_dir: StateDir = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1 for the API server; 0 takes any free one.")
@@ -56,7 +57,7 @@ def up(
     An API server, the controllers and a simulated Gardener with workload clusters behind it. Nothing but Python is
     needed; `kubectl` works at once with the kubeconfig named at the end. State survives restarts.
     """
-    state = StateDirectory(state_dir or default_directory())
+    state = _state(context, state_dir)
     if detach:
         _detach(state, port=port, clusters=clusters, ephemeral=ephemeral, config=config)
         return
@@ -77,24 +78,25 @@ def up(
         state.release()
 
 
-def down(state_dir: StateDir = None) -> None:
+def down(context: typer.Context, state_dir: StateDir = None) -> None:
     """Stop what `hortus up` started. State is kept."""
-    state = StateDirectory(state_dir or default_directory())
-    run = state.run()
-    if not state.held_elsewhere() or run is None:
+    state = _state(context, state_dir)
+    holder = state.holder()
+    if not state.held_elsewhere() or holder is None:
         typer.echo(f"Hortus does not run on {state.path}.")
         return
     with suppress(ProcessLookupError):
-        os.kill(run.pid, signal.SIGTERM)
+        os.kill(holder, signal.SIGTERM)
     deadline = time.monotonic() + STOP_LIMIT
     while state.held_elsewhere():
         if time.monotonic() > deadline:
-            _fail(f"process {run.pid} did not stop within {STOP_LIMIT:.0f} s; its logs are in {state.logs}")
+            _fail(f"process {holder} did not stop within {STOP_LIMIT:.0f} s; its logs are in {state.logs}")
         time.sleep(0.05)
     typer.echo(f"Stopped. State is kept in {state.path}; `hortus up` goes on from there.")
 
 
 def status(
+    context: typer.Context,
     state_dir: StateDir = None,
     output: Annotated[str, typer.Option("--output", "-o", help="table, json or yaml.")] = "table",
 ) -> None:
@@ -105,13 +107,19 @@ def status(
     from hortus.cli.up.status import lines, look
 
     format = Format.parse(output)
-    found = look(StateDirectory(state_dir or default_directory()))
+    found = look(_state(context, state_dir))
     if format.tabular:
         for title, value in lines(found):
             typer.echo(f"{title:<18} {value}")
     else:
         plain(msgspec.to_builtins(found), format)
     raise typer.Exit(found.exit_code)
+
+
+def _state(context: typer.Context, given: Path | None) -> StateDirectory:
+    """The directory named after the command, else before it, else the default one."""
+    before: Path | None = context.find_root().params.get("state_dir")
+    return StateDirectory(given or before or default_directory())
 
 
 def _detach(state: StateDirectory, *, port: int, clusters: int, ephemeral: bool, config: Path | None) -> None:

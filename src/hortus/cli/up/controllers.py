@@ -6,9 +6,8 @@ import asyncio
 from typing import Any
 
 from hortus.cli.program import FLAGS, program
-from hortus.cli.up.processes import CannotRun
 from hortus.cli.up.state import StateDirectory
-from hortus.cli.up.supervisor import report
+from hortus.cli.up.supervisor import CannotRun, report
 from hortus.engine.flags import FlagError, FlagSet
 from hortus.simulation.settings import SettingsError, from_config
 

@@ -6,9 +6,8 @@ import asyncio
 import time
 from typing import Any
 
-from hortus.cli.up.processes import CannotRun
 from hortus.cli.up.state import StateDirectory
-from hortus.cli.up.supervisor import report
+from hortus.cli.up.supervisor import CannotRun, report
 from hortus.engine import Manager
 from hortus.kube import Client, ConnectionSettings
 from hortus.simulation.fleet import ensure_shoots

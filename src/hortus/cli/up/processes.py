@@ -15,16 +15,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from hortus.cli.up.state import StateDirectory
-from hortus.cli.up.supervisor import report
+from hortus.cli.up.supervisor import CannotRun, report
 from hortus.engine import process
 from hortus.engine.logging import LogSettings, configure
 
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
 Body = Callable[[argparse.Namespace, asyncio.Event], Awaitable[None]]
-
-
-class CannotRun(Exception):
-    """A child cannot run and a restart would not help; the message says why and what to do."""
 
 
 async def _apiserver(arguments: argparse.Namespace, stop: asyncio.Event) -> None:
@@ -69,7 +69,7 @@ def read_config(path: Path | None) -> dict[str, Any]:
         return {}
     if not isinstance(document, dict):
         raise CannotRun(f"configuration {path}: must be a mapping with the parts simulation and controllers")
-    unknown = sorted(set(document) - {"simulation", "controllers"})
+    unknown = sorted(map(str, set(document) - {"simulation", "controllers"}))
     if unknown:
         raise CannotRun(f"configuration {path}: unknown part {unknown[0]!r}; there are: simulation, controllers")
     return document
@@ -82,6 +82,9 @@ def main() -> None:
         process.run(lambda: _supervised(_BODIES[arguments.name], arguments))
     except CannotRun as error:
         report("failed", str(error))
+        sys.exit(1)
+    except Exception as error:
+        _log.error("this process ends by a fault of its own", process=arguments.name, exc_info=error)
         sys.exit(1)
 
 

@@ -11,9 +11,8 @@ from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz import Attributes
 from hortus.apiserver.clusters import certificate_kubeconfig, token_kubeconfig
 from hortus.apiserver.store import Backend, MemoryBackend, SqliteBackend, StoreFailed
-from hortus.cli.up.processes import CannotRun
 from hortus.cli.up.state import StateDirectory, write_private
-from hortus.cli.up.supervisor import report
+from hortus.cli.up.supervisor import CannotRun, report
 from hortus.domains.credentials.types import GardenerCluster
 from hortus.kube import yaml
 from hortus.kube.clock import SystemClock

@@ -11,13 +11,14 @@ import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
 from hortus import __version__
 from hortus.cli.up.progress import Display
 from hortus.cli.up.state import Run, StateDirectory
-from hortus.cli.up.supervisor import Child, ChildFailed
+from hortus.cli.up.supervisor import Child, ChildFailed, Report
 from hortus.kube.objects import format_time
 
 
@@ -38,8 +39,14 @@ class PortTaken(Exception):
     """The port asked for is in use; the message says what to do."""
 
 
-def free_port(port: int) -> int:
-    """`port` itself if it can be listened on, some free one for 0. Raises PortTaken."""
+def free_port(port: int, *, before: int = 0) -> int:
+    """`port` itself if it can be listened on; for 0 the one it was `before`, else any free one. Raises PortTaken.
+
+    Kubeconfigs that were handed out name a port, so keeping it is worth a try.
+    """
+    if not port and before:
+        with suppress(PortTaken):
+            return free_port(before)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -69,7 +76,8 @@ class Session:
     async def run(self) -> None:
         """Start everything, then stay until SIGINT or SIGTERM. Raises ChildFailed, PortTaken."""
         began = time.monotonic()
-        port = free_port(self._options.port)
+        last = self._state.run()
+        port = free_port(self._options.port, before=(urlsplit(last.server).port or 0) if last else 0)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
@@ -98,21 +106,25 @@ class Session:
 
     async def _start(self, port: int) -> None:
         server = self._child("apiserver", "--port", str(port), *(["--ephemeral"] if self._options.ephemeral else []))
+
+        def heard(name: str, said: Report) -> None:
+            # Whoever asks how it is must not be told of a process that has been restarted since.
+            self._record(port)
+            self._display.report(name, said)
+
         self._record(port)
-        await server.start(self._display.report)
-        self._record(port)
+        await server.start(heard)
         others = [
             self._child("simulation", "--clusters", str(self._options.clusters)),
             self._child("controllers"),
         ]
-        await asyncio.gather(*(child.start(self._display.report) for child in others))
-        self._record(port)
+        await asyncio.gather(*(child.start(heard) for child in others))
 
     def _child(self, name: str, *arguments: str) -> Child:
         command = [sys.executable, "-m", "hortus.cli.up.processes", name, "--state-dir", str(self._state.path)]
         if self._options.config:
             command += ["--config", str(self._options.config)]
-        child = Child(name, [*command, *arguments], log=self._state.logs / f"{name}.log")
+        child = Child(name, [*command, *arguments], log=self._state.logs / f"{name}.log", inherited=self._state.lock)
         self._children.append(child)
         return child
 

@@ -4,15 +4,16 @@ kubeconfig            the management cluster, for people and tools (0600)
 garden.kubeconfig     the simulated garden (0600)
 state.db              every object (SQLite, written by the API server process alone)
 format                the version of this layout
-run.json              who runs on it now: process ids and addresses
+run.json              who runs on it, or did last: process ids and addresses
 logs/                 one file a process, JSON lines
-lock                  held while somebody runs on it
+lock                  held while somebody runs on it, whose process id is in it
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,9 @@ import msgspec
 
 FORMAT = 1
 """Version of the layout above. Raised when an older Hortus could not read what a newer one wrote."""
+
+ORPHANS_END = 15.0
+"""Seconds to wait for children of a supervisor that was killed; each stops by itself when it notices."""
 
 
 class StateError(Exception):
@@ -72,25 +76,48 @@ class StateDirectory:
                 f"cannot use {self.path} as state directory: {error.strerror}. Choose another with --state-dir DIR."
             ) from None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            self._wait_for(descriptor)
+        except StateError:
             os.close(descriptor)
-            run = self.run()
-            who = f" (process {run.pid}, {run.server})" if run else ""
-            raise StateError(
-                f"Hortus already runs on {self.path}{who}. See it with `hortus status`, stop it with `hortus down`, "
-                "or start another with --state-dir DIR --port PORT."
-            ) from None
+            raise
         self._lock = descriptor
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
         try:
             self._check_format()
         except StateError:
             self.release()
             raise
 
+    def _wait_for(self, descriptor: int) -> None:
+        """Lock `descriptor`, once the children of a supervisor that was killed have ended."""
+        patience = time.monotonic() + ORPHANS_END
+        while True:
+            try:
+                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                run, holder = self.run(), self.holder()
+            if holder is None or is_alive(holder):
+                who = f" (process {holder}, {run.server})" if run and run.pid == holder else ""
+                raise StateError(
+                    f"Hortus already runs on {self.path}{who}. See it with `hortus status`, stop it with "
+                    "`hortus down`, or start another with --state-dir DIR --port PORT."
+                )
+            if time.monotonic() > patience:
+                processes = ", ".join(str(pid) for pid in run.processes.values()) if run else "unknown"
+                raise StateError(
+                    f"processes of a Hortus that was killed still hold {self.path} (process ids {processes}). "
+                    "End them, or choose another directory with --state-dir DIR."
+                )
+            time.sleep(0.02)
+
+    @property
+    def lock(self) -> int | None:
+        """The descriptor of the lock while we hold it. Children inherit it: the directory is free when all ended."""
+        return self._lock
+
     def release(self) -> None:
         if self._lock is not None:
-            self._run.unlink(missing_ok=True)
             os.close(self._lock)
             self._lock = None
 
@@ -107,6 +134,12 @@ class StateDirectory:
         finally:
             os.close(descriptor)
         return False
+
+    def holder(self) -> int | None:
+        """The process that holds the lock, or held it last."""
+        with suppress(OSError, ValueError):
+            return int(self._lock_path.read_text())
+        return None
 
     def run(self) -> Run | None:
         """What the present or last holder wrote, None when there is nothing readable."""
@@ -134,6 +167,16 @@ class StateDirectory:
             )
 
 
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def write_private(path: Path, content: bytes) -> None:
     """Replace `path` in one step by a file that only its owner can read."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
@@ -145,4 +188,4 @@ def write_private(path: Path, content: bytes) -> None:
     beside.replace(path)
 
 
-__all__ = ["FORMAT", "Run", "StateDirectory", "StateError", "default_directory", "write_private"]
+__all__ = ["FORMAT", "Run", "StateDirectory", "StateError", "default_directory", "is_alive", "write_private"]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from hortus.cli.up.state import Run, StateDirectory
+from hortus.cli.up.state import Run, StateDirectory, is_alive
 from hortus.kube import Client, ConnectionSettings
 from hortus.kube.errors import KubeError
 from hortus.kube.kubeconfig import KubeconfigError
@@ -48,8 +46,10 @@ class Status(msgspec.Struct):
 def look(state: StateDirectory) -> Status:
     """The state of affairs now; asks the API server when one runs."""
     run = state.run()
-    if run is None or not state.held_elsewhere():
+    if not state.held_elsewhere():
         return Status(running=False, healthy=False, state=str(state.path))
+    if run is None or run.pid != state.holder():
+        return Status(running=True, healthy=False, state=str(state.path), problem="not up yet: it is just starting")
     found = Status(
         running=True,
         healthy=True,
@@ -69,23 +69,11 @@ def look(state: StateDirectory) -> Status:
 
 
 def _dead(run: Run) -> str:
-    dead = [name for name, pid in run.processes.items() if not _alive(pid)]
+    dead = [name for name, pid in run.processes.items() if not is_alive(pid)]
     missing = [name for name in ("apiserver", "simulation", "controllers") if name not in run.processes]
     if missing:
         return f"not up yet: {', '.join(missing)}"
     return f"not running: {', '.join(dead)}" if dead else ""
-
-
-def _alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() if Path("/proc/self").exists() else _signalled(pid)
-
-
-def _signalled(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
 
 
 async def _ask(state: StateDirectory, found: Status) -> None:

@@ -40,6 +40,10 @@ def report(state: Literal["progress", "ready", "failed"], message: str = "", **f
     sys.stdout.buffer.flush()
 
 
+class CannotRun(Exception):
+    """A child cannot run and a restart would not help; the message says why and what to do."""
+
+
 class ChildFailed(Exception):
     """A child said that it cannot run, or ended before it was ready."""
 
@@ -55,13 +59,21 @@ class Child:
     """One supervised process: `start` returns when it is ready; from then on it is restarted whenever it ends."""
 
     def __init__(
-        self, name: str, arguments: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        log: Path,
+        inherited: int | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        """`inherited` is a file descriptor that the child keeps open as long as it lives."""
         self.name = name
         self.restarts = 0
         self.facts: dict[str, str] = {}
         self._arguments = list(arguments)
         self._log = log
+        self._inherited = () if inherited is None else (inherited,)
         self._environment = {**os.environ, **(environment or {})}
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -107,6 +119,7 @@ class Child:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=descriptor,
                 env=self._environment,
+                pass_fds=self._inherited,
                 start_new_session=True,
             )
         finally:
@@ -131,22 +144,28 @@ class Child:
     async def _keep(self, listener: Listener) -> None:
         """Restart the child whenever it ends, waiting longer each time it does not last."""
         loop = asyncio.get_running_loop()
-        row = 0
+        row, since = 0, loop.time()
+        ended = await self._until_end(listener)
         while not self._stopping:
-            assert self._process is not None and self._process.stdout is not None
-            since = loop.time()
-            async for line in self._process.stdout:
-                if (said := _parse(line)) is not None:
-                    listener(self.name, said)
-            code = await self._process.wait()
             row = 0 if loop.time() - since > STEADY else row + 1
             delay = RESTART_DELAYS[min(row, len(RESTART_DELAYS)) - 1] if row else RESTART_DELAYS[0]
-            listener(self.name, Report("progress", f"ended with {_ending(code)}, starts again in {delay:g} s"))
+            listener(self.name, Report("progress", f"{ended}; starts again in {delay:g} s"))
             await asyncio.sleep(delay)
             self.restarts += 1
+            since = loop.time()
             await self._spawn()
-            with suppress(ChildFailed):
+            try:
                 await self._until_ready(listener)
+                ended = await self._until_end(listener)
+            except ChildFailed as failure:
+                ended = str(failure)
+
+    async def _until_end(self, listener: Listener) -> str:
+        assert self._process is not None and self._process.stdout is not None
+        async for line in self._process.stdout:
+            if (said := _parse(line)) is not None:
+                listener(self.name, said)
+        return f"ended with {_ending(await self._process.wait())}; its log is {self._log}"
 
 
 def _parse(line: bytes) -> Report | None:
@@ -160,4 +179,4 @@ def _ending(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-__all__ = ["Child", "ChildFailed", "Listener", "Report", "report"]
+__all__ = ["CannotRun", "Child", "ChildFailed", "Listener", "Report", "report"]
