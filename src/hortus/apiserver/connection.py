@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -19,6 +20,8 @@ from hortus.kube.errors import ApiError, BadRequest, from_status
 
 FIRST_REQUEST_WITHIN = 30.0
 """Seconds between the end of the TLS handshake and the first complete request head."""
+TLS_HELLO_WITHIN, TLS_FAREWELL_WITHIN = 10.0, 1.0
+"""Seconds for the handshake, and for a peer's answer to our farewell: many clients send none."""
 IDLE_FOR = 300.0
 """Seconds a connection may rest between two requests."""
 LONGEST_HEADER_LINE = 16 * 1024
@@ -30,20 +33,27 @@ _log = logging.getLogger("hortus.apiserver.connection")
 class Connection(RequestHandler):
     """`certificate` is the client's verified certificate in DER, asked for once."""
 
-    __slots__ = ("certificate", "stream", "timer")
+    __slots__ = ("certificate", "listener", "opened", "stream", "timer")
 
-    def __init__(self, manager: Any, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:
+    def __init__(self, manager: Listener, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:
         super().__init__(manager, loop=loop, **options)
+        self.listener = manager
+        self.opened: asyncio.Transport | None = None
         self.certificate: bytes | None = None
         self.stream: asyncio.Task[Any] | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        # uvloop's transports do not descend from asyncio's classes.
+        self.opened = cast(asyncio.Transport, transport)
+        self.listener.transports.add(self.opened)
         self.timer = self._loop.call_later(FIRST_REQUEST_WITHIN, self._drop_silent)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
+        if self.opened is not None:
+            self.listener.transports.discard(self.opened)
         self.began()
         if self.stream is not None:
             self.stream.cancel()
@@ -88,7 +98,22 @@ class Connection(RequestHandler):
 
 
 class Listener(web.Server):
-    """aiohttp's low-level server, making our connections."""
+    """aiohttp's low-level server, making our connections. `transports` are all that are not lost yet."""
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], **options: Any) -> None:
+        super().__init__(handler, **options)
+        self.transports: set[asyncio.Transport] = set()
 
     def __call__(self) -> Connection:
         return Connection(self, loop=self._loop, **self._kwargs)
+
+    async def end(self, grace: float) -> None:
+        """Let requests in progress finish within `grace` seconds, then close all connections.
+
+        Peers that do not answer TLS's farewell are not waited for.
+        """
+        self.pre_shutdown()
+        await self.shutdown(grace)
+        for transport in list(self.transports):
+            transport.abort()
+        await asyncio.sleep(0)

@@ -23,7 +23,14 @@ from aiohttp import web
 from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
 from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
 from hortus.apiserver.clusters import LogicalClusters
-from hortus.apiserver.connection import IDLE_FOR, LONGEST_HEADER_LINE, Connection, Listener
+from hortus.apiserver.connection import (
+    IDLE_FOR,
+    LONGEST_HEADER_LINE,
+    TLS_FAREWELL_WITHIN,
+    TLS_HELLO_WITHIN,
+    Connection,
+    Listener,
+)
 from hortus.apiserver.crds import GROUP, PLURAL, CustomKinds, DefinitionController, DefinitionStrategy
 from hortus.apiserver.discovery import Discovery
 from hortus.apiserver.gc import GarbageCollector
@@ -85,11 +92,11 @@ class ApiServer:
         self.registry = Registry(definitions)
         namespaces = NamespaceStates(storage)
         self.context = Context(storage, self.registry, clock, namespaces, admission, CreationGuard(authorizer))
-        custom = CustomKinds(storage, self.registry)
+        CustomKinds(storage, self.registry)
         self.registry.replace_strategy(GROUP, PLURAL, lambda inner: DefinitionStrategy(inner, self.registry))
         self.collector = GarbageCollector(self.context)
         self.namespaces = NamespaceController(self.context)
-        self.custom_resources = DefinitionController(self.context, custom)
+        self.custom_resources = DefinitionController(self.context)
         self._parts: list[Part] = [clusters, self.collector, self.namespaces, self.custom_resources]
         self._forget = [namespaces.forget, *(part.forget for part in (self.collector, self.namespaces))]
         self._forget += [self.custom_resources.forget, self.registry.forget]
@@ -133,7 +140,12 @@ class ApiServer:
         )
         loop = asyncio.get_running_loop()
         self._sockets = await loop.create_server(
-            self._listener, sock=self._socket, ssl=self._tls, backlog=1024, ssl_handshake_timeout=10.0
+            self._listener,
+            sock=self._socket,
+            ssl=self._tls,
+            backlog=1024,
+            ssl_handshake_timeout=TLS_HELLO_WITHIN,
+            ssl_shutdown_timeout=TLS_FAREWELL_WITHIN,
         )
 
     async def stop(self) -> None:
@@ -143,8 +155,7 @@ class ApiServer:
         self._socket.close()
         await self._router.end_watches()
         if self._listener is not None:
-            self._listener.pre_shutdown()
-            await self._listener.shutdown(self._settings.grace)
+            await self._listener.end(self._settings.grace)
         for part in reversed(self._parts):
             await part.stop()
         await self.context.storage.backend.close()

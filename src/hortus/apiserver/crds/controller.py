@@ -1,0 +1,126 @@
+"""Takes the objects of CRDs that are being deleted, and accepts names that have become free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import orjson
+
+from hortus.apiserver.crds.conditions import FINALIZER, GROUP, PLURAL, SUFFIX, has_condition, set_condition
+from hortus.apiserver.keyqueue import KeyQueue
+from hortus.apiserver.namespaces import SERVER
+from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.deletion import delete
+from hortus.apiserver.resources.kind import Kind
+from hortus.apiserver.resources.patching import modify
+from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
+from hortus.apiserver.store.backend import Change, Key
+from hortus.kube.errors import NotFound
+from hortus.kube.objects import Object, format_time
+
+
+class DefinitionController:
+    """Takes the objects of CRDs that are being deleted, and looks again at CRDs whose names were taken."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self.queue: KeyQueue[Key] = KeyQueue("custom-resources", ctx.clock, self._look_at)
+        ctx.storage.listen(self._changed)
+        self._ending: dict[str, Key] = {}
+        """Buckets of objects that must go, and the CRD that waits for it."""
+
+    async def start(self) -> None:
+        await self.queue.start()
+        for bucket in await self._ctx.storage.buckets(""):
+            if bucket.endswith(f"/{SUFFIX}"):
+                for record in (await self._ctx.storage.list(bucket)).records:
+                    self._seen(record.key, record.value)
+
+    async def stop(self) -> None:
+        await self.queue.stop()
+
+    def forget(self, cluster: str) -> None:
+        prefix = f"{cluster}/"
+        self._ending = {bucket: key for bucket, key in self._ending.items() if not bucket.startswith(prefix)}
+
+    def _changed(self, change: Change) -> None:
+        if change.record is not None and not change.record.bucket.endswith(SUFFIX):
+            return
+        key = change.key
+        if not key.bucket.endswith(SUFFIX):
+            if key.bucket in self._ending:
+                self.queue.add(self._ending[key.bucket])
+        elif change.value is not None:
+            self._seen(key, change.value)
+        else:
+            self._ending = {bucket: crd for bucket, crd in self._ending.items() if crd != key}
+            self.queue.add(Key(key.bucket, ""))
+
+    def _seen(self, key: Key, value: bytes) -> None:
+        if b'"deletionTimestamp"' in value:
+            self.queue.add(key)
+
+    async def _look_at(self, key: Key) -> None:
+        cluster = key.bucket.partition("/")[0]
+        kind = await self._ctx.registry.find(cluster, GROUP, "v1", PLURAL)
+        if kind is None:
+            return
+        if not key.name:
+            await self._accept_waiting(cluster, kind)
+            return
+        record = await self._ctx.storage.get(key)
+        if record is not None and b'"deletionTimestamp"' in record.value:
+            await self._finish(cluster, kind, key, orjson.loads(record.value))
+
+    async def _accept_waiting(self, cluster: str, kind: Kind) -> None:
+        """A CRD has gone: its names may be what others wait for. Any write makes the strategy look again."""
+        for record in (await self._ctx.storage.list(f"{cluster}/{SUFFIX}")).records:
+            crd = orjson.loads(record.value)
+            if not has_condition(crd, "NamesAccepted"):
+                scope = Scope(cluster, kind, SERVER, "", crd["metadata"]["name"])
+                await self._modify(scope, lambda obj: obj)
+
+    async def _finish(self, cluster: str, kind: Kind, key: Key, crd: Object) -> None:
+        spec = crd["spec"]
+        bucket = f"{cluster}/{spec['group']}/{spec['names']['plural']}"
+        self._ending[bucket] = key
+        await self._ctx.registry.load(cluster)
+        instances = self._ctx.registry.by_suffix(cluster, bucket.partition("/")[2])
+        if instances is not None:
+            for record in (await self._ctx.storage.list(bucket)).records:
+                await self._delete_instance(cluster, instances, record.name)
+        scope = Scope(cluster, kind, SERVER, "", crd["metadata"]["name"])
+        if await self._ctx.storage.count(bucket):
+            now = format_time(self._ctx.clock.now())
+            if not has_condition(crd, "Terminating"):
+                await self._modify(scope._replace(subresource="status"), lambda obj: _terminating(obj, now))
+            return
+        del self._ending[bucket]
+        await self._modify(scope, _without_finalizer)
+
+    async def _delete_instance(self, cluster: str, kind: Kind, name: str) -> None:
+        namespace, _, plain = name.partition("/")
+        try:
+            await delete(self._ctx, Scope(cluster, kind, SERVER, namespace, plain), DeleteOptions())
+        except NotFound:
+            return
+
+    async def _modify(self, scope: Scope, change: Callable[[Object], Object]) -> None:
+        try:
+            await modify(self._ctx, scope, change, WriteOptions(manager="hortus-apiserver"))
+        except NotFound:
+            return
+
+
+def _terminating(obj: Object, now: str) -> Object:
+    status = obj["status"] = dict(obj.get("status") or {})
+    set_condition(
+        status, "Terminating", ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), now
+    )
+    return obj
+
+
+def _without_finalizer(obj: Object) -> Object:
+    finalizers = obj["metadata"].get("finalizers", ())
+    obj["metadata"]["finalizers"] = [name for name in finalizers if name != FINALIZER]
+    return obj

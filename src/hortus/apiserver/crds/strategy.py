@@ -1,0 +1,206 @@
+"""The rules of CustomResourceDefinition objects: defaults, names that must be free, what may not change.
+
+The status is set while the object is prepared, so a CRD is established with the write that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hortus.apiserver.crds.conditions import FINALIZER, has_condition, set_condition
+from hortus.apiserver.resources.definition import FieldProblem, Strategy, WriteContext
+from hortus.apiserver.resources.failures import bad_value, required
+from hortus.apiserver.resources.registry import Registry
+from hortus.kube import naming
+from hortus.kube.objects import Object, format_time
+from hortus.schema import SchemaError, Structural
+
+_STILL_STORED = (
+    "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a "
+    "storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+)
+
+
+class DefinitionStrategy:
+    """The rules of CustomResourceDefinition objects, around those that `inner` (the built-in kind's strategy) has."""
+
+    def __init__(self, inner: Strategy, registry: Registry) -> None:
+        self._inner = inner
+        self._registry = registry
+
+    def prepare_create(self, obj: Object, context: WriteContext) -> None:
+        self._inner.prepare_create(obj, context)
+        _default(obj)
+        if not _shape_problems(obj):
+            metadata = obj["metadata"]
+            metadata["finalizers"] = list(dict.fromkeys([*metadata.get("finalizers", ()), FINALIZER]))
+            self._accept(obj, context)
+
+    def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
+        self._inner.prepare_update(obj, old, context)
+        if context.subresource == "status":
+            return
+        _default(obj)
+        if not _shape_problems(obj) and (obj["spec"] != old["spec"] or not has_condition(old, "NamesAccepted")):
+            self._accept(obj, context)
+
+    def _accept(self, obj: Object, context: WriteContext) -> None:
+        """Set status.acceptedNames, storedVersions and the conditions NamesAccepted and Established."""
+        spec = obj["spec"]
+        status = obj["status"] = dict(obj.get("status") or {})
+        conflict = self._conflict(obj, context.cluster)
+        now = format_time(context.now)
+        established = any(
+            each["type"] == "Established" and each["status"] == "True" for each in status.get("conditions") or ()
+        )
+        if not conflict:
+            status["acceptedNames"] = spec["names"]
+        status.setdefault("acceptedNames", {"kind": "", "plural": ""})
+        storage = next(each["name"] for each in spec["versions"] if each["storage"])
+        stored = [name for name in status.get("storedVersions") or () if name != storage]
+        status["storedVersions"] = [*stored, storage]
+        accepted = ("False", conflict[0], conflict[1]) if conflict else ("True", "NoConflicts", "no conflicts found")
+        ready = ("True", "InitialNamesAccepted", "the initial names have been accepted")
+        if conflict and not established:
+            ready = ("False", "NotAccepted", "not all names are accepted")
+        set_condition(status, "NamesAccepted", accepted, now)
+        set_condition(status, "Established", ready, now)
+
+    def _conflict(self, obj: Object, cluster: str) -> tuple[str, str] | None:
+        """Reason and message for the names that other resources of the group hold; of several, the last one's."""
+        spec, wanted = obj["spec"], obj["spec"]["names"]
+        singulars, kinds = set[str](), set[str]()
+        for kind in self._registry.kinds(cluster):
+            resource, definition = kind.resource, kind.definition
+            if resource.group == spec["group"] and resource.plural != wanted["plural"]:
+                singulars.update((resource.plural, definition.singular, *definition.short_names))
+                kinds.update((resource.kind, definition.list_kind))
+        asked = [("Plural", wanted["plural"], singulars), ("Singular", wanted.get("singular"), singulars)]
+        asked += [("ShortNames", name, singulars) for name in wanted.get("shortNames") or ()]
+        asked += [("Kind", wanted["kind"], kinds), ("ListKind", wanted.get("listKind"), kinds)]
+        found = [(f"{what}Conflict", f'"{name}" is already in use') for what, name, taken in asked if name in taken]
+        return found[-1] if found else None
+
+    def validate(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        return _shape_problems(obj) or [*self._inner.validate(obj, context), *_problems(obj)]
+
+    def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        if context.subresource == "status":
+            return []
+        found = _shape_problems(obj) or [*self._inner.validate_update(obj, old, context), *_problems(obj)]
+        return found or _immutable_problems(obj, old)
+
+    def check_delete(self, obj: Object, context: WriteContext) -> None:
+        self._inner.check_delete(obj, context)
+
+    def generation_changed(self, obj: Object, old: Object) -> bool:
+        return bool(obj.get("spec") != old.get("spec"))
+
+    def cells(self, obj: Object, now: float) -> Mapping[str, Any]:
+        return self._inner.cells(obj, now)
+
+
+def _default(obj: Object) -> None:
+    spec = obj.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
+        return
+    accepted = spec["names"]
+    kind = accepted.get("kind")
+    if isinstance(kind, str):
+        if not accepted.get("singular"):
+            accepted["singular"] = kind.lower()
+        if not accepted.get("listKind"):
+            accepted["listKind"] = f"{kind}List"
+    spec.setdefault("conversion", {"strategy": "None"})
+
+
+def _shape_problems(obj: Object) -> list[FieldProblem]:
+    """What must hold before anything else can be looked at."""
+    spec = obj.get("spec")
+    if not isinstance(spec, dict):
+        return [required("spec")]
+    found = [required(f"spec.{field}") for field in ("group", "scope") if not isinstance(spec.get(field), str)]
+    accepted = spec.get("names")
+    if not isinstance(accepted, dict):
+        found.append(required("spec.names"))
+    else:
+        found += [required(f"spec.names.{field}") for field in ("plural", "kind") if not accepted.get(field)]
+    versions = spec.get("versions")
+    if not isinstance(versions, list) or not versions:
+        return [*found, bad_value("spec.versions", "", "must have exactly one version marked as storage version")]
+    for index, version in enumerate(versions):
+        if not isinstance(version, dict) or not version.get("name"):
+            found.append(required(f"spec.versions[{index}].name"))
+        else:
+            found += [
+                required(f"spec.versions[{index}].{field}")
+                for field in ("served", "storage")
+                if not isinstance(version.get(field), bool)
+            ]
+    if not found and sum(version["storage"] for version in versions) != 1:
+        found.append(bad_value("spec.versions", "", "must have exactly one version marked as storage version"))
+    return found
+
+
+def _problems(obj: Object) -> list[FieldProblem]:
+    spec, name = obj["spec"], obj["metadata"].get("name", "")
+    found: list[FieldProblem] = []
+    plural, group = spec["names"]["plural"], spec["group"]
+    if name != f"{plural}.{group}":
+        found.append(bad_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+    if problems := naming.dns_subdomain(group):
+        found += [bad_value("spec.group", group, problem) for problem in problems]
+    elif "." not in group:
+        found.append(bad_value("spec.group", group, "should be a domain with at least one dot"))
+    found += [bad_value("spec.names.plural", plural, problem) for problem in naming.dns_1035_label(plural)]
+    for problem in naming.dns_1035_label(spec["names"]["kind"].lower()):
+        message = f"may have mixed case, but should otherwise match: {problem}"
+        found.append(bad_value("spec.names.kind", spec["names"]["kind"], message))
+    if spec["scope"] not in ("Cluster", "Namespaced"):
+        supported = '"Cluster", "Namespaced"'
+        found.append(
+            FieldProblem(
+                "spec.scope",
+                f'Unsupported value: "{spec["scope"]}": supported values: {supported}',
+                "FieldValueNotSupported",
+            )
+        )
+    for index, version in enumerate(spec["versions"]):
+        found += _version_problems(f"spec.versions[{index}]", version)
+    return found
+
+
+def _version_problems(path: str, version: Object) -> list[FieldProblem]:
+    name = version["name"]
+    found = [bad_value(f"{path}.name", name, problem) for problem in naming.dns_1035_label(name)]
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    where = f"{path}.schema.openAPIV3Schema"
+    if not isinstance(schema, dict):
+        return [*found, required(where, "schemas are required")]
+    if schema.get("type") != "object":
+        found.append(bad_value(f"{where}.type", schema.get("type", ""), "must be object at the root"))
+    try:
+        Structural.compile(schema)
+    except SchemaError as error:
+        found.append(bad_value(where, "", str(error)))
+    return found
+
+
+def _immutable_problems(obj: Object, old: Object) -> list[FieldProblem]:
+    spec, before = obj["spec"], old["spec"]
+    found = []
+    for path, now, then in (
+        ("spec.group", spec["group"], before["group"]),
+        ("spec.names.plural", spec["names"]["plural"], before["names"]["plural"]),
+        ("spec.names.kind", spec["names"]["kind"], before["names"]["kind"]),
+        ("spec.scope", spec["scope"], before["scope"]),
+    ):
+        if now != then:
+            found.append(bad_value(path, now, "field is immutable"))
+    listed = {version["name"] for version in spec["versions"]}
+    stored = old.get("status", {}).get("storedVersions") or ()
+    for index, name in enumerate(stored):
+        if name not in listed:
+            found.append(bad_value(f"status.storedVersions[{index}]", name, _STILL_STORED.format(name=name)))
+    return found
