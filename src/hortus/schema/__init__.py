@@ -12,6 +12,7 @@ from hortus.schema.cel.binding import BudgetExceeded, CelError, CompileError
 from hortus.schema.cel.program import Program, compile_expression
 from hortus.schema.conditions import Condition
 from hortus.schema.crd import KindError, crd, schema
+from hortus.schema.definition import check_structural, validate_crd, with_crd_defaults
 from hortus.schema.jsonpath import JsonPath, JsonPathError, Template
 from hortus.schema.kind import Facts, Fields, Kind, decode, encode, kind
 from hortus.schema.markers import (
@@ -64,10 +65,13 @@ __all__ = [
     "Structural",
     "Template",
     "Values",
+    "check_structural",
     "compile_expression",
     "crd",
     "decode",
     "encode",
     "kind",
     "schema",
+    "validate_crd",
+    "with_crd_defaults",
 ]

@@ -31,35 +31,48 @@ def under_index(node: Node, item: Any, old: Any) -> Any:
 
 
 def map_key(node: Node, item: Any) -> tuple[Any, ...] | None:
-    """The values of the list's map keys, with the defaults of absent ones."""
+    """The values of the list's map keys, or None when one is missing or no scalar."""
     if type(item) is not dict:
         return None
-    properties = node.items.properties if node.items is not None else {}
-    return tuple(
-        item[name] if name in item else (properties[name].default if name in properties else None)
-        for name in node.list_map_keys
-    )
+    found = tuple(item.get(name) for name in node.list_map_keys)
+    return None if any(value is None or isinstance(value, (dict, list)) for value in found) else found
 
 
 def same(node: Node, value: Any, old: Any) -> bool:
-    """Equality that sees a keyed list as its members in any order and keeps booleans apart from numbers."""
+    """Whether a value did not change, a keyed list being its members in any order.
+
+    Fields that the schema does not name count as changed, as there is nothing to compare them by.
+    """
     if type(value) is not type(old):
-        return type(value) in (int, float) and type(old) in (int, float) and value == old
+        return False
     if type(value) is dict:
-        return value.keys() == old.keys() and all(
-            same(node.properties.get(name) or node.additional or node, item, old[name]) for name, item in value.items()
-        )
+        return value.keys() == old.keys() and all(_same_field(node, name, item, old) for name, item in value.items())
     if type(value) is list:
         return len(value) == len(old) and _same_members(node, value, old)
     return bool(value == old)
 
 
+def _same_field(node: Node, name: str, item: Any, old: dict[str, Any]) -> bool:
+    child = node.properties.get(name, node.additional)
+    return child is not None and same(child, item, old[name])
+
+
 def _same_members(node: Node, value: list[Any], old: list[Any]) -> bool:
-    inner = node.items or node
-    if node.list_type != "map":
-        return all(same(inner, item, before) for item, before in zip(value, old, strict=True))
+    if node.list_type != "map" or node.items is None:
+        return identical(value, old)
     for item in value:
         before = under_index(node, item, old)
-        if before is NOTHING or not same(inner, item, before):
+        if before is NOTHING or not same(node.items, item, before):
             return False
     return True
+
+
+def identical(value: Any, old: Any) -> bool:
+    """Equality of JSON values that keeps booleans, whole numbers and floats apart."""
+    if type(value) is not type(old):
+        return False
+    if type(value) is dict:
+        return value.keys() == old.keys() and all(identical(item, old[name]) for name, item in value.items())
+    if type(value) is list:
+        return len(value) == len(old) and all(map(identical, value, old))
+    return bool(value == old)

@@ -26,7 +26,7 @@ def drop_nulls(value: Any, node: Node) -> None:
             if child is None:
                 continue
             if item is None:
-                if not child.nullable and not child.has_default:
+                if child.prunes_null and not child.has_default:
                     dropped.append(name)
             elif child.has_nulls_to_prune:
                 drop_nulls(item, child)
@@ -45,7 +45,7 @@ def fill(value: Any, node: Node) -> None:
         _fill_object(value, node)
     elif type(value) is list and node.items is not None:
         for index, item in enumerate(value):
-            if item is None and node.items.has_default and not node.items.nullable:
+            if item is None and node.items.has_default and node.items.prunes_null:
                 value[index] = item = fresh(node.items.default)
             fill(item, node.items)
 
@@ -53,7 +53,7 @@ def fill(value: Any, node: Node) -> None:
 def _fill_object(value: dict[str, Any], node: Node) -> None:
     for name, child in node.properties.items():
         item = value.get(name)
-        if item is None and child.has_default and (name not in value or not child.nullable):
+        if item is None and child.has_default and (name not in value or child.prunes_null):
             value[name] = item = fresh(child.default)
         if child.has_defaults_below and item is not None:
             fill(item, child)
@@ -61,7 +61,7 @@ def _fill_object(value: dict[str, Any], node: Node) -> None:
     if other is not None:
         for name, item in value.items():
             if name not in node.properties:
-                if item is None and other.has_default and not other.nullable:
+                if item is None and other.has_default and other.prunes_null:
                     value[name] = item = fresh(other.default)
                 fill(item, other)
 

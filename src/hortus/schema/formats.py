@@ -10,8 +10,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from email.utils import parseaddr
-from urllib.parse import urlsplit
+from unicodedata import category
 
 Check = Callable[[str], bool]
 
@@ -41,9 +40,9 @@ def is_date(text: str) -> bool:
 
 
 def is_date_time(text: str) -> bool:
-    """RFC 3339, with `t` and `z` in either case; a leap second is refused, as Kubernetes does."""
-    day, separator, rest = text[:10], text[10:11], text[11:]
-    return separator in ("T", "t") and _CLOCK.fullmatch(rest) is not None and is_date(day)
+    """RFC 3339, with `t` and `z` in either case; a leap second is refused, and what follows a second `t` ignored."""
+    day, clock, *_ = [*text.lower().split("t", 2), ""]
+    return is_date(day) and _CLOCK.fullmatch(clock) is not None
 
 
 _GO_DURATION = re.compile(r"[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
@@ -90,44 +89,81 @@ def _without_leading_zeros(text: str) -> str:
     return ".".join(part.lstrip("0") or "0" for part in text.split("."))
 
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):", re.ASCII)
+_AUTHORITY = re.compile(r"(?:(?P<user>[^/]*)@)?(?P<host>\[[^\]]*\]|[^/@]*?)(?P<port>:\d*)?", re.ASCII)
+_USER = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*", re.ASCII)
+_URL_HOST = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"]|[^\x00-\x7f]|%25|%[89A-Fa-f][0-9A-Fa-f])*", re.ASCII)
+
+
 def _is_uri(text: str) -> bool:
-    """What Go's url.ParseRequestURI takes: an absolute path, or a scheme with something behind it."""
-    if not text or any(ord(char) <= 0x20 or char == "\x7f" for char in text):
+    """What Go's url.ParseRequestURI takes: an absolute path, `*`, or a scheme and anything that may follow it."""
+    if not text or any(ord(char) < 0x20 or char == "\x7f" for char in text):
         return False
-    if text.startswith("/"):
-        return _escapes_hold(text)
-    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text) or not _escapes_hold(text):
+    scheme = _SCHEME.match(text)
+    rest = (text[scheme.end() :] if scheme else text).partition("?")[0]
+    if not rest.startswith("/"):
+        return scheme is not None or text == "*"
+    if scheme and rest.startswith("//"):
+        authority, slash, path = rest[2:].partition("/")
+        return _is_authority(authority) and _escapes_hold(slash + path)
+    return _escapes_hold(rest)
+
+
+def _is_authority(text: str) -> bool:
+    found = _AUTHORITY.fullmatch(text)
+    if found is None:
         return False
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError:
+    user, host = found["user"] or "", found["host"]
+    if not _USER.fullmatch(user) or not _escapes_hold(user):
         return False
-    return bool(parts.netloc or parts.path or text.partition(":")[2].startswith("//"))
+    if host.startswith("["):
+        return host.endswith("]") and _is_ipv6(host[1:-1].partition("%25")[0])
+    return ":" not in host and _URL_HOST.fullmatch(host) is not None
 
 
 def _escapes_hold(text: str) -> bool:
     return re.search(r"%(?![0-9A-Fa-f]{2})", text) is None
 
 
+# Possessive throughout, so that no text makes the search go back.
+_ATOM = r"[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\x80-\U0010ffff]++"
+_QUOTED = r'"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[^\x00-\x08\x0a-\x1f\x7f])*+"'
+_WORD = rf"(?:{_ATOM}(?:\.{_ATOM})*+|{_QUOTED})"
+_SPACE = r"[ \t]*+(?:\([^()\\]*+\)[ \t]*+)*+"
+_ADDRESS = rf"{_WORD}@(?:{_SPACE}{_ATOM}(?:\.{_ATOM})*+|\[(?P<ip>[^\[\]\\]*+)\])"
+_MAILBOX = re.compile(
+    rf"{_SPACE}(?:(?P<bare>{_ADDRESS})|(?:{_WORD}|[. \t])*+<{_ADDRESS.replace('<ip>', '<ip2>')}>){_SPACE}"
+)
+
+
 def _is_email(text: str) -> bool:
-    """An addr-spec, alone or behind a display name, as Go's mail.ParseAddress takes it."""
-    address = parseaddr(text)[1]
-    local, at, domain = address.rpartition("@")
-    return bool(at and local and domain) and not re.search(r"[\s<>,;:]", address)
-
-
-_LABEL = re.compile(r"[^\W_]([^\W_]|-)*(?<!-)|[^\W_]", re.UNICODE)
+    """An addr-spec of RFC 5322, alone or in angle brackets behind a display name, as Go takes it."""
+    found = _MAILBOX.fullmatch(text)
+    if found is None:
+        return False
+    literal = found["ip"] if found["ip"] is not None else found["ip2"]
+    return literal is None or _is_address(literal)
 
 
 def _is_hostname(text: str) -> bool:
-    """RFC 1034 labels, letters of any script, at most 63 a label and 255 in all."""
-    if not text or len(text.encode()) > 255:
-        return False
+    """RFC 1034 labels with letters and symbols of any script; at most 63 bytes each and 255 in all."""
     labels = text.split(".")
-    if any(len(label.encode()) > 63 or not _LABEL.fullmatch(label) for label in labels):
+    if len(text.encode()) > 255 or any(not label or len(label.encode()) > 63 for label in labels):
         return False
-    return len(labels) == 1 or (len(labels[-1]) >= 2 and labels[-1].isalpha())
+    if len(labels) == 1:
+        # Kubernetes takes a dash in a name of one label in second place only.
+        return _is_host_text(text[:1] + text[1:].removeprefix("-"))
+    *names, top = labels
+    inner = all(_is_host_text(name.replace("-", "a")) and name[0] != "-" != name[-1] for name in names)
+    return inner and len(top) >= 2 and all(_is_letter(char) for char in top)
+
+
+def _is_host_text(text: str) -> bool:
+    return all(_is_letter(char) or char in "0123456789" or category(char)[0] == "S" for char in text)
+
+
+def _is_letter(char: str) -> bool:
+    return category(char)[0] == "L"
 
 
 def _is_mac(text: str) -> bool:
@@ -172,9 +208,6 @@ def _is_credit_card(text: str) -> bool:
 
 
 _CHANNEL = r"\s*(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])\s*"
-_DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_is_short_name = _full(_DNS_LABEL)
-_is_long_name = _full(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*")
 
 
 def _uuid(version: str, variant: str = "") -> Check:
@@ -199,8 +232,6 @@ _FORMATS: Mapping[str, Check] = {
     "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
     "isbn10": _is_isbn10,
     "isbn13": _is_isbn13,
-    "k8slongname": lambda text: len(text) <= 253 and _is_long_name(text),
-    "k8sshortname": lambda text: len(text) <= 63 and _is_short_name(text),
     "mac": _is_mac,
     "password": lambda text: True,
     "rgbcolor": _full(rf"rgb\({_CHANNEL},{_CHANNEL},{_CHANNEL}\)"),

@@ -347,25 +347,28 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _index(place: int) -> Step:
-    def step(values: list[Any]) -> list[Any]:
-        found = []
-        for value in values:
-            if value is None:
-                continue
-            members = _listed(value)
-            if not -len(members) <= place < len(members):
-                raise JsonPathError(f"array index out of bounds: index {place}, length {len(members)}")
-            found.append(members[place])
-        return found
-
-    return step
+    return _slice(place, place + 1 if place != -1 else None, None)
 
 
 def _slice(start: int | None, stop: int | None, stride: int | None) -> Step:
+    """Members from `start` to before `stop`; unlike Python's, bounds beyond the list are an error."""
     if stride is not None and stride <= 0:
         raise JsonPathError("step must be > 0")
-    part = slice(start, stop, stride)
-    return lambda values: [member for value in values if value is not None for member in _listed(value)[part]]
+
+    def part(members: list[Any]) -> list[Any]:
+        size = len(members)
+        first = 0 if start is None else start + size if start < 0 else start
+        last = size if stop is None else stop + size if stop < 0 else stop
+        if first == last:
+            return []
+        for place, limit in ((first, size - 1), (last - 1, size - 1)):
+            if not 0 <= place <= limit:
+                raise JsonPathError(f"array index out of bounds: index {place}, length {size}")
+        if first > last:
+            raise JsonPathError(f"starting index {first} is greater than ending index {last}")
+        return members[first:last:stride]
+
+    return lambda values: [member for value in values if value is not None for member in part(_listed(value))]
 
 
 def _exists(path: Step) -> Step:
@@ -377,7 +380,11 @@ def _compare(left: Step, holds: Callable[[Any, Any], bool], right: Step) -> Step
         lefts, rights = left([member]), right([member])
         if len(lefts) > 1 or len(rights) > 1:
             raise JsonPathError("can only compare one element at a time")
-        return bool(lefts and rights) and _comparable(lefts[0], rights[0]) and holds(lefts[0], rights[0])
+        if not (lefts and rights):
+            return False
+        if not _comparable(lefts[0], rights[0]):
+            raise JsonPathError("incompatible types for comparison")
+        return holds(lefts[0], rights[0])
 
     return lambda values: [member for value in values for member in _listed(value) if passes(member)]
 

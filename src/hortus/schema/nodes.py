@@ -59,6 +59,7 @@ class Node:
         "one_of",
         "preserve",
         "properties",
+        "prunes_null",
         "required",
         "rules",
         "schema",
@@ -75,6 +76,7 @@ class Node:
         self.accepted = checks.accepted_types(self.names)
         self.check_type = checks.type_check(self.names, format_name)
         self.nullable = bool(schema.get("nullable")) or native or not self.names
+        self.prunes_null = native or not schema.get("nullable")
         self.string_checks = checks.string_checks(schema)
         self.format = checks.format_check(format_name) if known else None
         self.number_checks = checks.number_checks(schema, native=native)
@@ -111,7 +113,7 @@ class Node:
         keyed = unique and self.list_type in ("set", "map")
         self.has_list_rules_below: bool = keyed or any(node.has_list_rules_below for node in below)
         self.has_rules_below: bool = bool(self.rules) or any(node.has_rules_below for node in (*below, *self.all_of))
-        self.has_nulls_to_prune: bool = any(not node.nullable or node.has_nulls_to_prune for node in below)
+        self.has_nulls_to_prune: bool = any(node.prunes_null or node.has_nulls_to_prune for node in below)
 
     def check(self, value: Any, path: str, found: list[FieldError], old: Any = NOTHING) -> None:
         """Append every problem of `value`. With `old`, parts that are bad but unchanged are tolerated (KEP-4008)."""

@@ -37,6 +37,13 @@ def prune(obj: dict[str, Any], node: Node) -> list[str]:
     return dropped
 
 
+def prune_value(value: Any, node: Node) -> list[str]:
+    """Drop unknown fields of a value below an object, in place; their paths below it."""
+    dropped: list[str] = []
+    _value(value, node, "", dropped)
+    return dropped
+
+
 def _resource(obj: dict[str, Any], node: Node, path: str, dropped: list[str]) -> None:
     """The root or an embedded resource: apiVersion, kind and metadata are always known."""
     _object(obj, node, path, dropped, keep=_META)

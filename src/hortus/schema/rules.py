@@ -78,9 +78,24 @@ def compiled(definition: Mapping[str, Any], node: Node, shape: Shape) -> Rule:
 
 
 def compile_rule(text: str, shape: Shape, *, returns: str, optional: bool) -> Program:
-    """An expression over self and oldSelf. Raises CompileError."""
+    """An expression over self and oldSelf, a rule (`bool`) or a message (`string`).
+
+    Raises CompileError in the words of kube-apiserver.
+    """
     variables: dict[str, str | Shape] = {"self": shape, "oldSelf": shape}
-    return compile_expression(text, variables, returns=returns, optional="oldSelf" if optional else "")
+    subject, step = _SUBJECTS[returns]
+    try:
+        return compile_expression(text, variables, returns=returns, optional="oldSelf" if optional else "")
+    except CompileError as error:
+        words = str(error)
+        told = f"{subject} {words}" if words.startswith("must evaluate") else f"{step} failed: {words}"
+        raise CompileError(told) from None
+
+
+_SUBJECTS = {
+    "bool": ("cel expression", "compilation"),
+    "string": ("messageExpression", "messageExpression compilation"),
+}
 
 
 def _converter(shape: Shape, rules: tuple[Rule, ...]) -> Convert | None:
@@ -124,11 +139,11 @@ class _Frame(NamedTuple):
         return self.parent.unchanged() if self.parent is not None else False
 
 
-def check_rules(obj: Any, node: Node, found: list[FieldError], old: Any = NOTHING) -> None:
-    """Append a problem for each rule that does not hold."""
+def check_rules(obj: Any, node: Node, found: list[FieldError], old: Any = NOTHING, *, path: str = "") -> None:
+    """Append a problem for each rule that does not hold. With a `path`, `obj` is the value there, not a resource."""
     run = _Run(found)
     try:
-        run.visit(_Frame(node, obj, old, None), "", root=True)
+        run.visit(_Frame(node, obj, old, None), path, root=not path)
     except _Stop:
         return
 

@@ -71,10 +71,18 @@ class Structural:
         if node.has_embedded_below:
             check_embedded(obj, node, "", found)
         if node.has_list_rules_below:
-            check_lists(obj, node, "", found)
+            self._check_lists(obj, old, found)
         if node.has_rules_below:
             self._check_rules(obj, old, found)
         return _distinct(found) if len(found) > 1 else found
+
+    def _check_lists(self, obj: dict[str, Any], old: dict[str, Any] | None, found: list[FieldError]) -> None:
+        """Duplicates are told unless the old object had some: it could not be repaired step by step otherwise."""
+        before: list[FieldError] = []
+        if old is not None:
+            check_lists(old, self._node, "", before)
+        if not before:
+            check_lists(obj, self._node, "", found)
 
     def _check_rules(self, obj: dict[str, Any], old: dict[str, Any] | None, found: list[FieldError]) -> None:
         if any(problem.reason in BLOCKING for problem in found):

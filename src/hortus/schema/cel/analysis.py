@@ -1,4 +1,4 @@
-"""What can be known of an expression before it runs: its worst cost, the fields it reads, mistakes in field names.
+"""What can be known of an expression before it runs: its worst cost, the fields it reads, mistakes in names and types.
 
 The library sees objects as untyped; this walk over the checked tree knows the schema. It bounds the cost in the units
 of cel-go's estimator (a name 1, traversing a text 0.1 a character, a comprehension its range times its body), so that
@@ -9,11 +9,12 @@ in the conversion.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from hortus.schema.cel.binding import CompileError
+from hortus.schema.cel.costs import price
+from hortus.schema.cel.operators import SCALARS, result_of
 from hortus.schema.cel.shapes import Shape
 from hortus.schema.cel.syntax import (
     Call,
@@ -29,9 +30,8 @@ from hortus.schema.cel.syntax import (
     text_constant,
 )
 
-_TEXT_FACTOR = 0.1
-_REGEX_FACTOR = 0.25
 _UNBOUNDED = 3 * 1024 * 1024
+_CONSTANTS = {str: "string", bool: "bool", int: "int", float: "double"}
 
 
 class Known(NamedTuple):
@@ -43,6 +43,15 @@ class Known(NamedTuple):
     optional: bool = False
     variable: bool = False
     """Whether this is one of the expression's own variables."""
+    word: str = "any"
+    """The type of a value that no schema describes."""
+
+    @property
+    def scalar(self) -> str:
+        """The scalar type of the value, or `any`."""
+        if self.optional or self.shape is None:
+            return "any" if self.optional else self.word
+        return self.shape.word if self.shape.word in SCALARS and not self.shape.temporal else "any"
 
 
 class Analysis(NamedTuple):
@@ -59,8 +68,7 @@ def analyse(tree: Tree, source: str, variables: Mapping[str, Known]) -> Analysis
     """Walk a checked expression. Raises CompileError for a field that the schema does not have."""
     walk = _Walk(tree.positions, source)
     root, known = walk.visit(tree.root, dict(variables))
-    shape = known.shape
-    word = "any" if shape is None or known.optional else shape.word
+    word = known.scalar if known.shape is None or known.optional else known.shape.word
     reads = {name: None if None in fields else frozenset(map(str, fields)) for name, fields in walk.reads.items()}
     return Analysis(known.cost, reads, word, root, walk.rewritten)
 
@@ -75,7 +83,8 @@ class _Walk:
 
     def visit(self, node: Expression, scope: dict[str, Known]) -> tuple[Expression, Known]:
         if isinstance(node, Constant):
-            return node, Known(0, len(node.value) if isinstance(node.value, (str, bytes)) else 1)
+            size = len(node.value) if isinstance(node.value, (str, bytes)) else 1
+            return node, Known(0, size, word=_CONSTANTS.get(type(node.value), "any"))
         if isinstance(node, Name):
             return self._name(node, scope)
         if isinstance(node, Select):
@@ -201,37 +210,20 @@ class _Walk:
 
     def _result(self, node: Call, operands: list[Known]) -> Known:
         function = node.function
-        sizes = [known.size for known in operands]
         if function in _READS:
             return self._read(node, operands)
         if function == "_?_:_":
             same = operands[1].shape is operands[2].shape
-            return Known(1, max(sizes[1:]), operands[1].shape if same else None)
+            return Known(1, max(known.size for known in operands[1:]), operands[1].shape if same else None)
         if function in _PASSING and operands:
             return operands[0]._replace(cost=1, optional=function in _WRAPPING, variable=False)
-        if function == "matches":
-            return Known(math.ceil((sizes[0] + 1) * _TEXT_FACTOR) * math.ceil(sizes[1] * _REGEX_FACTOR))
-        if function in ("find", "findAll"):
-            cost = math.ceil((sizes[0] + 1) * _TEXT_FACTOR) * math.ceil(sizes[1] * _REGEX_FACTOR)
-            return Known(cost, sizes[0])
-        if function == "_+_":
-            return Known(math.ceil(sum(sizes) * _TEXT_FACTOR), sum(sizes))
-        if function in ("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"):
-            return Known(max(1, math.ceil(min(sizes) * _TEXT_FACTOR)))
-        if function in ("@in", "_in_", "in"):
-            return Known(max(1, sizes[-1]))
-        if function in _CHEAP:
-            return Known(1)
-        if function in _QUADRATIC:
-            return Known(1 + math.prod(sizes[:2]), max(sizes))
-        return Known(1 + math.ceil(sum(sizes) * _TEXT_FACTOR), self._grown(function, sizes))
-
-    @staticmethod
-    def _grown(function: str, sizes: list[float]) -> float:
-        """How large the result of a text function can be."""
-        if function in ("replace", "join", "format"):
-            return math.prod(max(size, 1) for size in sizes)
-        return max(sizes, default=1)
+        words = [known.scalar for known in operands]
+        word = result_of(function, words)
+        if word is None:
+            text = f"found no matching overload for '{function}' applied to '({', '.join(words)})'"
+            raise CompileError(self._complaint(node.id, text))
+        found = price(function, [known.size for known in operands])
+        return Known(found.cost, found.size, word=word)
 
     def _read(self, node: Call, operands: list[Known]) -> Known:
         """An index, or an optional field or index."""
@@ -274,7 +266,3 @@ _PASSING = frozenset(
     {"optional.of", "optional.ofNonZeroValue", "dyn", "orValue", "or", "value", "of", "ofNonZeroValue"}
 )
 _WRAPPING = frozenset({"optional.of", "optional.ofNonZeroValue", "of", "ofNonZeroValue", "or"})
-_CHEAP = frozenset(
-    {"_&&_", "_||_", "!_", "-_", "@not_strictly_false", "size", "hasValue", "type", "_-_", "_*_", "_/_", "_%_", "bool"}
-)
-_QUADRATIC = frozenset({"contains", "intersects", "equivalent", "sets.contains", "sets.intersects", "sets.equivalent"})

@@ -11,6 +11,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 
+class Unsigned(int):
+    """An unsigned constant such as `1u`, told apart from an int."""
+
+
 class Constant(NamedTuple):
     id: int
     value: Any
@@ -116,6 +120,8 @@ def _constant(number: int, data: bytes) -> Expression:
         value = bool(value)
     elif tag == 3:
         value = _signed(_int(value))
+    elif tag == 4:
+        value = Unsigned(_int(value))
     elif tag == 5:
         value = struct.unpack("<d", _bytes(value))[0]
     elif tag == 6:

@@ -1,0 +1,80 @@
+"""Claims about the validation of CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.schema.definitions import BASE, CASES, V1, Case, at
+
+from hortus.domains.credentials.types import GardenerCluster
+from hortus.schema import crd, validate_crd, with_crd_defaults
+
+
+def told(definition: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
+    definition = copy.deepcopy(definition)
+    with_crd_defaults(definition)
+    return sorted(str(problem) for problem in validate_crd(definition, old))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_definition_is_judged_in_the_words_of_kubernetes(case: Case) -> None:
+    assert told(case.crd) == sorted(case.told)
+
+
+def test_our_own_kinds_are_sound() -> None:
+    assert told(crd(GardenerCluster)) == []
+
+
+def test_names_and_conversion_have_defaults() -> None:
+    definition = copy.deepcopy(BASE)
+    with_crd_defaults(definition)
+    assert definition["spec"]["names"] == {"plural": "foos", "kind": "Foo", "singular": "foo", "listKind": "FooList"}
+    assert definition["spec"]["conversion"] == {"strategy": "None"}
+
+
+def test_exactly_one_version_is_stored_and_names_are_unique() -> None:
+    assert "exactly one version marked as storage version" in told(at(*V1, "storage", value=False))[0]
+    twice = copy.deepcopy(BASE)
+    twice["spec"]["versions"].append(copy.deepcopy(twice["spec"]["versions"][0]) | {"storage": False})
+    assert "must contain unique version names" in told(twice)[0]
+
+
+def test_versions_that_differ_are_told_each_at_its_own_place() -> None:
+    two = copy.deepcopy(BASE)
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}}
+    two["spec"]["versions"].append({"name": "v2", "served": True, "storage": False, "schema": schema})
+    assert told(two) == [
+        "spec.versions[1].schema.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified"
+        " object fields"
+    ]
+
+
+def test_groups_of_the_kubernetes_project_need_its_approval() -> None:
+    definition = at("spec", "group", value="foo.k8s.io") | {"metadata": {"name": "foos.foo.k8s.io"}}
+    assert "api-approved.kubernetes.io" in told(definition)[0]
+    definition["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
+    assert told(definition) == []
+
+
+def test_what_stored_objects_hang_on_cannot_change_once_served() -> None:
+    served = copy.deepcopy(BASE) | {"status": {"conditions": [{"type": "Established", "status": "True"}]}}
+    changed = at("spec", "scope", value="Cluster")
+    assert told(changed, served) == ['spec.scope: Invalid value: "Cluster": field is immutable']
+    assert told(changed, BASE) == []
+
+
+def test_the_definitions_of_the_go_systems_are_sound(upstream: Path) -> None:
+    seen = 0
+    for path in sorted(upstream.rglob("*.yaml")):
+        text = path.read_text()
+        if "\nkind: CustomResourceDefinition" not in text or "{{" in text:
+            continue
+        for document in yaml.safe_load_all(text):
+            if isinstance(document, dict) and document.get("apiVersion") == "apiextensions.k8s.io/v1":
+                assert told(document) == [], path
+                seen += 1
+    assert seen > 20
