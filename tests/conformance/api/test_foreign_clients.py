@@ -100,4 +100,8 @@ async def test_kr8s_finds_its_way_by_discovery(kubeconfig: Path) -> None:
     assert [each.name for each in found if each.name == "k"] == ["k"]
     assert made.data == {"a": "b", "c": "d"}
     await made.delete()
+    # kr8s keeps its clients for the life of the process, and its connections with them.
+    session = api._session
+    assert session is not None
+    await session.aclose()
     await asyncio.sleep(0)
