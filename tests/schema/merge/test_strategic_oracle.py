@@ -96,7 +96,7 @@ def patches(draw: st.DrawFn, schema: Object, current: Value) -> Value:
 @st.composite
 def map_patches(draw: st.DrawFn, schema: Object, current: Object) -> Object:
     names = sorted(schema["properties"])
-    chosen = draw(st.lists(st.sampled_from(names), max_size=3, unique=True))
+    chosen = draw(st.lists(st.sampled_from(names), max_size=3, unique=True)) if names else []
     chosen = sorted({*chosen, *(name for name in current if draw(st.booleans()))} & set(names))
     patch: Object = {}
     for name in chosen:
@@ -180,7 +180,10 @@ def test_strategic_patches_give_what_go_gives(go: GoProgram, data: st.DataObject
     try:
         merged = strategic_merge(current, patch, MergeSchema.compile(schema))
     except StrategicMergeError as error:
-        assert expected.get("error", {}).get("message") == error.message
+        assert "error" in expected, error.message
+        # With several things wrong, it is up to chance which of them Go meets first.
+        if orjson.dumps(patch).count(b'"$') == 1:
+            assert expected["error"]["message"] == error.message
         return
     assert "error" not in expected, expected
     assert without_nulls(merged) == without_nulls(expected["merged"])

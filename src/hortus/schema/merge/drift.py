@@ -1,8 +1,9 @@
 """Tells, from a cached object alone, whether applying a configuration again would change anything.
 
 An engine that compares before it calls needs no schema for this: managedFields of the last apply say how each part of
-the configuration was understood (a leaf, a map, a list by which keys). The answer errs on one side only: True means
-that the apply would be without effect, False that it may not be.
+the configuration was understood (a leaf, a map, a list by which keys). The answer errs on one side: True means that no
+value would change, False that one may. What only the schema could tell is whether a leaf is an atomic map, or a map
+that was null or empty when it was applied; so of that one True, ownership of what the map holds by now may be missing.
 """
 
 from __future__ import annotations

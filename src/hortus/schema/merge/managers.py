@@ -48,7 +48,7 @@ def decode(entries: object) -> Managers:
     for index, entry in enumerate(entries):
         manager = _manager(entry, index)
         fields = entry.get("fieldsV1")
-        found[manager] = Entry(fields or {}, entry["apiVersion"], entry.get("time") or "", entry)
+        found[manager] = Entry({} if fields is None else fields, entry["apiVersion"], entry.get("time") or "", entry)
     return found
 
 

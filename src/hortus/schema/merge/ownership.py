@@ -137,6 +137,23 @@ def apply(
     return with_last_applied(result, config) if manager == KUBECTL else result
 
 
+def unchanged(old: Object, new: Object) -> bool:
+    """Whether `new` is `old` but for the times in managedFields, so that writing it would only raise its revision.
+
+    To be asked when defaults and hooks have had their say: they may take back what an apply changed.
+    """
+    if same(old, new):
+        return True
+    before, after = managed_fields_of(old), managed_fields_of(new)
+    if not before or len(before) != len(after) or not all(map(_same_but_time, before, after)):
+        return False
+    return same(_with_managed_fields(old, before), _with_managed_fields(new, before))
+
+
+def _same_but_time(left: Object, right: Object) -> bool:
+    return {**left, "time": ""} == {**right, "time": ""}
+
+
 def managed_fields_of(obj: Object | None) -> list[Object]:
     """metadata.managedFields of `obj`, empty where there is none."""
     if obj is None:

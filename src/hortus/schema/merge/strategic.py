@@ -34,7 +34,7 @@ _BAD_ELEMENT_ORDER = "invalid patch format of setElementOrder list"
 def strategic_merge(current: Object, patch: Object, schema: MergeSchema) -> Object:
     """`current` with the strategic merge patch `patch` applied; raises StrategicMergeError.
 
-    A part that the patch does not touch is the very one of `current`.
+    A part that the patch does not touch is the very one of `current`; nothing of `patch` is in the result.
     """
     try:
         return _merge_map(current, patch, schema.root)
@@ -69,7 +69,8 @@ def _merge_map(current: Mapping[str, Value], patch: Object, kind: Type | None) -
 def _replaced(patch: Object) -> Object:
     directive = patch[DIRECTIVE]
     if directive == "replace":
-        return {key: value for key, value in patch.items() if key != DIRECTIVE}
+        replacement: Object = _bare(patch)
+        return replacement
     if directive == "delete":
         return {}
     raise _unknown_directive(directive, patch)
@@ -122,7 +123,7 @@ def _merge_field(result: Object, key: str, patch: Value, kind: Type | None) -> N
     if isinstance(current, dict) and isinstance(patch, dict):
         field = _field(kind, key)
         replaces = _strategy(field) == "replace"
-        result[key] = patch if replaces else _merge_map(current, patch, field)
+        result[key] = _bare(patch) if replaces else _merge_map(current, patch, field)
     elif isinstance(current, list) and isinstance(patch, list):
         result[key] = _merge_list(current, patch, _field(kind, key))
     else:
@@ -151,7 +152,7 @@ def _strategy(kind: Type | None) -> str:
 
 
 def _plain(value: Value) -> tuple[bool, Value]:
-    """A value taken as it is: whether to keep it, and what is left without nulls and directives."""
+    """A value that is new here: whether to keep it, and what is left without nulls and without what has a directive."""
     if isinstance(value, dict):
         if DIRECTIVE in value:
             return False, None
@@ -162,13 +163,21 @@ def _plain(value: Value) -> tuple[bool, Value]:
     return True, value
 
 
+def _bare(value: Value) -> Value:
+    """A value that replaces another: directives in it have no effect, nulls do not exist."""
+    if isinstance(value, dict):
+        return {key: _bare(item) for key, item in value.items() if item is not None and not _is_directive(key)}
+    return [_bare(item) for item in value] if isinstance(value, list) else value
+
+
 def _is_directive(key: str) -> bool:
-    return key == RETAIN_KEYS or (key.startswith(_PREFIXES) and "/" in key)
+    return key in (DIRECTIVE, RETAIN_KEYS) or (key.startswith(_PREFIXES) and "/" in key)
 
 
 def _merge_list(current: list[Value], patch: list[Value], kind: Type | None) -> list[Value]:
     if _strategy(kind) != "merge" or kind is None:
-        return patch
+        replacement: list[Value] = _bare(patch)
+        return replacement
     if not current and not patch:
         return current
     if _element_form(current, patch) is not dict:
@@ -187,7 +196,7 @@ def _merge_maps_list(current: list[Value], patch: list[Value], kind: Type) -> li
         wanted = _key_of(item, key)
         place = _find(merged, key, wanted)
         if place < 0:
-            merged.append(_plain(item)[1])
+            merged.append(_bare(item))
         else:
             merged[place] = _merge_map(merged[place], item, kind.items)
     return _interleaved(merged, patch, current, lambda item: _key_of(item, key))
@@ -210,7 +219,7 @@ def _directed(current: list[Value], patch: list[Value], key: str) -> tuple[list[
             raise StrategicMergeError("merging lists cannot yet be specified in the patch")
         else:
             raise _unknown_directive(directive, item)
-    return ([_plain(item)[1] for item in plain], []) if replace else (current, plain)
+    return ([_bare(item) for item in plain], []) if replace else (current, plain)
 
 
 def _order_list(result: Object, patch: Object, key: str, kind: Type | None) -> str:
