@@ -26,7 +26,8 @@ _WORDS: dict[str, Object] = {
     "time": {"type": "string", "format": "date-time"},
     "microtime": {"type": "string", "format": "date-time"},
     "duration": {"type": "string"},
-    "quantity": {"type": "string"},
+    # Any format but byte makes a string an open scalar to server-side apply, which takes `cpu: 1` as Go does.
+    "quantity": {"type": "string", "format": "quantity"},
     "intstr": {"format": "int-or-string", "x-kubernetes-int-or-string": True},
     "raw": _OPEN,
     "fields": _OPEN,

@@ -26,6 +26,7 @@ from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
 from hortus.apiserver.store.backend import Mismatch, Record
 from hortus.kube.errors import ApiError, BadRequest
 from hortus.kube.objects import Object
+from hortus.schema.merge import unchanged
 
 
 async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions, *, applied: bool = False) -> Outcome:
@@ -142,7 +143,7 @@ async def store_update(
     if not applied:
         fields.record(kind, old, obj, scope, options.manager, now)
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    if obj == old:
+    if unchanged(old, obj):
         return Outcome(kind.shown(record.value), 200, warnings, old)
     _check(
         kind,
