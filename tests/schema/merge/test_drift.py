@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.schema.merge.generators import Schema, schemas, values
-from tests.schema.merge.test_apply import LATER, NOW, Object, applied, gizmo, updated
+from tests.schema.merge.gizmos import LATER, NOW, Object, applied, gizmo, updated
 
 from hortus.schema.merge import ApplyConflict, MergeError, MergeSchema, apply, owned_matches
 

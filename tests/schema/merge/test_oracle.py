@@ -319,3 +319,18 @@ def test_histories_over_a_changed_schema_end_as_in_go(go: GoProgram, data: st.Da
     history = History([whole(inner), whole(made_atomic(data, inner))])
     play(history, data, versions=("hortus.io/v1",))
     compared(go, history)
+
+
+@ORACLE
+@given(data=st.data())
+def test_many_updaters_are_folded_as_in_go(go: GoProgram, data: st.DataObject) -> None:
+    history = History([None])
+    for number in range(data.draw(st.integers(11, 15))):
+        version = data.draw(st.sampled_from(("hortus.io/v1", "hortus.io/v2")))
+        spec = data.draw(st.dictionaries(st.sampled_from(NAMES), st.sampled_from((1, 2)), max_size=3))
+        obj = {"apiVersion": version, "kind": "Gizmo", "metadata": {"name": "x"}, "spec": spec | {f"s{number}": 1}}
+        earlier = history.live["spec"] if history.live is not None else {}
+        obj["spec"] |= {key: value for key, value in earlier.items() if key.startswith("s")}
+        common = {"apiVersion": version, "object": obj, "schema": 0, "force": True, "subresource": "", "reset": None}
+        history.write(verb="update", manager=f"m{data.draw(st.integers(0, 20))}", **common)
+    compared(go, history)

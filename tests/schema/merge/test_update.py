@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.schema.merge.test_apply import LATER, NOW, SCHEMA, Object, applied, gizmo, owners, updated
+from tests.schema.merge.gizmos import LATER, NOW, SCHEMA, Object, applied, gizmo, owners, updated
 
 from hortus.schema.merge import unchanged, update, validate_managed_fields
 

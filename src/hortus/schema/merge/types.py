@@ -19,7 +19,6 @@ from hortus.schema.merge.elements import json_text
 Object = dict[str, Any]
 Schema = Mapping[str, Any]
 
-GRANULAR_LISTS = ("set", "map")
 _MERGING = ("merge", "merge,retainKeys", "retainKeys,merge")
 _WHOLE_FORMATS = ("", "byte")
 
@@ -36,7 +35,6 @@ class Type:
         "_items",
         "_preserve",
         "atomic_map",
-        "deduced",
         "default",
         "element",
         "fields",
@@ -68,8 +66,6 @@ class Type:
         self.default = schema.get("default")
         self.merge_key: str = schema.get("x-kubernetes-patch-merge-key", "")
         self.strategies: tuple[str, ...] = tuple(filter(None, schema.get("x-kubernetes-patch-strategy", "").split(",")))
-        self.deduced = False
-        """Whether any map is merged field by field and any list as a whole, all the way down."""
         declared = _properties(schema) if self.is_map else {}
         self.fields = Fields(declared, self._preserve) if declared else None
         self.element = _element(schema, preserve=self._preserve, declared=bool(declared)) if self.is_map else None
@@ -174,7 +170,7 @@ def _any(*, atomic: bool) -> Type:
     found.scalar, found.is_map, found.is_list = "untyped", True, True
     found.atomic_map, found.list_type, found.keys = atomic, "atomic", ()
     found.fields, found.element, found.default = None, found, None
-    found.merge_key, found.strategies, found.deduced = "", (), not atomic
+    found.merge_key, found.strategies = "", ()
     found._preserve, found._items = True, None
     return found
 
