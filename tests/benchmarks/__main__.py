@@ -1,0 +1,64 @@
+"""`make bench`: all benchmarks as tables and as JSON (`bench.json`). `python -m tests.benchmarks store fleet` runs some.
+
+Figures are medians or totals as each module says. Compare ratios from one run, never figures of two machines.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import tests.benchmarks as package
+from rich.console import Console
+from rich.table import Table
+
+_ROOT = Path(__file__).resolve().parents[2]
+_NOT_ONE = ("__main__",)
+
+
+def benchmarks() -> list[str]:
+    """The modules beside this one that have a `run`."""
+    found = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg]
+    return sorted(name for name in found if name not in _NOT_ONE)
+
+
+def table_of(title: str, figures: dict[str, dict[str, Any]]) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("what")
+    table.add_column("figure")
+    table.add_column("value", justify="right")
+    for subject, values in figures.items():
+        for name, value in values.items():
+            table.add_row(
+                subject, name, f"{value:,.3g}" if isinstance(value, float) and value < 100 else f"{value:,.0f}"
+            )
+    return table
+
+
+def main(names: list[str]) -> None:
+    console = Console(width=110)
+    unknown = sorted(set(names) - set(benchmarks()))
+    if unknown:
+        sys.exit(f"no benchmark {unknown[0]!r}; there are: {', '.join(benchmarks())}")
+    results: dict[str, Any] = {
+        "machine": {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()},
+    }
+    for name in names or benchmarks():
+        began = time.perf_counter()
+        figures = importlib.import_module(f"tests.benchmarks.{name}").run()
+        results[name] = figures
+        console.print(table_of(name, figures))
+        console.print(f"[dim]{time.perf_counter() - began:.0f} s[/]\n")
+    (_ROOT / "bench.json").write_text(json.dumps(results, indent=2) + "\n")
+    console.print("written: bench.json")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
