@@ -1,4 +1,4 @@
-"""`make bench`: all benchmarks as tables and as JSON (`bench.json`). `python -m tests.benchmarks store fleet` runs some.
+"""`make bench`: all benchmarks as tables and as JSON (`bench.json`); with names, as `store fleet`, only those.
 
 Figures are medians or totals as each module says. Compare ratios from one run, never figures of two machines.
 """
