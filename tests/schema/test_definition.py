@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.schema.definitions import BASE, CASES, V1, Case, at
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.schema.definitions import BASE, CASES, V1, Case, at, ruled
 
 from hortus.domains.credentials.types import GardenerCluster
 from hortus.schema import crd, validate_crd, with_crd_defaults
@@ -78,3 +80,39 @@ def test_the_definitions_of_the_go_systems_are_sound(upstream: Path) -> None:
                 assert told(document) == [], path
                 seen += 1
     assert seen > 20
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for step, item in items for place in places(item, (*path, step)))]
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_a_definition_with_anything_anywhere_is_judged_and_breaks_nothing(data: st.DataObject) -> None:
+    definition = data.draw(st.sampled_from(CASES)).crd
+    path = data.draw(st.sampled_from(places(definition)[1:]))
+    anything = st.sampled_from([None, 1, 1.5, "x", "", True, [], {}, [None], [{}], [1], {"a": 1}, {"a": None}])
+    broken = copy.deepcopy(definition)
+    place: Any = broken
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = data.draw(anything)
+    told(broken)
+
+
+def test_a_wrong_type_is_told_at_its_place_and_alone() -> None:
+    wrong = ruled({"type": "object"}, "true")
+    wrong["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] = "name"
+    assert told(wrong) == [
+        'spec.versions[0].schema.openAPIV3Schema.properties[spec].required: Invalid value: "string":'
+        " spec.versions[0].schema.openAPIV3Schema.properties[spec].required in body must be of type array:"
+        ' "string"'
+    ]
+
+
+def test_a_schema_nested_beyond_reason_is_refused() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(150):
+        schema = {"type": "object", "properties": {"a": schema}}
+    assert "must not be nested" in told(at(*V1, "schema", value={"openAPIV3Schema": schema}))[0]

@@ -12,9 +12,8 @@ from hortus.apiserver.crds.conditions import FINALIZER, has_condition, set_condi
 from hortus.apiserver.resources.definition import FieldProblem, Strategy, WriteContext
 from hortus.apiserver.resources.failures import bad_value, required
 from hortus.apiserver.resources.registry import Registry
-from hortus.kube import naming
 from hortus.kube.objects import Object, format_time
-from hortus.schema import SchemaError, Structural
+from hortus.schema import validate_crd, with_crd_defaults
 
 _STILL_STORED = (
     "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a "
@@ -31,7 +30,7 @@ class DefinitionStrategy:
 
     def prepare_create(self, obj: Object, context: WriteContext) -> None:
         self._inner.prepare_create(obj, context)
-        _default(obj)
+        with_crd_defaults(obj)
         if not _shape_problems(obj):
             metadata = obj["metadata"]
             metadata["finalizers"] = list(dict.fromkeys([*metadata.get("finalizers", ()), FINALIZER]))
@@ -41,7 +40,7 @@ class DefinitionStrategy:
         self._inner.prepare_update(obj, old, context)
         if context.subresource == "status":
             return
-        _default(obj)
+        with_crd_defaults(obj)
         if not _shape_problems(obj) and (obj["spec"] != old["spec"] or not has_condition(old, "NamesAccepted")):
             self._accept(obj, context)
 
@@ -88,8 +87,8 @@ class DefinitionStrategy:
     def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
         if context.subresource == "status":
             return []
-        found = _shape_problems(obj) or [*self._inner.validate_update(obj, old, context), *_problems(obj)]
-        return found or _immutable_problems(obj, old)
+        found = _shape_problems(obj) or [*self._inner.validate_update(obj, old, context), *_problems(obj, old)]
+        return found or _stored_problems(obj, old)
 
     def check_delete(self, obj: Object, context: WriteContext) -> None:
         self._inner.check_delete(obj, context)
@@ -99,20 +98,6 @@ class DefinitionStrategy:
 
     def cells(self, obj: Object, now: float) -> Mapping[str, Any]:
         return self._inner.cells(obj, now)
-
-
-def _default(obj: Object) -> None:
-    spec = obj.get("spec")
-    if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
-        return
-    accepted = spec["names"]
-    kind = accepted.get("kind")
-    if isinstance(kind, str):
-        if not accepted.get("singular"):
-            accepted["singular"] = kind.lower()
-        if not accepted.get("listKind"):
-            accepted["listKind"] = f"{kind}List"
-    spec.setdefault("conversion", {"strategy": "None"})
 
 
 def _shape_problems(obj: Object) -> list[FieldProblem]:
@@ -143,64 +128,17 @@ def _shape_problems(obj: Object) -> list[FieldProblem]:
     return found
 
 
-def _problems(obj: Object) -> list[FieldProblem]:
-    spec, name = obj["spec"], obj["metadata"].get("name", "")
-    found: list[FieldProblem] = []
-    plural, group = spec["names"]["plural"], spec["group"]
-    if name != f"{plural}.{group}":
-        found.append(bad_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-    if problems := naming.dns_subdomain(group):
-        found += [bad_value("spec.group", group, problem) for problem in problems]
-    elif "." not in group:
-        found.append(bad_value("spec.group", group, "should be a domain with at least one dot"))
-    found += [bad_value("spec.names.plural", plural, problem) for problem in naming.dns_1035_label(plural)]
-    for problem in naming.dns_1035_label(spec["names"]["kind"].lower()):
-        message = f"may have mixed case, but should otherwise match: {problem}"
-        found.append(bad_value("spec.names.kind", spec["names"]["kind"], message))
-    if spec["scope"] not in ("Cluster", "Namespaced"):
-        supported = '"Cluster", "Namespaced"'
-        found.append(
-            FieldProblem(
-                "spec.scope",
-                f'Unsupported value: "{spec["scope"]}": supported values: {supported}',
-                "FieldValueNotSupported",
-            )
-        )
-    for index, version in enumerate(spec["versions"]):
-        found += _version_problems(f"spec.versions[{index}]", version)
-    return found
+def _problems(obj: Object, old: Object | None = None) -> list[FieldProblem]:
+    """What the rules of apiextensions.k8s.io/v1 say: names, versions, schemas, CEL rules and their cost."""
+    return [FieldProblem(*problem) for problem in validate_crd(obj, old)]
 
 
-def _version_problems(path: str, version: Object) -> list[FieldProblem]:
-    name = version["name"]
-    found = [bad_value(f"{path}.name", name, problem) for problem in naming.dns_1035_label(name)]
-    schema = (version.get("schema") or {}).get("openAPIV3Schema")
-    where = f"{path}.schema.openAPIV3Schema"
-    if not isinstance(schema, dict):
-        return [*found, required(where, "schemas are required")]
-    if schema.get("type") != "object":
-        found.append(bad_value(f"{where}.type", schema.get("type", ""), "must be object at the root"))
-    try:
-        Structural.compile(schema)
-    except SchemaError as error:
-        found.append(bad_value(where, "", str(error)))
-    return found
-
-
-def _immutable_problems(obj: Object, old: Object) -> list[FieldProblem]:
-    spec, before = obj["spec"], old["spec"]
-    found = []
-    for path, now, then in (
-        ("spec.group", spec["group"], before["group"]),
-        ("spec.names.plural", spec["names"]["plural"], before["names"]["plural"]),
-        ("spec.names.kind", spec["names"]["kind"], before["names"]["kind"]),
-        ("spec.scope", spec["scope"], before["scope"]),
-    ):
-        if now != then:
-            found.append(bad_value(path, now, "field is immutable"))
-    listed = {version["name"] for version in spec["versions"]}
+def _stored_problems(obj: Object, old: Object) -> list[FieldProblem]:
+    """A version that objects may lie in cannot go."""
+    listed = {version["name"] for version in obj["spec"]["versions"]}
     stored = old.get("status", {}).get("storedVersions") or ()
-    for index, name in enumerate(stored):
-        if name not in listed:
-            found.append(bad_value(f"status.storedVersions[{index}]", name, _STILL_STORED.format(name=name)))
-    return found
+    return [
+        bad_value(f"status.storedVersions[{index}]", name, _STILL_STORED.format(name=name))
+        for index, name in enumerate(stored)
+        if name not in listed
+    ]

@@ -136,7 +136,8 @@ def _list_type(schema: Schema, path: str) -> Iterator[FieldError]:
             text = "must be array if x-kubernetes-list-type is specified"
             yield invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)
         elif list_type == "set":
-            yield from _set_items(schema.get("items") or {}, f"{path}.items")
+            items = schema.get("items")
+            yield from _set_items(items if isinstance(items, Mapping) else {}, f"{path}.items")
         if list_type not in ("atomic", "set", "map"):
             yield not_supported(where, list_type, ("atomic", "set", "map"))
     if keys and list_type != "map":
@@ -163,6 +164,7 @@ def _list_map(schema: Schema, path: str) -> Iterator[FieldError]:
         yield required(f"{path}.x-kubernetes-list-map-keys", "must not be empty if x-kubernetes-list-type is map")
     if items is None:
         yield required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
+    if not isinstance(items, Mapping):
         return
     kind = items.get("type") or ""
     if kind != "object":

@@ -13,6 +13,7 @@ from hortus.schema import fieldpath, names
 from hortus.schema.definition.defaults import check_defaults
 from hortus.schema.definition.keywords import check_keywords, check_rules
 from hortus.schema.definition.structure import check_structural
+from hortus.schema.definition.types import check_types
 from hortus.schema.nodes import Node, SchemaError, compile_node
 from hortus.schema.problems import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
 
@@ -53,24 +54,28 @@ _APPROVAL_PAGE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def with_crd_defaults(crd: Object) -> None:
-    """Fill in, in place, what kube-apiserver defaults: names, conversion, the port of a conversion webhook."""
-    spec = crd.setdefault("spec", {})
-    kinds = spec.setdefault("names", {})
+    """Fill in, in place, what kube-apiserver defaults: names, conversion, the port of a conversion webhook.
+
+    A definition with wrong types is left for `validate_crd` to refuse.
+    """
+    if check_types(crd):
+        return
+    spec = crd["spec"] = crd.get("spec") or {}
+    kinds = spec["names"] = spec.get("names") or {}
     if not kinds.get("singular") and kinds.get("kind"):
         kinds["singular"] = kinds["kind"].lower()
     if not kinds.get("listKind") and kinds.get("kind"):
         kinds["listKind"] = f"{kinds['kind']}List"
-    conversion = spec.setdefault("conversion", {"strategy": "None"})
+    conversion = spec["conversion"] = spec.get("conversion") or {"strategy": "None"}
     service = ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("service")
     if service is not None:
         service.setdefault("port", 443)
 
 
 def validate_crd(crd: Object, old: Object | None = None) -> list[FieldError]:
-    """Every problem of a CustomResourceDefinition with its defaults filled in; `old` is what it replaces.
-
-    Expects the types of apiextensions.k8s.io/v1 to hold (text where text belongs), as decoding ensures.
-    """
+    """Every problem of a CustomResourceDefinition with its defaults filled in; `old` is what it replaces."""
+    if wrong := check_types(crd):
+        return wrong
     spec: Definition = crd.get("spec") or {}
     found = [*_name(crd, spec), *_spec(spec), *_approval(crd, old)]
     if spec.get("preserveUnknownFields"):
