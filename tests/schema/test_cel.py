@@ -14,6 +14,7 @@ from hortus.schema.cel.binding import find_all
 from hortus.schema.cel.program import RULE_BUDGET, compile_expression
 from hortus.schema.cel.shapes import Shape
 from hortus.schema.nodes import compile_node
+from hortus.schema.patterns import matcher
 
 SELF = {"a": 1, "l": [3, 1], "s": "x", "m": {"k": None}}
 
@@ -147,15 +148,23 @@ def test_a_pattern_made_to_backtrack_costs_nothing_special() -> None:
     assert time.perf_counter() - started < 5
 
 
-KEYS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=5)
-"""The library ends a key at a NUL."""
+TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=8)
+
+
+def test_a_nul_character_ends_no_text() -> None:
+    assert value_of("self.size()", self="a\0b") == 3
+    assert value_of("self.all(k, k.size() == 2 && self[k].size() == 2)", self={"\0a": "b\0"}) is True
+    assert not matcher("^a$")("a\0b")
+    assert not matcher("^[^\\x00-\\x1f]*$")("a\0b")
+    with pytest.raises(CompileError, match="NUL"):
+        compile_expression("true\0 && false", {})
 
 
 @settings(max_examples=150, deadline=None)
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(max_size=8),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+        st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXTS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
         max_leaves=10,
     )
 )

@@ -143,3 +143,8 @@ def test_the_root_of_a_resource_shows_its_type_and_its_name_and_nothing_else_of_
 def test_rules_below_all_of_are_run_too() -> None:
     spec = {"type": "object", "properties": FIELDS, "allOf": [{"x-kubernetes-validations": [{"rule": "1 > 2"}]}]}
     assert told(spec, {}) == ['spec: Invalid value: "": failed rule: 1 > 2']
+
+
+def test_a_nul_character_does_not_hide_the_rest_of_a_text_from_a_rule() -> None:
+    assert told({"type": "string", "x-kubernetes-validations": [{"rule": "self.matches('^a$')"}]}, "a\0b") != []
+    assert told({"type": "string", "pattern": "^a$"}, "a\0b") != []

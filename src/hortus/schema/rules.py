@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from hortus.schema import problems
-from hortus.schema.cel.binding import BudgetExceeded, CelError, CompileError
+from hortus.schema.cel.binding import BudgetExceeded, CelError, CompileError, has_nul, unbroken
 from hortus.schema.cel.program import Program, compile_expression
 from hortus.schema.cel.shapes import Shape
 from hortus.schema.cel.values import Convert, converter, fields_converter
@@ -141,6 +141,8 @@ class _Frame(NamedTuple):
 
 def check_rules(obj: Any, node: Node, found: list[FieldError], old: Any = NOTHING, *, path: str = "") -> None:
     """Append a problem for each rule that does not hold. With a `path`, `obj` is the value there, not a resource."""
+    if has_nul(obj) or (old is not NOTHING and has_nul(old)):
+        obj, old = unbroken(obj), unbroken(old)
     run = _Run(found)
     try:
         run.visit(_Frame(node, obj, old, None), path, root=not path)
@@ -205,7 +207,7 @@ class _Run:
         if rule.program is None:
             return
         try:
-            holds = rule.program.run(variables)
+            holds = rule.program.run_unbroken(variables)
         except CelError as error:
             self._found.append(problems.invalid(where, rules.type_name, _failed(error, rule)))
             if isinstance(error, BudgetExceeded):
@@ -238,7 +240,7 @@ def _message(rule: Rule, variables: Mapping[str, Any]) -> str:
     if rule.message is None:
         return rule.complaint
     try:
-        text = rule.message.run(variables)
+        text = rule.message.run_unbroken(variables)
     except CelError:
         return rule.complaint
     text = text.strip() if isinstance(text, str) else ""

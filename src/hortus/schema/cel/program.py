@@ -11,7 +11,7 @@ Not reachable through the library, and so different from kube-apiserver: `transf
 and keyed lists compare and concatenate as plain lists; objects are untyped, so that operand types are checked when a
 rule runs and not when it is written (field names are checked when it is written); `type()` of quantities, addresses and
 other Kubernetes values is `map`; loops of more than 10,000 rounds are over budget whatever they cost; expressions
-nest at most 32 levels deep; a key of a map ends at a NUL character.
+nest at most 32 levels deep; a NUL character in a value looks like U+0001.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from hortus.schema.cel.analysis import Analysis, Known, analyse
-from hortus.schema.cel.binding import CompileError, Environment, Function, Raw
+from hortus.schema.cel.binding import CompileError, Environment, Function, Raw, has_nul, unbroken
 from hortus.schema.cel.library import KUBERNETES
 from hortus.schema.cel.shapes import MAX_REQUEST, Shape
 from hortus.schema.cel.syntax import Tree
@@ -49,6 +49,10 @@ class Program:
 
     def run(self, variables: Mapping[str, Any]) -> Any:
         """The value as plain Python. Raises CelError."""
+        return self._raw.run(unbroken(dict(variables)) if has_nul(variables) else variables)
+
+    def run_unbroken(self, variables: Mapping[str, Any]) -> Any:
+        """The same for variables that have no NUL character anywhere."""
         return self._raw.run(variables)
 
 
