@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 import typer
@@ -18,7 +19,7 @@ def register(app: typer.Typer) -> None:
 def run(context: typer.Context) -> None:
     """Run the controllers against a management cluster.
 
-    Takes the flags of Kyma's infrastructure-manager, with one dash or two: see `hortus run --help`.
+    Takes the flags of Kyma's infrastructure-manager, with one dash or two; `hortus run --help` lists them.
     """
     from hortus.cli.program import FLAGS, log_settings
     from hortus.engine.flags import FlagError, FlagSet
@@ -27,7 +28,7 @@ def run(context: typer.Context) -> None:
 
     flags = FlagSet(FLAGS)
     if any(word.lstrip("-") in ("help", "h") for word in context.args):
-        typer.echo(f"Usage: hortus run [flags]\n\n{run.__doc__}\n{flags.usage()}")
+        typer.echo(f"Usage: hortus run [flags]\n\n{inspect.cleandoc(run.__doc__ or '')}\n\n{flags.usage()}")
         return
     try:
         values = flags.parse(context.args)

@@ -16,7 +16,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from hortus.cli.up.progress import Display
+from hortus.cli.up.progress import STOPS_IT, Display
 from hortus.cli.up.session import Options, PortTaken, Session
 from hortus.cli.up.state import StateDirectory, StateError, default_directory
 from hortus.cli.up.supervisor import ChildFailed
@@ -124,18 +124,16 @@ def _state(context: typer.Context, given: Path | None) -> StateDirectory:
 
 def _detach(state: StateDirectory, *, port: int, clusters: int, ephemeral: bool, config: Path | None) -> None:
     """Run `hortus up` as a background process whose output goes to a file, and show that output until it is up."""
-    if state.held_elsewhere():
-        with suppress(StateError):
-            state.acquire()
-            state.release()
+    try:
+        # Asked here, so that the file of one that runs already is not written over.
+        state.acquire()
+        state.release()
+    except StateError as error:
+        _fail(str(error))
     command = [sys.executable, "-m", "hortus", "up", "--state-dir", str(state.path), "--port", str(port)]
     command += ["--clusters", str(clusters)]
     command += ["--ephemeral"] if ephemeral else []
     command += ["--config", str(config)] if config else []
-    try:
-        state.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        _fail(f"cannot use {state.path} as state directory: {error.strerror}. Choose another with --state-dir DIR.")
     log = state.logs / "up.log"
     with log.open("wb") as output:
         child = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments
@@ -143,10 +141,12 @@ def _detach(state: StateDirectory, *, port: int, clusters: int, ephemeral: bool,
         )
     shown = 0
     while True:
-        text = log.read_text(errors="replace")
+        text, up, rest = log.read_text(errors="replace").partition(STOPS_IT)
         typer.echo(text[shown:], nl=False)
         shown = len(text)
-        if "Ctrl-C stops it" in text:
+        if up:
+            where = "" if state.path == default_directory() else f" --state-dir {state.path}"
+            typer.echo(f"`hortus down{where}` stops it{rest}", nl=False)
             return
         if child.poll() is not None:
             raise typer.Exit(1)

@@ -20,6 +20,9 @@ _TITLES = {
     "controllers": "controllers",
 }
 
+STOPS_IT = "Ctrl-C stops it"
+"""Begins the last line of the summary: whoever reads it knows that all is up."""
+
 
 class Display:
     def __init__(self, console: Console, *, state: Path, ephemeral: bool) -> None:
@@ -61,7 +64,7 @@ class Display:
         show(f"  hortus kubeconfig {cluster} > {cluster}.yaml && kubectl --kubeconfig {cluster}.yaml get ns")
         show("")
         again = "" if self._ephemeral else "; `hortus up` goes on where it stopped"
-        show(f"[dim]Ctrl-C stops it{again}. Logs: {self._state / 'logs'}[/]")
+        show(f"[dim]{STOPS_IT}{again}. Logs: {self._state / 'logs'}[/]")
 
     def stopping(self) -> None:
         if self._is_up:

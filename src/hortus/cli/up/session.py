@@ -72,6 +72,7 @@ class Session:
         self._display = display
         self._children: list[Child] = []
         self._stop = asyncio.Event()
+        self._started = format_time(time.time())
 
     async def run(self) -> None:
         """Start everything, then stay until SIGINT or SIGTERM. Raises ChildFailed, PortTaken."""
@@ -134,7 +135,7 @@ class Session:
                 pid=os.getpid(),
                 server=f"https://127.0.0.1:{port}",
                 version=__version__,
-                started=format_time(time.time()),
+                started=self._started,
                 ephemeral=self._options.ephemeral,
                 processes={child.name: child.pid for child in self._children if child.pid},
             )

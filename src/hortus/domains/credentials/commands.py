@@ -38,6 +38,7 @@ def register(app: typer.Typer, connect: Connect) -> None:
     ) -> None:
         """Print the kubeconfig of a cluster, or merge it into your own.
 
+        \b
         Printed: hortus kubeconfig demo-1 > demo-1.yaml
         Merged:  hortus kubeconfig demo-1 --merge && kubectl --context demo-1 get nodes
         """

@@ -18,7 +18,7 @@ FLAGS: tuple[Flag, ...] = (
         "gardener-kubeconfig-path",
         "string",
         "/gardener/kubeconfig/kubeconfig",
-        "Kubeconfig file for the garden; read again when it changes.",
+        "Kubeconfig file for the garden. Token and certificate files it names are read again as they change.",
     ),
     Flag("gardener-project-name", "string", "gardener-project", "Gardener project; its namespace is garden-<name>."),
     Flag("minimal-rotation-time", "float", 0.6, "Share of a kubeconfig's lifetime after which it is replaced."),
