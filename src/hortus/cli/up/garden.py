@@ -33,6 +33,8 @@ async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, An
             manager, garden=garden, management=management, server_url=management.access.server, settings=settings
         )
         async with manager.running():
-            report("ready", f"project {settings.project}, {clusters} clusters to begin with")
+            fleet = "1 cluster" if clusters == 1 else f"{clusters} clusters"
+            example = {"example": "demo-1"} if clusters else {}
+            report("ready", f"project {settings.project}, {fleet} to begin with", **example)
             await ensure_shoots(garden, settings.project, clusters)
             await stop.wait()

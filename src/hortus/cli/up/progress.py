@@ -5,8 +5,11 @@ Plain lines, each written once: the same text serves a terminal, a pipe and a lo
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -22,6 +25,17 @@ _TITLES = {
 
 STOPS_IT = "Ctrl-C stops it"
 """Begins the last line of the summary: whoever reads it knows that all is up."""
+
+
+def invocation() -> str:
+    """How a person calls us from where they are: `hortus` when that finds this very program, else its path."""
+    program = Path(sys.executable).with_name("hortus")
+    found = shutil.which("hortus")
+    if found and Path(found).resolve() == program.resolve():
+        return "hortus"
+    with suppress(ValueError):
+        return str(program.relative_to(Path.cwd()))
+    return str(program) if program.exists() else f"{sys.executable} -m hortus"
 
 
 class Display:
@@ -48,7 +62,7 @@ class Display:
         """The summary, once everything is ready."""
         self._is_up = True
         show = self._print
-        cluster = facts.get("example", "demo-1")
+        cluster = facts.get("example", "")
         show("")
         show(f"[bold green]Hortus is up[/] after {seconds:.1f} s at [bold]{facts.get('server', '')}[/]")
         show("")
@@ -60,8 +74,10 @@ class Display:
         show("Try next, in another terminal:")
         show(f"  export KUBECONFIG={self._state / 'kubeconfig'}")
         show("  kubectl get gardenerclusters -A -w")
-        show(f"  hortus tree {cluster}")
-        show(f"  hortus kubeconfig {cluster} > {cluster}.yaml && kubectl --kubeconfig {cluster}.yaml get ns")
+        if cluster:
+            hortus = invocation()
+            show(f"  {hortus} tree {cluster}")
+            show(f"  {hortus} kubeconfig {cluster} > {cluster}.yaml && kubectl --kubeconfig {cluster}.yaml get ns")
         show("")
         again = "" if self._ephemeral else "; `hortus up` goes on where it stopped"
         show(f"[dim]{STOPS_IT}{again}. Logs: {self._state / 'logs'}[/]")
