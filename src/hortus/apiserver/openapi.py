@@ -18,6 +18,7 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.settings import version_info
 from hortus.kube.errors import NotFound
+from hortus.schema.openapi import META_SCHEMAS, V2_PREFIX, V3_PREFIX, Published, published, published_list
 
 _KEPT = 64
 """Documents; one of a big built-in group is about 300 KiB."""
@@ -59,8 +60,8 @@ class OpenApi:
         """/openapi/v2 in JSON: the definitions of all kinds."""
         definitions, paths = {}, {}
         for kinds in self._by_path(cluster).values():
-            definitions.update(_schemas(kinds))
-            paths.update(_paths(kinds, reference="#/definitions/"))
+            definitions.update(_schemas(kinds, v2=True))
+            paths.update(_paths(kinds, reference=V2_PREFIX))
         return {"swagger": "2.0", "info": _info(), "paths": paths, "definitions": definitions}
 
     def _by_path(self, cluster: str) -> dict[str, list[Kind]]:
@@ -86,48 +87,23 @@ def _document(kinds: list[Kind]) -> dict[str, Any]:
     return {
         "openapi": "3.0.0",
         "info": _info(),
-        "paths": _paths(kinds, reference="#/components/schemas/"),
+        "paths": _paths(kinds, reference=V3_PREFIX),
         "components": {"schemas": _schemas(kinds)},
     }
 
 
-def schema_name(kind: Kind) -> str:
-    """The group's labels turned around, version and kind, as kube-apiserver names schemas of custom resources."""
+def _names(kind: Kind) -> Published:
     resource = kind.resource
-    prefix = ".".join(reversed(resource.group.split("."))) if "." in resource.group else "io.k8s.api"
-    group = resource.group if resource.group and "." not in resource.group else ""
-    parts = (prefix, group or ("" if "." in resource.group else "core"), resource.version, resource.kind)
-    return ".".join(part for part in parts if part)
+    return Published(resource.group, resource.version, resource.kind, kind.definition.list_kind, resource.plural)
 
 
-def _schemas(kinds: list[Kind]) -> dict[str, Any]:
-    schemas: dict[str, Any] = {}
+def _schemas(kinds: list[Kind], *, v2: bool = False) -> dict[str, Any]:
+    schemas: dict[str, Any] = dict(META_SCHEMAS)
     for kind in kinds:
-        schema = dict(kind.definition.schema)
-        schema["x-kubernetes-group-version-kind"] = [_gvk(kind)]
-        properties = dict(schema.get("properties", {}))
-        properties.setdefault("apiVersion", {"type": "string"})
-        properties.setdefault("kind", {"type": "string"})
-        properties.setdefault("metadata", {"type": "object"})
-        schema["properties"] = properties
-        name = schema_name(kind)
-        schemas[name] = schema
-        schemas[f"{name}List"] = _list_schema(kind, name)
+        names = _names(kind)
+        schemas[names.name] = published(kind.definition.schema, names, v2=v2)
+        schemas[f"{names.name}List"] = published_list(names, v2=v2)
     return schemas
-
-
-def _list_schema(kind: Kind, name: str) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": ["items"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"type": "object"},
-            "items": {"type": "array", "items": {"$ref": f"#/components/schemas/{name}"}},
-        },
-        "x-kubernetes-group-version-kind": [{**_gvk(kind), "kind": kind.definition.list_kind}],
-    }
 
 
 def _gvk(kind: Kind) -> dict[str, str]:
@@ -140,7 +116,7 @@ def _paths(kinds: list[Kind], *, reference: str) -> dict[str, Any]:
     for kind in kinds:
         resource = kind.resource
         collection = resource.path("{namespace}" if resource.namespaced else "")
-        schema = {"$ref": reference + schema_name(kind)}
+        schema = {"$ref": reference + _names(kind).name}
         paths[collection] = _operations(kind, _COLLECTION_OPERATIONS, schema)
         paths[f"{collection}/{{name}}"] = _operations(kind, _OPERATIONS, schema)
         if kind.definition.status:

@@ -1,0 +1,230 @@
+"""Schemas as OpenAPI documents publish them, so that `kubectl explain` and clients' validation understand them.
+
+Version 3 shows a schema as it is. Version 2 cannot say alternatives or nullable fields, and kubectl stumbles over
+fields below values of unknown content, so these are left out there (docs "Custom Resources", Publish validation schema
+in OpenAPI). In both, metadata points to one shared schema and the root names its group, version and kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+Schema = Mapping[str, Any]
+
+V2_PREFIX = "#/definitions/"
+V3_PREFIX = "#/components/schemas/"
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
+
+
+class Published(NamedTuple):
+    """The names under which a kind is published."""
+
+    group: str
+    version: str
+    kind: str
+    list_kind: str
+    plural: str
+
+    @property
+    def name(self) -> str:
+        """The key of the kind's schema: the labels of the group turned around, version, kind."""
+        return schema_name(self.group, self.version, self.kind)
+
+
+def schema_name(group: str, version: str, kind: str) -> str:
+    """`org.example.v1.Foo`; groups without a dot are Kubernetes' own, `io.k8s.api.apps.v1.Deployment`."""
+    if "." in group:
+        return ".".join((*reversed(group.split(".")), version, kind))
+    return f"io.k8s.api.{group or 'core'}.{version}.{kind}"
+
+
+def published(schema: Schema, names: Published, *, v2: bool = False) -> dict[str, Any]:
+    """The schema of a kind for a document of OpenAPI 3, or 2."""
+    if v2 and schema.get("x-kubernetes-preserve-unknown-fields"):
+        # Any property here would make kubectl refuse all others.
+        return {"type": "object", **_gvk(names, names.kind)}
+    found = _node(schema, v2=v2)
+    properties = found.get("properties") or {}
+    found["properties"] = {**properties, **_type_properties(properties), "metadata": _metadata("ObjectMeta", v2=v2)}
+    return found | _gvk(names, names.kind)
+
+
+def published_list(names: Published, *, v2: bool = False) -> dict[str, Any]:
+    """The schema of lists of a kind."""
+    items = {"$ref": _prefix(v2=v2) + names.name}
+    return {
+        "type": "object",
+        "description": f"A list of {names.kind} objects.",
+        "required": ["items"],
+        "properties": {
+            **_type_properties({}),
+            "metadata": _metadata("ListMeta", v2=v2),
+            "items": {"type": "array", "description": f"The {names.plural}.", "items": items},
+        },
+        **_gvk(names, names.list_kind),
+    }
+
+
+def _gvk(names: Published, kind: str) -> dict[str, Any]:
+    entry = {"group": names.group, "version": names.version, "kind": kind}
+    return {"x-kubernetes-group-version-kind": [entry]}
+
+
+def _prefix(*, v2: bool) -> str:
+    return V2_PREFIX if v2 else V3_PREFIX
+
+
+def _metadata(name: str, *, v2: bool) -> dict[str, Any]:
+    """A reference with a description, which version 3 can only say around it."""
+    reference = {"$ref": f"{_prefix(v2=v2)}{_META}{name}"}
+    text = "Standard metadata of the object." if name == "ObjectMeta" else "Standard metadata of the list."
+    return {**reference, "description": text} if v2 else {"allOf": [reference], "default": {}, "description": text}
+
+
+def _type_properties(given: Schema) -> dict[str, Any]:
+    return {name: dict(given.get(name) or _TYPE_META[name]) for name in _TYPE_META}
+
+
+def _node(schema: Schema, *, v2: bool) -> dict[str, Any]:
+    found = {key: value for key, value in schema.items() if key not in ("properties", "items", "additionalProperties")}
+    if v2:
+        hidden = _simplify(found)
+        if hidden:
+            return found
+    for key in ("items", "additionalProperties"):
+        child = schema.get(key)
+        if child is not None:
+            found[key] = _node(child, v2=v2) if isinstance(child, Mapping) else child
+    if schema.get("properties"):
+        found["properties"] = {name: _node(child, v2=v2) for name, child in schema["properties"].items()}
+    if v2:
+        _finish(found, schema)
+    if schema.get("x-kubernetes-embedded-resource"):
+        _embed(found, v2=v2)
+    return found
+
+
+def _simplify(found: dict[str, Any]) -> bool:
+    """Drop what version 2 cannot say; true when the content has to stay unsaid too."""
+    for keyword in _JUNCTORS:
+        found.pop(keyword, None)
+    if found.pop("nullable", False):
+        found.pop("type", None)
+        return True
+    if found.get("x-kubernetes-preserve-unknown-fields"):
+        found.pop("type", None)
+        return True
+    return False
+
+
+def _finish(found: dict[str, Any], schema: Schema) -> None:
+    """A list of unknown items has no type; fields that may be null are not required."""
+    if found.get("type") == "array" and "items" not in found:
+        del found["type"]
+    nullable = {name for name, child in (schema.get("properties") or {}).items() if child.get("nullable")}
+    required = [name for name in found.get("required") or () if name not in nullable]
+    if len(required) != len(found.get("required") or ()):
+        found["required"] = required
+    if not found.get("required"):
+        found.pop("required", None)
+
+
+def _embed(found: dict[str, Any], *, v2: bool) -> None:
+    """An embedded resource has a type and metadata like a whole one."""
+    properties = found.get("properties") or {}
+    found["properties"] = {**properties, **_type_properties({}), "metadata": _metadata("ObjectMeta", v2=v2)}
+    found["required"] = list(dict.fromkeys([*(found.get("required") or ()), "kind", "apiVersion"]))
+
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "object", "additionalProperties": _TEXT}
+_TIME = {"type": "string", "format": "date-time"}
+_COUNT = {"type": "integer", "format": "int64"}
+
+
+def _told(schema: Schema, text: str) -> dict[str, Any]:
+    return {**schema, "description": text}
+
+
+_TYPE_META: Mapping[str, dict[str, Any]] = {
+    "apiVersion": _told(_TEXT, "The version of the schema that the object is written in, with its group."),
+    "kind": _told(_TEXT, "The type of the object, in CamelCase."),
+}
+_OWNER = {
+    "type": "object",
+    "description": "An object that owns this one.",
+    "required": ["apiVersion", "kind", "name", "uid"],
+    "x-kubernetes-map-type": "atomic",
+    "properties": {
+        **_TYPE_META,
+        "name": _told(_TEXT, "Name of the owner."),
+        "uid": _told(_TEXT, "UID of the owner."),
+        "controller": _told({"type": "boolean"}, "Whether the owner is the one controller of this object."),
+        "blockOwnerDeletion": _told({"type": "boolean"}, "Whether a foreground deletion of the owner waits for this."),
+    },
+}
+_MANAGED_FIELDS = {
+    "type": "object",
+    "description": "The fields that one manager last set.",
+    "properties": {
+        "apiVersion": _told(_TEXT, "The version that the fields are named in."),
+        "fieldsType": _told(_TEXT, "The form of fieldsV1, always FieldsV1."),
+        "fieldsV1": _told({"type": "object"}, "The fields, as a tree."),
+        "manager": _told(_TEXT, "Who set the fields."),
+        "operation": _told(_TEXT, "Apply or Update."),
+        "subresource": _told(_TEXT, "The subresource that was written to, if any."),
+        "time": _told(_TIME, "When the manager last changed its fields."),
+    },
+}
+_OBJECT_META = {
+    "type": "object",
+    "description": "What every object has: names, labels, owners, and what the server keeps of its life.",
+    "properties": {
+        "name": _told(_TEXT, "The name, unique among the objects of its kind in its namespace. It cannot change."),
+        "generateName": _told(_TEXT, "A prefix for a name that the server completes when there is none."),
+        "namespace": _told(_TEXT, "The space that the name is unique in. It cannot change."),
+        "uid": _told(_TEXT, "Identifies this object among all that ever bore its name. Set by the server."),
+        "labels": _told(_TEXTS, "Short identifying words, for selecting objects."),
+        "annotations": _told(_TEXTS, "Further words of any kind, which cannot be selected by."),
+        "resourceVersion": _told(_TEXT, "Changes with every write. Set by the server."),
+        "generation": _told(_COUNT, "Counts changes of what is wanted. Set by the server."),
+        "creationTimestamp": _told(_TIME, "When the object was created. Set by the server."),
+        "deletionTimestamp": _told(_TIME, "When the object is to go, once its deletion was asked for."),
+        "deletionGracePeriodSeconds": _told(_COUNT, "Seconds that the object may take to end."),
+        "finalizers": _told(
+            {"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge"},
+            "Who still has to do something before the object may go.",
+        ),
+        "ownerReferences": _told(
+            {
+                "type": "array",
+                "items": _OWNER,
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["uid"],
+                "x-kubernetes-patch-merge-key": "uid",
+                "x-kubernetes-patch-strategy": "merge",
+            },
+            "The objects that own this one; when all are gone, it goes too.",
+        ),
+        "managedFields": _told(
+            {"type": "array", "items": _MANAGED_FIELDS, "x-kubernetes-list-type": "atomic"},
+            "Who manages which fields. Set by the server.",
+        ),
+        "selfLink": _told(_TEXT, "No longer used."),
+    },
+}
+_LIST_META = {
+    "type": "object",
+    "description": "What every list has.",
+    "properties": {
+        "resourceVersion": _told(_TEXT, "The state of the server that the list shows."),
+        "continue": _told(_TEXT, "Where the next page begins; empty on the last."),
+        "remainingItemCount": _told(_COUNT, "How many objects come after this page, where that is known."),
+        "selfLink": _told(_TEXT, "No longer used."),
+    },
+}
+
+META_SCHEMAS: Mapping[str, dict[str, Any]] = {f"{_META}ObjectMeta": _OBJECT_META, f"{_META}ListMeta": _LIST_META}
+"""Schemas that published kinds refer to; every document needs them."""
