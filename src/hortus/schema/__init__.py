@@ -1,9 +1,20 @@
 """Types, structural schemas and CRDs; pruning, defaulting, validation, CEL. Pure: nothing here does I/O.
 
-structural = Structural.compile(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
-dropped = structural.prune(obj)            # ["spec.colour"]
-structural.default(obj)
-problems = structural.validate(obj, old)   # [FieldError("spec.shoot.name", "Required value", ...)]
+    structural = Structural.compile(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+    dropped = structural.prune(obj)            # ["spec.colour"]
+    structural.default(obj)
+    problems = structural.validate(obj, old)   # [FieldError("spec.shoot.name", "Required value", ...)]
+
+    definition = crd(GardenerCluster)          # from a kind declared as structs, see `hortus.schema.kind`
+    with_crd_defaults(definition)
+    problems = validate_crd(definition)
+
+    program = compile_expression("object.spec.replicas <= 5", {"object": "any"}, returns="bool")
+    JsonPath.parse(".status.state").first(obj)
+    Template.parse('{range .items[*]}{.metadata.name}{"\\n"}{end}').render(objects)
+
+`hortus.schema.openapi` turns schemas into what OpenAPI documents publish; `hortus.schema.merge` owns server-side apply.
+What CEL cannot do here is said in `hortus.schema.cel.program`.
 """
 
 from __future__ import annotations
