@@ -8,7 +8,7 @@ DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 UP_FLAGS ?=
 
-.PHONY: help up down test check bench soak format lock clean
+.PHONY: help up down test check bench oracles soak format lock clean
 
 help:  ## What each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,9 @@ check: $(DEV_STAMP)  ## Lint, types, import law, lock drift
 
 bench: $(DEV_STAMP)  ## Run the benchmarks; table on the terminal, JSON in bench.json
 	@$(BIN)/python -m tests.benchmarks $(BENCH_FLAGS)
+
+oracles: $(DEV_STAMP)  ## Build the Go programs that tests compare with, where there is Go
+	@$(BIN)/python -m tests.oracles
 
 soak: $(DEV_STAMP)  ## Run the long tests
 	@$(BIN)/python -m pytest -m soak $(TEST_FLAGS) tests

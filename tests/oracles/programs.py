@@ -1,12 +1,14 @@
 """Small Go programs of ours that ask the published Go libraries, so that tests can compare with them.
 
-A program is built once per test session, also when several pytest workers want it, and answers JSON lines on its
-standard streams. Go fetches the libraries by its own module proxy; the versions are pinned in the program's go.mod.
+`make oracles` builds them, once for each state of their sources, into the user's cache; tests use what is built there
+and say so where it is not. A program answers JSON lines on its standard streams. Go fetches the libraries by its own
+module proxy; the versions are pinned in the program's go.mod.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -17,6 +19,7 @@ from typing import Any
 import orjson
 import pytest
 
+SOURCES = Path(__file__).parent
 _USUAL_PLACE = Path("/usr/local/go/bin/go")
 
 
@@ -39,28 +42,63 @@ class GoProgram:
         self._process.communicate()
 
 
-def go_program(name: str, factory: pytest.TempPathFactory) -> Iterator[GoProgram]:
-    """Build and run the program tests/oracles/<name>; for use in a session fixture. Skips without a Go toolchain."""
-    toolchain = shutil.which("go") or (str(_USUAL_PLACE) if _USUAL_PLACE.exists() else None)
-    if toolchain is None:
-        pytest.skip("no Go toolchain here (`go` on PATH): the comparison with the Go libraries is not made")
-    program = GoProgram(_built(name, toolchain, _session_folder(factory)))
+def go_program(name: str) -> Iterator[GoProgram]:
+    """Run the program tests/oracles/<name>; for use in a session fixture. Skips where it is not built."""
+    binary = built_program(name)
+    if binary is None:
+        pytest.skip(why_not(name))
+    program = GoProgram(binary)
     yield program
     program.close()
 
 
-def _session_folder(factory: pytest.TempPathFactory) -> Path:
-    folder = factory.getbasetemp()
-    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+def built_program(name: str) -> Path | None:
+    """The binary of tests/oracles/<name> as its sources are now, None when `make oracles` has not built it."""
+    binary = _binary(name)
+    return binary if binary.exists() else None
 
 
-def _built(name: str, toolchain: str, folder: Path) -> Path:
-    binary = folder / f"oracle-{name}"
-    with (folder / f"oracle-{name}.lock").open("w") as lock:
+def why_not(name: str) -> str:
+    """What a test says when its program is not there."""
+    if toolchain() is None:
+        return "no Go toolchain here (`go` on PATH): the comparison with the Go libraries is not made"
+    return f"oracle {name} is not built, so the comparison with the Go libraries is not made: run `make oracles`"
+
+
+def build(name: str) -> Path:
+    """Build tests/oracles/<name> unless that was done; several processes may ask. Raises CalledProcessError."""
+    found = toolchain()
+    assert found is not None, "no Go toolchain"
+    binary = _binary(name)
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    with binary.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not binary.exists():
-            source = Path(__file__).parent / name
-            command = [toolchain, "build", "-buildvcs=false", "-o", str(binary), "."]
-            done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, f"{' '.join(command)} in {source} failed:\n{done.stderr}"
+            beside = binary.with_suffix(".new")
+            command = [found, "build", "-buildvcs=false", "-o", str(beside), "."]
+            subprocess.run(command, cwd=SOURCES / name, check=True)
+            beside.replace(binary)
     return binary
+
+
+def programs() -> list[str]:
+    """The names of all programs."""
+    return sorted(folder.parent.name for folder in SOURCES.glob("*/go.mod"))
+
+
+def toolchain() -> str | None:
+    return shutil.which("go") or (str(_USUAL_PLACE) if _USUAL_PLACE.exists() else None)
+
+
+def cache() -> Path:
+    """Where built oracles lie, outside of the project: they outlive a clone and its `make clean`."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "hortus" / "oracles"
+
+
+def _binary(name: str) -> Path:
+    digest = hashlib.sha256()
+    for path in sorted((SOURCES / name).iterdir()):
+        if path.is_file():
+            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return cache() / f"{name}-{digest.hexdigest()[:16]}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -19,11 +18,6 @@ pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]
 Json = Any
 
 SETTINGS = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-@pytest.fixture(scope="session")
-def kubernetes(oracle: Callable[[str], Any]) -> Any:
-    return oracle("apiextensions")
 
 
 names = st.sampled_from(["a", "b", "type"])
@@ -169,7 +163,7 @@ def test_objects_are_pruned_defaulted_and_judged_alike(kubernetes: Any, trial: t
     obj = {"apiVersion": "example.org/v1", "kind": "X", "metadata": {"name": "x"}, "spec": value, "zz": 1}
     before = None if old is None else obj | {"spec": old}
     question = {"schema": schema, "object": obj} | ({} if before is None else {"old": before})
-    answer = kubernetes.ask("object", **question)
+    answer = kubernetes.ask(op="object", **question)
     assert "failure" not in answer, answer
     structural = Structural.compile(schema)
     mine = copy.deepcopy(obj)
@@ -181,7 +175,7 @@ def test_objects_are_pruned_defaulted_and_judged_alike(kubernetes: Any, trial: t
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_definitions_are_judged_alike(kubernetes: Any, case: Case) -> None:
-    assert theirs(kubernetes.ask("crd", crd=case.crd)) == told(_judged(case.crd))
+    assert theirs(kubernetes.ask(op="crd", crd=case.crd)) == told(_judged(case.crd))
 
 
 def _judged(definition: Json) -> list[FieldError]:
@@ -236,7 +230,7 @@ def test_rules_hold_and_fail_alike(kubernetes: Any, rule: str, value: Json, old:
     spec = {"type": "object", "properties": RULED, "x-kubernetes-validations": [{"rule": rule}]}
     schema = {"type": "object", "properties": {"spec": spec}}
     question = {"schema": schema, "object": {"spec": value}} | ({} if old is None else {"old": {"spec": old}})
-    answer = kubernetes.ask("object", **question)
+    answer = kubernetes.ask(op="object", **question)
     mine = Structural.compile(schema).validate({"spec": value}, None if old is None else {"spec": old})
     assert told(mine) == theirs(answer)
 
@@ -283,7 +277,7 @@ def spelled(draw: st.DrawFn) -> tuple[str, str]:
 def test_formats_take_the_same_texts(kubernetes: Any, case: tuple[str, str]) -> None:
     name, text = case
     schema = {"type": "object", "properties": {"spec": {"type": "string", "format": name}}}
-    answer = kubernetes.ask("object", schema=schema, object={"spec": text})
+    answer = kubernetes.ask(op="object", schema=schema, object={"spec": text})
     assert bool(Structural.compile(schema).validate({"spec": text})) == bool(answer["errors"])
 
 
@@ -305,7 +299,7 @@ def test_json_paths_print_alike(kubernetes: Any, steps: list[str], value: Json) 
     assume(".*" not in steps or not _has_text(value))  # Go takes the bytes of a text for its members
     text = "{.root" + "".join(steps) + "}"
     value = {"root": value}
-    answer = kubernetes.ask("jsonpath", text=text, object=value)
+    answer = kubernetes.ask(op="jsonpath", text=text, object=value)
     try:
         mine: str | None = Template.parse(text).render(value)
     except JsonPathError:

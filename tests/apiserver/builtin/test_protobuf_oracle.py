@@ -39,8 +39,8 @@ _SHAPES = Shapes(builtin(), {})
 
 
 @pytest.fixture(scope="session")
-def go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoProgram]:
-    yield from go_program("protobuf", tmp_path_factory)
+def go() -> Iterator[GoProgram]:
+    yield from go_program("protobuf")
 
 
 def _random(dice: random.Random, api_version: str, kind: str) -> dict[str, Any]:

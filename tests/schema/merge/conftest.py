@@ -20,5 +20,5 @@ ORACLE = settings(
 
 
 @pytest.fixture(scope="session")
-def go(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoProgram]:
-    yield from go_program("structuredmerge", tmp_path_factory)
+def go() -> Iterator[GoProgram]:
+    yield from go_program("structuredmerge")
