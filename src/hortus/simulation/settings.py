@@ -22,6 +22,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     code: str = ""
     """A Gardener error code such as ERR_INFRA_QUOTA_EXCEEDED."""
     message: str = "the infrastructure refused"
+    """What `lastErrors` says."""
     at_progress: int = 40
     """Percent at which the operation fails."""
     times: int = 0
@@ -35,29 +36,41 @@ class GardenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """Source of the defaults: the gardenlet's and the gardener-apiserver's own, except where `hortus up` would bore."""
 
     project: str = "demo"
+    """The one Gardener project; its namespace is `garden-<project>`."""
     time_factor: float = 1.0
+    """Seconds of the garden's time that go by in one second here. Kubeconfigs live that much shorter, too."""
     schedule_delay: float = 0.2
+    """Until a new shoot is given a seed."""
     create_duration: float = 3.0
+    """A whole Create operation; in a real garden some minutes."""
     reconcile_duration: float = 1.0
+    """A whole Reconcile operation."""
     delete_duration: float = 2.0
+    """A whole Delete operation."""
     progress_period: float = 0.5
     """Least time between two progress reports; gardenlet's own default is 5 s."""
     care_period: float = 1.0
+    """Between the end of an operation and the first look at the shoot's health."""
     sync_period: float = 3600.0
+    """Between two regular Reconcile operations of a shoot."""
     retry_period: float = 5.0
     """Wait before an operation in state Error is tried again."""
     retry_duration: float = 12 * 3600.0
     """After this long in one retry cycle Error becomes Failed."""
     condition_threshold: float = 60.0
+    """How long a condition is Progressing before it becomes False."""
     kubeconfig_minimum: int = 600
     """Least expirationSeconds that a kubeconfig request may ask for."""
     kubeconfig_maximum: int = 24 * 3600
     """More is cut to this without a word."""
     kubeconfig_default: int = 3600
+    """expirationSeconds of a request that does not say."""
     workers: int = 50
+    """Shoots that each of the garden's controllers works on at the same time."""
     nodes: bool = True
     """Whether workload clusters show Node objects for their worker pools."""
     faults: tuple[Fault, ...] = ()
+    """What goes wrong: see below. The first that fits strikes."""
 
     def scaled(self, seconds: float) -> float:
         """Seconds of our time for `seconds` of the garden's."""

@@ -24,7 +24,12 @@ from hortus.terminal import Format, plain
 
 StateDir = Annotated[
     Path | None,
-    typer.Option("--state-dir", metavar="DIR", help="Where state lies.", show_default="$XDG_STATE_HOME/hortus"),
+    typer.Option(
+        "--state-dir",
+        metavar="DIR",
+        help="Where state lies.",
+        show_default="$XDG_STATE_HOME/hortus, else ~/.local/state/hortus",
+    ),
 ]
 
 STOP_LIMIT = 30.0
@@ -92,7 +97,11 @@ def down(context: typer.Context, state_dir: StateDir = None) -> None:
         if time.monotonic() > deadline:
             _fail(f"process {holder} did not stop within {STOP_LIMIT:.0f} s; its logs are in {state.logs}")
         time.sleep(0.05)
-    typer.echo(f"Stopped. State is kept in {state.path}; `hortus up` goes on from there.")
+    run = state.run()
+    if run is not None and run.ephemeral:
+        typer.echo("Stopped. Its objects were in memory and are gone.")
+    else:
+        typer.echo(f"Stopped. State is kept in {state.path}; `hortus up` goes on from there.")
 
 
 def status(
