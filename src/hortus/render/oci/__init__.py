@@ -1,0 +1,35 @@
+"""A client of OCI registries: charts and other artifacts, pulled by digest and pushed (distribution-spec 1.1).
+
+    async with OciClient(settings=OciSettings(), credentials=CredentialStore.from_docker_config(data)) as client:
+        chart = await client.chart(parse_reference("oci://ghcr.io/team/charts/web:1.2.3"))
+        chart.content, chart.digest            # the tgz, and what pins it
+        await client.tags(parse_reference("ghcr.io/team/charts/web"))
+
+A tag is looked up once and everything after that goes by digest, so that what was verified is what is used. Credentials
+go to the registry and to its pinned token realm, nowhere else. Errors are those of `hortus.render.artifacts`.
+"""
+
+from hortus.render.oci.charts import ChartArtifact
+from hortus.render.oci.client import Artifact, OciClient
+from hortus.render.oci.credentials import BadCredentials, Credentials, CredentialStore
+from hortus.render.oci.manifests import Descriptor, Index, Manifest, Platform
+from hortus.render.oci.references import BadReference, Reference, parse_reference, tag_of_version
+from hortus.render.oci.settings import OciSettings
+
+__all__ = [
+    "Artifact",
+    "BadCredentials",
+    "BadReference",
+    "ChartArtifact",
+    "CredentialStore",
+    "Credentials",
+    "Descriptor",
+    "Index",
+    "Manifest",
+    "OciClient",
+    "OciSettings",
+    "Platform",
+    "Reference",
+    "parse_reference",
+    "tag_of_version",
+]
