@@ -10,6 +10,7 @@ import socket
 from collections.abc import Mapping, Sequence
 
 from hortus.apiserver import clusters as logical
+from hortus.apiserver.admission import ServiceResolver
 from hortus.apiserver.authn import (
     Authentication,
     CertificateAuthenticator,
@@ -44,12 +45,14 @@ async def open_server(
     definitions: Sequence[ResourceDefinition] | None = None,
     tokens: Mapping[tuple[str, str], UserInfo] | None = None,
     admission: Sequence[Admission] = (),
+    services: ServiceResolver | None = None,
     clock: Clock | None = None,
 ) -> ApiServer:
     """Open the store, take the port and compose a server; `start` makes it answer.
 
     `definitions` are served in every logical cluster, the built-in kinds unless said otherwise; `tokens` are fixed
-    bearer tokens by (logical cluster, token). Raises StoreFailed, OSError (the port is taken).
+    bearer tokens by (logical cluster, token); `services` says where webhooks given as services listen. Raises
+    StoreFailed, OSError (the port is taken).
     """
     clock = clock or SystemClock()
     listening = socket.create_server((settings.host, settings.port), backlog=1024)
@@ -87,6 +90,7 @@ async def open_server(
         listening=listening,
         clusters=clusters,
         admission=[EscalationGuard(authorizer), *admission, QuotaGuard(clusters, overlay)],
+        services=services,
         clock=clock,
     )
     server.run_beside(aggregator)

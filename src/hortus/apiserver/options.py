@@ -22,7 +22,7 @@ def write_options(query: Query, user_agent: str, *, kind: str) -> WriteOptions:
     """`kind` names the options in messages, such as CreateOptions. Raises Invalid."""
     manager = query.get("fieldManager")
     if not query:
-        return WriteOptions(manager=_from_user_agent(user_agent), validation="Warn")
+        return WriteOptions(manager=_from_user_agent(user_agent), validation="Warn", kind=kind)
     problems: list[FieldProblem] = []
     dry_run = _dry_run(query.get("dryRun"), problems)
     validation = query.get("fieldValidation") or "Warn"
@@ -32,7 +32,7 @@ def write_options(query: Query, user_agent: str, *, kind: str) -> WriteOptions:
         problems.append(bad_value("fieldManager", manager, f"must be printable and at most {_LONGEST_MANAGER} long"))
     if problems:
         raise invalid_options(kind, problems)
-    return WriteOptions(dry_run, manager or _from_user_agent(user_agent), validation, flag(query, "force"))
+    return WriteOptions(dry_run, manager or _from_user_agent(user_agent), validation, flag(query, "force"), kind)
 
 
 def _from_user_agent(user_agent: str) -> str:

@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from aiohttp import web
 
+from hortus.apiserver.admission import DynamicAdmission, ServiceResolver, WebhookClient
 from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
 from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
 from hortus.apiserver.clusters import LogicalClusters
@@ -43,6 +44,7 @@ from hortus.apiserver.local import Local
 from hortus.apiserver.metrics import RequestMetrics
 from hortus.apiserver.namespaces import SERVER, NamespaceController, NamespaceStates
 from hortus.apiserver.openapi import OpenApi
+from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.resources.context import Admission, Context
 from hortus.apiserver.resources.definition import ResourceDefinition
 from hortus.apiserver.resources.registry import Registry
@@ -80,6 +82,7 @@ class ApiServer:
         listening: socket.socket,
         clusters: LogicalClusters,
         admission: Sequence[Admission] = (),
+        services: ServiceResolver | None = None,
         clock: Clock,
     ) -> None:
         self._settings = settings
@@ -91,15 +94,20 @@ class ApiServer:
         self.clusters = clusters
         self.registry = Registry(definitions)
         namespaces = NamespaceStates(storage)
-        self.context = Context(storage, self.registry, clock, namespaces, admission, CreationGuard(authorizer))
+        names = frozenset({settings.host, *settings.names})
+        self.webhooks = WebhookClient(own_names=names, own_port=self.port, services=services)
+        reviewer = DynamicAdmission(storage, self.registry, authorizer, self.webhooks)
+        self.context = Context(
+            storage, self.registry, clock, namespaces, admission, CreationGuard(authorizer), reviewer
+        )
         CustomKinds(storage, self.registry)
         self.registry.replace_strategy(GROUP, PLURAL, lambda inner: DefinitionStrategy(inner, self.registry))
         self.collector = GarbageCollector(self.context)
         self.namespaces = NamespaceController(self.context)
         self.custom_resources = DefinitionController(self.context)
-        self._parts: list[Part] = [clusters, self.collector, self.namespaces, self.custom_resources]
+        self._parts: list[Part] = [clusters, self.webhooks, self.collector, self.namespaces, self.custom_resources]
         self._forget = [namespaces.forget, *(part.forget for part in (self.collector, self.namespaces))]
-        self._forget += [self.custom_resources.forget, self.registry.forget]
+        self._forget += [self.custom_resources.forget, self.registry.forget, reviewer.forget]
         self._metrics = RequestMetrics()
         self._router = Router(self.context, Discovery(self.registry), OpenApi(self.registry), self._metrics)
         self._listener: Listener | None = None
@@ -167,6 +175,8 @@ class ApiServer:
         if connection.timer is not None:
             connection.began()
         info, cluster = _UNPARSED, None
+        if REMARKS.get() is not None:
+            REMARKS.set(None)
         try:
             raw_path, _, raw_query = request._message.path.partition("?")
             info = request_info(request.method, raw_path)
@@ -259,7 +269,8 @@ def _response(request: web.BaseRequest, reply: Reply, *, compress: bool) -> web.
     headers["Content-Type"] = reply.content_type
     headers["Cache-Control"] = "no-cache, private"
     headers["Audit-Id"] = request.headers.get("Audit-Id") or str(uuid4())
-    for warning in reply.warnings:
+    said = REMARKS.get()
+    for warning in (*reply.warnings, *said.warnings) if said is not None else reply.warnings:
         headers.add("Warning", warning_header(warning))
     if reply.headers:
         headers.update(reply.headers)

@@ -9,7 +9,7 @@ import msgspec
 
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.apiserver.resources.registry import Registry
-from hortus.apiserver.resources.scope import Scope
+from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object
@@ -22,6 +22,26 @@ class Admission(Protocol):
         self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
         """Whether `obj` was changed in place (and is to be validated again). Raises an ApiError to refuse."""
+
+
+class Review(Protocol):
+    """The judgement of one write by those whom the cluster's own objects name."""
+
+    async def mutate(self, obj: Object | None, old: Object | None) -> bool:
+        """Whether `obj` was changed in place, before the kind's own rules look at it. Raises an ApiError to refuse."""
+
+    async def validate(self, obj: Object | None, old: Object | None) -> None:
+        """Look at what is about to be stored. Raises an ApiError to refuse."""
+
+
+class Reviewer(Protocol):
+    """Webhooks and policies."""
+
+    def awake(self, cluster: str) -> bool:
+        """Whether writes in the cluster may have to be judged."""
+
+    async def begin(self, scope: Scope, operation: str, options: WriteOptions | DeleteOptions) -> Review | None:
+        """The judgement of a write; None when nobody asked for one."""
 
 
 class NamespaceGate(Protocol):
@@ -44,6 +64,12 @@ class Context(msgspec.Struct, frozen=True):
     admission: Sequence[Admission] = ()
     creation: CreateGuard | None = None
     """Asked when a PUT or apply creates; None lets everybody."""
+    reviewer: Reviewer | None = None
+
+
+async def review_of(ctx: Context, scope: Scope, operation: str, options: WriteOptions | DeleteOptions) -> Review | None:
+    """Who wants to judge this write."""
+    return None if ctx.reviewer is None else await ctx.reviewer.begin(scope, operation, options)
 
 
 def write_context(scope: Scope, now: float, *, dry_run: bool) -> WriteContext:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import orjson
 
-from hortus.apiserver.resources.context import Context, write_context
+from hortus.apiserver.resources.context import Context, review_of, write_context
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.apiserver.resources.failures import conflict, not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
@@ -44,6 +44,10 @@ async def _delete_state(ctx: Context, scope: Scope, record: Record, options: Del
     kind.definition.strategy.check_delete(old, context)
     for admission in ctx.admission:
         await admission.admit(scope, "DELETE", None, old, dry_run=options.dry_run)
+    review = await review_of(ctx, scope, "DELETE", options)
+    if review is not None:
+        await review.mutate(None, old)
+        await review.validate(None, old)
     obj = _marked(kind, old, options, context)
     if options.dry_run:
         return _outcome(kind, obj, gone=may_go(obj))

@@ -100,6 +100,18 @@ class Kind:
             self.structural.default(obj)
         return obj
 
+    async def seen(self, value: bytes) -> bytes:
+        """The stored bytes as this version shows them, however long that takes."""
+        return self.shown(value)
+
+    def reshaped(self, obj: Object, own: Kind) -> Object:
+        """An object of another version of this resource as this version shows it; `obj` stays as it is."""
+        if own._stored is not None:
+            obj = own._stored.write(obj)
+        if self._stored is not None:
+            return self._stored.read(obj)
+        return {**obj, "apiVersion": self.resource.api_version}
+
     def shown(self, value: bytes) -> bytes:
         """The stored bytes as this version shows them."""
         if not self.upgrade and value.startswith(self.type_head):

@@ -146,7 +146,7 @@ async def _apply_new(ctx: Context, scope: Scope, applied: Object, options: Write
 async def _apply_over(ctx: Context, scope: Scope, record: Record, applied: Object, options: WriteOptions) -> Outcome:
     old = with_revision(scope.kind.decode(record.value), record)
     obj = fields.applied_to(scope, old, applied, options, ctx.clock.now())
-    if obj is old:
+    if obj is old and (ctx.reviewer is None or not ctx.reviewer.awake(scope.cluster)):
         return Outcome(scope.kind.shown(record.value), 200, (), old)
     obj["metadata"]["resourceVersion"] = str(record.revision)
     return await store_update(ctx, scope, record, obj, options, applied=True)

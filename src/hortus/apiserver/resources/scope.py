@@ -36,6 +36,8 @@ class WriteOptions(NamedTuple):
     validation: str = "Ignore"
     """`Strict`, `Warn` or `Ignore`: what becomes of unknown and duplicate fields."""
     force: bool = False
+    kind: str = ""
+    """CreateOptions, UpdateOptions or PatchOptions as the client sent them; empty for the server's own writes."""
 
 
 class Preconditions(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hortus.apiserver.resources import fields, metadata
-from hortus.apiserver.resources.context import Context, write_context
+from hortus.apiserver.resources.context import Context, Review, review_of, write_context
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.apiserver.resources.failures import (
     already_exists,
@@ -28,6 +28,8 @@ from hortus.kube.errors import ApiError, BadRequest
 from hortus.kube.objects import Object
 from hortus.schema.merge import unchanged
 
+_QUIET = WriteOptions()
+
 
 async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions, *, applied: bool = False) -> Outcome:
     """Store a new object. Raises AlreadyExists, Invalid, BadRequest, NotFound and Forbidden for its namespace."""
@@ -43,12 +45,17 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
     generated = not obj["metadata"].get("name")
     metadata.begin(kind, obj, scope.namespace, now)
     scope = scope._replace(name=obj["metadata"].get("name", ""))
+    review = await review_of(ctx, scope, "CREATE", options)
+    if review is not None:
+        kind.structural.default(obj)
+        if await review.mutate(obj, None):
+            read_object(kind, obj, _QUIET)
     context = write_context(scope, now, dry_run=options.dry_run)
     _prepare_create(kind, obj, context)
     if not applied:
         fields.record(kind, None, obj, scope, options.manager, now)
     _check(kind, scope, [*_problems(kind, obj, None), *kind.definition.strategy.validate(obj, context)])
-    await _admit(ctx, scope, "CREATE", obj, None, options)
+    await _admit(ctx, scope, "CREATE", obj, None, options, review)
     return await _store_create(ctx, scope, obj, options, warnings, generated=generated)
 
 
@@ -138,12 +145,17 @@ async def store_update(
     obj = _isolated(kind, scope.subresource, obj, old)
     _check_uid(kind, scope, obj, old)
     metadata.carry_over(kind, obj, old)
+    review = await review_of(ctx, scope, "UPDATE", options)
+    if review is not None:
+        obj = await _mutated(review, kind, scope, obj, old)
     context = write_context(scope, now, dry_run=options.dry_run)
     _prepare_update(kind, obj, old, context)
     if not applied:
         fields.record(kind, old, obj, scope, options.manager, now)
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if unchanged(old, obj):
+        if review is not None:
+            await review.validate(obj, old)
         return Outcome(kind.shown(record.value), 200, warnings, old)
     _check(
         kind,
@@ -154,7 +166,7 @@ async def store_update(
             *kind.definition.strategy.validate_update(obj, old, context),
         ],
     )
-    await _admit(ctx, scope, "UPDATE", obj, old, options)
+    await _admit(ctx, scope, "UPDATE", obj, old, options, review)
     value = kind.encode(obj)
     if options.dry_run:
         return Outcome(kind.shown(value.at(record.revision)), 200, warnings, obj)
@@ -163,6 +175,17 @@ async def store_update(
         return Outcome(kind.shown(value.at(revision)), 200, warnings, obj)
     written = await ctx.storage.put(record.key, value, replaced=record)
     return Outcome(kind.shown(written.value), 200, warnings, with_revision(obj, written))
+
+
+async def _mutated(review: Review, kind: Kind, scope: Scope, obj: Object, old: Object) -> Object:
+    """What webhooks make of an update; parts that this endpoint does not write stay as they are stored."""
+    kind.structural.default(obj)
+    if not await review.mutate(obj, old):
+        return obj
+    read_object(kind, obj, _QUIET)
+    obj = _isolated(kind, scope.subresource, obj, old)
+    metadata.carry_over(kind, obj, old)
+    return obj
 
 
 def may_go(obj: Object) -> bool:
@@ -253,10 +276,18 @@ def _check(kind: Kind, scope: Scope, found: list[FieldProblem]) -> None:
 
 
 async def _admit(
-    ctx: Context, scope: Scope, operation: str, obj: Object, old: Object | None, options: WriteOptions
+    ctx: Context,
+    scope: Scope,
+    operation: str,
+    obj: Object,
+    old: Object | None,
+    options: WriteOptions,
+    review: Review | None,
 ) -> None:
     touched = False
     for admission in ctx.admission:
         touched |= await admission.admit(scope, operation, obj, old, dry_run=options.dry_run)
     if touched:
         _check(scope.kind, scope, _problems(scope.kind, obj, old))
+    if review is not None:
+        await review.validate(obj, old)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hortus.apiserver.admission.expressions import problem_of
 from hortus.apiserver.builtin.problems import duplicate, every, invalid, required, unsupported
 from hortus.apiserver.builtin.rules.selectors import label_selector
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
@@ -48,6 +49,11 @@ def _webhook(webhook: dict[str, Any], path: str) -> list[FieldProblem]:
         found.append(invalid(f"{path}.timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds"))
     for key in ("namespaceSelector", "objectSelector"):
         found += label_selector(webhook.get(key), f"{path}.{key}")
+    conditions = [
+        (f"{path}.matchConditions[{place}].expression", each.get("expression") or "", "bool")
+        for place, each in enumerate(webhook.get("matchConditions") or [])
+    ]
+    found += _uncompiled(conditions, policy=False)
     return found + _client_config(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
 
 
@@ -77,7 +83,31 @@ class PolicyStrategy(BuiltinStrategy):
         for place, validation in enumerate(spec.get("validations") or []):
             if not (validation.get("expression") or "").strip():
                 found.append(required(f"spec.validations[{place}].expression", "expression is not specified"))
-        return found
+        return found + _expressions(spec)
+
+
+def _expressions(spec: dict[str, Any]) -> list[FieldProblem]:
+    """What cannot be compiled of a policy."""
+    texts: list[tuple[str, str, str]] = []
+    for key, field, returns in (
+        ("variables", "expression", "any"),
+        ("matchConditions", "expression", "bool"),
+        ("validations", "expression", "bool"),
+        ("validations", "messageExpression", "string"),
+        ("auditAnnotations", "valueExpression", "any"),
+    ):
+        for place, each in enumerate(spec.get(key) or []):
+            texts.append((f"spec.{key}[{place}].{field}", each.get(field) or "", returns))
+    return _uncompiled(texts, policy=True)
+
+
+def _uncompiled(texts: list[tuple[str, str, str]], *, policy: bool) -> list[FieldProblem]:
+    found = []
+    for path, text, returns in texts:
+        problem = problem_of(text, policy=policy, returns=returns) if text.strip() else ""
+        if problem:
+            found.append(invalid(path, text, problem))
+    return found
 
 
 class PolicyBindingStrategy(BuiltinStrategy):

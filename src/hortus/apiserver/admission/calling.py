@@ -1,0 +1,180 @@
+"""HTTPS calls to webhooks: bounded in time and size, to the CA that the configuration names, never to ourselves.
+
+One aiohttp session per server, made at the first call; a TLS context per CA bundle. Redirects are not followed and no
+proxy is asked. Used for admission and for conversion. A webhook given as a service is reached through a
+`ServiceResolver`, as there is no cluster network behind this server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import ssl
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+
+from hortus.kube.objects import Object
+
+_OURSELVES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 - names to refuse, not to bind
+LARGEST_ANSWER = 8 * 1024 * 1024
+"""Bytes of a webhook's answer: the largest object as a patch in base64, with room."""
+_SHOWN_ANSWER = 1024
+"""Bytes of a foreign error that are repeated to the client."""
+_LONGEST = 30.0
+
+ServiceResolver = Callable[[str, str, str, int], Awaitable[tuple[str, int]]]
+"""(logical cluster, namespace, service, port) -> host and port to connect to. Raises LookupError when there is none."""
+
+
+class CallFailed(Exception):
+    """A webhook gave no usable answer; the text is the reason that clients are shown."""
+
+
+class WebhookClient:
+    """`own_ports` with `own_names` say where this server itself listens."""
+
+    def __init__(self, *, own_names: frozenset[str], own_port: int, services: ServiceResolver | None = None) -> None:
+        self._own_names = own_names | _OURSELVES
+        self._own_port = own_port
+        self._services = services
+        self._session: aiohttp.ClientSession | None = None
+
+    async def start(self) -> None:
+        """Nothing to do: the session is made at the first call."""
+
+    async def stop(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def ask(self, cluster: str, config: Object, question: Object, *, seconds: float) -> bytes:
+        """POST `question` to where a WebhookClientConfig points; the body of the answer. Raises CallFailed."""
+        timeout = min(max(seconds, 0.001), _LONGEST)
+        try:
+            body = orjson.dumps(question)
+            async with asyncio.timeout(timeout):
+                url, connect_to, name = await self._address(cluster, config)
+                shown = f"{url}?timeout={_go_seconds(seconds)}" if seconds else url
+                return await self._post(shown, connect_to, name, _context(config.get("caBundle") or ""), body)
+        except TimeoutError:
+            where = _shown_url(config)
+            raise CallFailed(f'Post "{where}?timeout={_go_seconds(seconds)}": context deadline exceeded') from None
+        except (ssl.SSLError, binascii.Error, ValueError) as error:
+            raise CallFailed(f"could not get REST client: unable to load root certificates: {error}") from None
+
+    async def _address(self, cluster: str, config: Object) -> tuple[str, str, str]:
+        """The URL as it is shown, the origin to connect to (empty: that of the URL), and the name to verify."""
+        service = config.get("service")
+        if not service:
+            url = str(config.get("url") or "")
+            self._refuse_ourselves(url)
+            return url, "", ""
+        namespace, name, port = service["namespace"], service["name"], int(service.get("port") or 443)
+        host = f"{name}.{namespace}.svc"
+        if self._services is None:
+            raise CallFailed(
+                f'service "{name}" in namespace "{namespace}" cannot be reached: there is no cluster network behind '
+                "this API server; set clientConfig.url"
+            )
+        try:
+            address, at = await self._services(cluster, namespace, name, port)
+        except LookupError as error:
+            raise CallFailed(f'Post "https://{host}:{port}{_path(service)}": {error}') from None
+        origin = f"https://{f'[{address}]' if ':' in address else address}:{at}{_path(service)}"
+        self._refuse_ourselves(origin)
+        return f"https://{host}:{port}{_path(service)}", origin, host
+
+    def _refuse_ourselves(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "https" or not parts.hostname:
+            raise CallFailed(f'"{url}" is not an https URL')
+        if (parts.port or 443) == self._own_port and parts.hostname.lower() in self._own_names:
+            raise CallFailed(f'"{url}" is this API server itself, which is no webhook')
+
+    async def _post(self, url: str, connect_to: str, name: str, tls: ssl.SSLContext, body: bytes) -> bytes:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(trust_env=False, cookie_jar=aiohttp.DummyCookieJar())
+        query = url.partition("?")[2]
+        target = f"{connect_to}?{query}" if connect_to and query else connect_to or url
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        try:
+            async with self._session.post(
+                target, data=body, ssl=tls, server_hostname=name or None, headers=headers, allow_redirects=False
+            ) as response:
+                answer = await response.content.read(LARGEST_ANSWER + 1)
+                while len(answer) <= LARGEST_ANSWER and not response.content.at_eof():
+                    answer += await response.content.read(LARGEST_ANSWER + 1 - len(answer))
+                status = response.status
+        except aiohttp.ClientConnectorCertificateError:
+            raise CallFailed(f'Post "{url}": tls: failed to verify certificate') from None
+        except aiohttp.ClientConnectorError as error:
+            raise CallFailed(f'Post "{url}": {_dial_words(error)}') from None
+        except aiohttp.ClientError as error:
+            raise CallFailed(f'Post "{url}": {str(error) or type(error).__name__}') from None
+        if len(answer) > LARGEST_ANSWER:
+            raise CallFailed(f"the answer is longer than {LARGEST_ANSWER} bytes")
+        if status != 200:
+            raise CallFailed(_refusal(status, answer))
+        return answer
+
+
+def _dial_words(error: aiohttp.ClientConnectorError) -> str:
+    """As Go's dialer says it."""
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return f"tls: {error.os_error}"
+    if isinstance(error.os_error, ConnectionRefusedError):
+        return f"dial tcp {error.host}:{error.port}: connect: connection refused"
+    return f"dial tcp {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
+
+
+def _refusal(status: int, answer: bytes) -> str:
+    """What a client of Go says to an answer that is no success."""
+    if status == 404:
+        return "the server could not find the requested resource"
+    text = answer[:_SHOWN_ANSWER].decode(errors="replace").strip()
+    if status >= 500:
+        return f'an error on the server ("{text or "unknown"}") has prevented the request from succeeding'
+    if status in (401, 403, 405, 406, 415, 429):
+        return _WORDS[status]
+    return f"the server rejected our request for an unknown reason (HTTP status {status})"
+
+
+_WORDS = {
+    401: "the server has asked for the client to provide credentials",
+    403: "the server does not allow access to the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    406: "the server was unable to respond with a content type that the client supports",
+    415: "the server does not accept the request's content type",
+    429: "the server has received too many requests and has asked us to try again later",
+}
+
+
+@lru_cache(maxsize=256)
+def _context(bundle: str) -> ssl.SSLContext:
+    """Trusts the bundle (PEM in base64), or the system's authorities when there is none."""
+    if not bundle:
+        return ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=base64.b64decode(bundle).decode("ascii"))
+    return context
+
+
+def _path(service: Object) -> str:
+    path = str(service.get("path") or "")
+    return path if path.startswith("/") or not path else f"/{path}"
+
+
+def _shown_url(config: Object) -> str:
+    service = config.get("service")
+    if not service:
+        return str(config.get("url") or "")
+    return f"https://{service['name']}.{service['namespace']}.svc:{service.get('port') or 443}{_path(service)}"
+
+
+def _go_seconds(seconds: float) -> str:
+    return f"{seconds:g}s"

@@ -1,0 +1,190 @@
+"""The judges that a logical cluster has set up, compiled: webhooks by configuration, policies with their bindings.
+
+Read at the first write of a cluster and kept until an object of these kinds changes there; the change is heard before
+its writer is answered. Clusters without judges share one empty value.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import orjson
+
+from hortus.apiserver.admission.expressions import Condition, compiled, conditions_of
+from hortus.apiserver.admission.matching import Criteria, criteria_of
+from hortus.apiserver.resources.storage import Storage
+from hortus.apiserver.store.backend import Change
+from hortus.kube.objects import Object
+from hortus.schema import CompileError, Program
+
+GROUP = "admissionregistration.k8s.io"
+_MUTATING, _VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
+_POLICIES, _BINDINGS = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
+_PLURALS = (_MUTATING, _VALIDATING, _POLICIES, _BINDINGS)
+
+
+class Webhook(NamedTuple):
+    """One webhook of a configuration."""
+
+    configuration: str
+    name: str
+    client: Object
+    criteria: Criteria
+    conditions: tuple[Condition, ...]
+    fail: bool
+    """Whether a call that fails refuses the request."""
+    seconds: float
+    versions: tuple[str, ...]
+    side_effects: str
+    reinvoke: bool
+
+
+class Expression(NamedTuple):
+    """A text with its program, or why it has none."""
+
+    text: str
+    program: Program | None
+    problem: str
+
+
+class Validation(NamedTuple):
+    rule: Expression
+    message: str
+    computed: Expression | None
+    reason: str
+
+
+class Policy(NamedTuple):
+    name: str
+    criteria: Criteria
+    conditions: tuple[Condition, ...]
+    variables: tuple[tuple[str, Expression], ...]
+    validations: tuple[Validation, ...]
+    annotations: tuple[tuple[str, Expression], ...]
+    param_kind: tuple[str, str] | None
+    """apiVersion and kind."""
+    fail: bool
+
+
+class Binding(NamedTuple):
+    name: str
+    policy: str
+    criteria: Criteria | None
+    params: Object | None
+    actions: frozenset[str]
+
+
+class Judges(NamedTuple):
+    mutating: tuple[Webhook, ...] = ()
+    validating: tuple[Webhook, ...] = ()
+    policies: tuple[tuple[Policy, tuple[Binding, ...]], ...] = ()
+
+
+_NOBODY = Judges()
+
+
+class Configurations:
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._judges: dict[str, Judges] = {}
+        self._reading: dict[str, object] = {}
+        for plural in _PLURALS:
+            storage.listen(self._changed, f"{GROUP}/{plural}")
+
+    def known(self, cluster: str) -> Judges | None:
+        """Those of a cluster, None when they have to be read first."""
+        return self._judges.get(cluster)
+
+    async def of(self, cluster: str) -> Judges:
+        found = self._judges.get(cluster)
+        while found is None:
+            token = self._reading[cluster] = object()
+            objects = [await self._objects(cluster, plural) for plural in _PLURALS]
+            if self._reading.get(cluster) is not token:
+                # Something was written while we read, or another request reads too: the last one counts.
+                found = self._judges.get(cluster)
+                continue
+            del self._reading[cluster]
+            found = self._judges[cluster] = _compiled(*objects) if any(objects) else _NOBODY
+        return found
+
+    async def _objects(self, cluster: str, plural: str) -> list[Object]:
+        page = await self._storage.list(f"{cluster}/{GROUP}/{plural}")
+        return sorted((orjson.loads(record.value) for record in page.records), key=_name)
+
+    def _changed(self, change: Change) -> None:
+        self.forget(change.key.bucket.partition("/")[0])
+
+    def forget(self, cluster: str) -> None:
+        self._judges.pop(cluster, None)
+        self._reading.pop(cluster, None)
+
+
+def _name(obj: Object) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def _compiled(
+    mutating: list[Object], validating: list[Object], policies: list[Object], bindings: list[Object]
+) -> Judges:
+    bound = [_binding(each) for each in bindings]
+    return Judges(
+        tuple(_webhook(each, hook) for each in mutating for hook in each.get("webhooks") or ()),
+        tuple(_webhook(each, hook) for each in validating for hook in each.get("webhooks") or ()),
+        tuple((_policy(each), tuple(one for one in bound if one.policy == _name(each))) for each in policies),
+    )
+
+
+def _webhook(configuration: Object, hook: Object) -> Webhook:
+    return Webhook(
+        _name(configuration),
+        hook["name"],
+        hook["clientConfig"],
+        criteria_of(hook),
+        conditions_of(hook.get("matchConditions"), policy=False),
+        hook.get("failurePolicy", "Fail") != "Ignore",
+        float(hook.get("timeoutSeconds") or 10),
+        tuple(hook.get("admissionReviewVersions") or ()),
+        hook.get("sideEffects", "Unknown"),
+        hook.get("reinvocationPolicy") == "IfNeeded",
+    )
+
+
+def _policy(obj: Object) -> Policy:
+    spec: dict[str, Any] = obj["spec"]
+    kind = spec.get("paramKind")
+    return Policy(
+        _name(obj),
+        criteria_of(spec.get("matchConstraints") or {}, "resourceRules"),
+        conditions_of(spec.get("matchConditions"), policy=True),
+        tuple((each["name"], _expression(each["expression"])) for each in spec.get("variables") or ()),
+        tuple(_validation(each) for each in spec.get("validations") or ()),
+        tuple((each["key"], _expression(each["valueExpression"])) for each in spec.get("auditAnnotations") or ()),
+        (kind.get("apiVersion", ""), kind.get("kind", "")) if kind else None,
+        spec.get("failurePolicy", "Fail") != "Ignore",
+    )
+
+
+def _validation(given: Object) -> Validation:
+    computed = given.get("messageExpression")
+    return Validation(
+        _expression(given["expression"], returns="bool"),
+        str(given.get("message") or "").strip(),
+        _expression(computed, returns="string") if computed else None,
+        str(given.get("reason") or ""),
+    )
+
+
+def _expression(text: str, *, returns: str = "any") -> Expression:
+    try:
+        return Expression(text, compiled(text, policy=True, returns=returns), "")
+    except CompileError as error:
+        return Expression(text, None, f"compilation failed: {error}")
+
+
+def _binding(obj: Object) -> Binding:
+    spec = obj["spec"]
+    resources = spec.get("matchResources")
+    criteria = criteria_of(resources, "resourceRules") if resources else None
+    actions = frozenset(spec.get("validationActions") or ())
+    return Binding(_name(obj), spec.get("policyName", ""), criteria, spec.get("paramRef"), actions)

@@ -1,0 +1,202 @@
+"""CEL for admission: match conditions, validations, variables and messages over the request.
+
+`object`, `oldObject`, `request`, `params`, `namespaceObject` and `variables` are untyped here, so a field that does
+not exist is an error when the expression runs, not when it is written. `authorizer` is a value whose functions ask the
+server's authorizer; it must answer from memory, as RBAC of a cluster that serves requests does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from hortus.apiserver.authn.identity import UserInfo
+from hortus.apiserver.authn.service_accounts import username_of
+from hortus.apiserver.authz import Attributes, Authorizer
+from hortus.apiserver.authz.attributes import Decision
+from hortus.kube.objects import Object
+from hortus.schema import CelError, CompileError, Program, compile_expression
+from hortus.schema.cel import Function, Overload
+
+TIME_BUDGET_NS = 1_000_000_000
+"""Processor time for all expressions of one request, about what kube-apiserver's cost budget comes to."""
+OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+_WEBHOOK = ("object", "oldObject", "request", "authorizer")
+_POLICY = (*_WEBHOOK, "params", "namespaceObject", "variables")
+_TAG = "@authorizer"
+
+
+class Asking(NamedTuple):
+    """On whose behalf expressions ask the authorizer."""
+
+    authorizer: Authorizer
+    cluster: str
+    user: UserInfo
+
+
+_ASKING: ContextVar[Asking] = ContextVar("asking")
+
+
+@lru_cache(maxsize=4096)
+def compiled(text: str, *, policy: bool, returns: str) -> Program:
+    """Raises CompileError. Equal expressions of any cluster share one program."""
+    names = _POLICY if policy else _WEBHOOK
+    words = {name: "map" if name in ("authorizer", "variables") else "any" for name in names}
+    return compile_expression(text, words, returns=returns, functions=_AUTHORIZER)
+
+
+def problem_of(text: str, *, policy: bool, returns: str) -> str:
+    """Why an expression cannot be used, as kube-apiserver says it; empty when it can."""
+    try:
+        compiled(text, policy=policy, returns=returns)
+    except CompileError as error:
+        words = str(error)
+        return words if words.startswith("must evaluate") else f"compilation failed: {words}"
+    return ""
+
+
+class Budget:
+    """What all expressions of a request may spend together."""
+
+    def __init__(self) -> None:
+        self._until = time.thread_time_ns() + TIME_BUDGET_NS
+
+    @property
+    def spent(self) -> bool:
+        return time.thread_time_ns() > self._until
+
+
+class Environment:
+    """The variables of one request; `run` evaluates against them."""
+
+    def __init__(self, values: Mapping[str, Any], asking: Asking, budget: Budget) -> None:
+        self.values: dict[str, Any] = dict(values)
+        self.asking = asking
+        self.budget = budget
+
+    def run(self, program: Program, more: Mapping[str, Any] | None = None) -> Any:
+        """Raises CelError."""
+        if self.budget.spent:
+            raise CelError(OUT_OF_BUDGET)
+        token = _ASKING.set(self.asking)
+        try:
+            return program.run(self.values if more is None else {**self.values, **more})
+        finally:
+            _ASKING.reset(token)
+
+
+class Condition(NamedTuple):
+    """A matchCondition; `problem` says why it cannot be evaluated."""
+
+    name: str
+    text: str
+    program: Program | None
+    problem: str
+
+
+def conditions_of(given: list[Object] | None, *, policy: bool) -> tuple[Condition, ...]:
+    found = []
+    for each in given or ():
+        text = each.get("expression", "")
+        try:
+            found.append(Condition(each["name"], text, compiled(text, policy=policy, returns="bool"), ""))
+        except CompileError as error:
+            found.append(Condition(each["name"], text, None, f"compilation failed: {error}"))
+    return tuple(found)
+
+
+class ConditionsFailed(Exception):
+    """No condition was false and at least one could not be evaluated."""
+
+
+def all_hold(conditions: tuple[Condition, ...], environment: Environment) -> bool:
+    """Whether every condition is true; one that is false decides, whatever fails beside it. Raises ConditionsFailed."""
+    problems = []
+    for condition in conditions:
+        if condition.program is None:
+            problems.append(f"expression '{condition.text.strip()}' resulted in error: {condition.problem}")
+            continue
+        try:
+            if environment.run(condition.program) is not True:
+                return False
+        except CelError as error:
+            problems.append(f"expression '{condition.text.strip()}' resulted in error: {error}")
+    if problems:
+        raise ConditionsFailed(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+    return True
+
+
+# The authorizer library (kubernetes.io/docs/reference/using-api/cel, "Kubernetes authorizer library").
+
+
+def _body(value: Mapping[str, Any]) -> dict[str, Any]:
+    if _TAG not in value:
+        raise ValueError("no such overload")
+    return dict(value)
+
+
+def _with(key: str) -> Any:
+    def step(value: Mapping[str, Any], text: str) -> dict[str, Any]:
+        return {**_body(value), key: text}
+
+    return step
+
+
+def _service_account(value: Mapping[str, Any], namespace: str, name: str) -> dict[str, Any]:
+    return {**_body(value), "account": f"{namespace}/{name}"}
+
+
+def _check(value: Mapping[str, Any], verb: str) -> dict[str, Any]:
+    asked, asking = _body(value), _ASKING.get()
+    user = asking.user
+    if "account" in asked:
+        namespace, _, name = asked["account"].partition("/")
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+        user = UserInfo(username_of(namespace, name), groups=groups)
+    attributes = Attributes(
+        asking.cluster,
+        user,
+        verb,
+        asked.get("group", ""),
+        "*" if "resource" in asked else "",
+        asked.get("resource", ""),
+        asked.get("subresource", ""),
+        asked.get("namespace", ""),
+        asked.get("name", ""),
+        path=asked.get("path", ""),
+    )
+    decision = _decided(asking.authorizer, attributes)
+    if decision is None:
+        return {"@decision": "no", "reason": "", "error": "the authorizer has no answer at hand"}
+    return {"@decision": "yes" if decision.allowed else "no", "reason": decision.reason, "error": ""}
+
+
+def _decided(authorizer: Authorizer, attributes: Attributes) -> Decision | None:
+    """The decision, when it takes no waiting."""
+    asking = authorizer.authorize(attributes)
+    steps = asking.__await__()
+    try:
+        next(steps)
+    except StopIteration as done:
+        decision: Decision = done.value
+        return decision
+    steps.close()
+    return None
+
+
+_AUTHORIZER = (
+    *(Function(name, (Overload(("map", "string"), "map", _with(name)),)) for name in ("path", "group", "resource")),
+    *(
+        Function(name, (Overload(("map", "string"), "map", _with(name)),))
+        for name in ("subresource", "namespace", "name")
+    ),
+    Function("serviceAccount", (Overload(("map", "string", "string"), "map", _service_account),)),
+    Function("check", (Overload(("map", "string"), "map", _check),)),
+    Function("allowed", (Overload(("map",), "bool", lambda value: value.get("@decision") == "yes"),)),
+    Function("reason", (Overload(("map",), "string", lambda value: str(value.get("reason", ""))),)),
+    Function("errored", (Overload(("map",), "bool", lambda value: bool(value.get("error"))),)),
+    Function("error", (Overload(("map",), "string", lambda value: str(value.get("error", ""))),)),
+)
