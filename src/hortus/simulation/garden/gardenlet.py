@@ -78,6 +78,7 @@ class Gardenlet:
         now = self._clock.now()
         operation = operations.due_operation(shoot, now, self._settings)
         if operation is None:
+            await self._readdress(shoot)
             return Result(requeue_after=operations.next_look(shoot, now, self._settings))
         shoot = await self._hold(shoot)
         identity = self._identity(shoot)
@@ -100,6 +101,13 @@ class Gardenlet:
         if status["lastOperation"]["progress"] > _progress(shoot):
             await self._write(shoot, status)
         return Result(requeue_after=min(self._step(run.kind), max(length * (1.0 - share), 0.01)))
+
+    async def _readdress(self, shoot: Object) -> None:
+        """Tell at once where the cluster is now, when the server has come back on another port."""
+        status = shoot.get("status") or {}
+        addresses = self._identity(shoot)["advertisedAddresses"]
+        if status.get("technicalID") and status.get("advertisedAddresses") != addresses:
+            await self._write(shoot, {"advertisedAddresses": addresses})
 
     async def _finish(self, key: ObjectKey, shoot: Object, kind: str) -> None:
         now = self._clock.now()
