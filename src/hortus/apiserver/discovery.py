@@ -12,6 +12,7 @@ from typing import Any
 
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
+from hortus.apiserver.resources.subresources import BODIES
 from hortus.kube.errors import NotFound
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -163,6 +164,10 @@ def _subresources(kind: Kind) -> dict[str, tuple[dict[str, str], list[str]]]:
     found: dict[str, tuple[dict[str, str], list[str]]] = {}
     for name in kind.definition.subresources:
         found[name] = (own, ["create"])
+    if not resource.group:
+        for (plural, name), body in BODIES.items():
+            if plural == resource.plural:
+                found[name] = ({"group": body.group, "version": body.version, "kind": body.kind}, ["create"])
     if kind.definition.scale is not None:
         found["scale"] = ({"group": "autoscaling", "version": "v1", "kind": "Scale"}, _STATUS_VERBS)
     if kind.definition.status:

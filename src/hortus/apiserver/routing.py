@@ -24,17 +24,19 @@ from hortus.apiserver.http.replies import json_reply
 from hortus.apiserver.metrics import RequestMetrics
 from hortus.apiserver.openapi import OpenApi
 from hortus.apiserver.options import delete_options, write_options
+from hortus.apiserver.pods import ACTIONS, DONE, bind
 from hortus.apiserver.representation import event_encoder, list_reply, negotiated, object_reply, sent_object
 from hortus.apiserver.resources import deletion, patching, reading, watching, writing
-from hortus.apiserver.resources.context import Context, write_context
+from hortus.apiserver.resources.context import Context, review_of, write_context
 from hortus.apiserver.resources.definition import SubresourceHandler
 from hortus.apiserver.resources.failures import cannot_decode, not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
 from hortus.apiserver.resources.scaling import scale_of, scaled
 from hortus.apiserver.resources.scope import Scope, WriteOptions
+from hortus.apiserver.resources.subresources import BODIES, SCALE
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.store.backend import Watch
-from hortus.kube.errors import MethodNotAllowed, NotFound
+from hortus.kube.errors import BadRequest, MethodNotAllowed, NotFound
 from hortus.kube.objects import GroupVersionKind, Object
 
 _STALLED_AFTER = 30.0
@@ -50,7 +52,6 @@ _WRITTEN_AS = {
     ("certificates.k8s.io", "certificatesigningrequests", "approval"): "status",
 }
 """Further subresources that are written like the object, and what the kind's strategy is told that they are."""
-_SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
 def no_such_resource() -> NotFound:
@@ -98,6 +99,8 @@ class Router:
         unnamed = not info.name and verb in ("update", "patch")
         if unnamed or (info.name and verb == "create") or (kind.resource.namespaced and not namespace):
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
+        if kind.suffix == "core/bindings":
+            return await self._bind(request, scope, query)
         return await self._write(request, scope, info, query)
 
     async def _write(self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query) -> Reply:
@@ -140,7 +143,11 @@ class Router:
         if handler is not None:
             if info.verb != "create":
                 raise MethodNotAllowed("the server does not allow this method on the requested resource")
-            return await self._custom_subresource(request, scope, handler)
+            return await self._custom_subresource(request, scope, handler, query)
+        if scope.kind.suffix == "core/pods" and scope.subresource in ACTIONS:
+            if info.verb != "create":
+                raise MethodNotAllowed("the server does not allow this method on the requested resource")
+            return await self._act(request, scope, query)
         if scope.subresource == "scale" and definition.scale is not None:
             return await self._scale(request, scope, info, query)
         resource = definition.resource
@@ -168,7 +175,7 @@ class Router:
         if info.verb == "patch":
             change = patching.change_of(scope.kind, body, headers.get("Content-Type", ""))
         else:
-            sent = sent_object(body, headers.get("Content-Type", ""), _SCALE)
+            sent = sent_object(body, headers.get("Content-Type", ""), SCALE)
             change = lambda scale: sent  # noqa: E731
         outcome = await patching.modify(self._ctx, scope, scaled(scope, change), options._replace(validation="Ignore"))
         return json_reply(scale_of(scope.kind, orjson.loads(outcome.body)))
@@ -178,6 +185,7 @@ class Router:
         request: web.BaseRequest,
         scope: Scope,
         handler: SubresourceHandler,
+        query: Query,
     ) -> Reply:
         record = await self._ctx.storage.get(scope.key)
         if record is None:
@@ -186,8 +194,43 @@ class Router:
         content_type, expected = request.headers.get("Content-Type", ""), scope.kind.resource.gvk
         sent = sent_object(body, content_type, expected) if body else {}
         obj = with_revision(scope.kind.decode(record.value), record)
+        await self._judge(
+            scope, sent, write_options(query, request.headers.get("User-Agent", ""), kind="CreateOptions")
+        )
         context = write_context(scope, self._ctx.clock.now(), dry_run=False)
         return json_reply(await handler(obj, sent, context), code=201)
+
+    async def _act(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
+        """An action on a pod: `eviction` or `binding`."""
+        headers = request.headers
+        options = write_options(query, headers.get("User-Agent", ""), kind="CreateOptions")
+        expected = BODIES["pods", scope.subresource]
+        sent = sent_object(await read_body(request), headers.get("Content-Type", ""), expected)
+        _check_body_type(expected, sent)
+        await self._judge(scope, sent, options)
+        await ACTIONS[scope.subresource](self._ctx, scope, sent, options)
+        return json_reply(DONE, code=201)
+
+    async def _bind(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
+        """POST of a Binding to the collection `bindings`, which names its pod itself."""
+        pods = await self._ctx.registry.find(scope.cluster, "", "v1", "pods")
+        headers, body = request.headers, await read_body(request)
+        sent = sent_object(body, headers.get("Content-Type", ""), scope.kind.resource.gvk)
+        name = (sent.get("metadata") or {}).get("name")
+        if pods is None or not isinstance(name, str) or not name:
+            raise BadRequest("metadata.name: the name of the pod is required")
+        options = write_options(query, headers.get("User-Agent", ""), kind="CreateOptions")
+        await self._judge(scope._replace(name=name), sent, options)
+        pod = Scope(scope.cluster, pods, scope.user, scope.namespace, name, "binding")
+        await bind(self._ctx, pod, sent, options)
+        return json_reply(DONE, code=201)
+
+    async def _judge(self, scope: Scope, sent: Object, options: WriteOptions) -> None:
+        """Let admission look at what is sent to a subresource that is an action."""
+        review = await review_of(self._ctx, scope, "CREATE", options)
+        if review is not None:
+            await review.mutate(sent, None)
+            await review.validate(sent, None)
 
     async def _list(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
         wanted = negotiated(request.headers.get("Accept", ""), scope.kind)
@@ -282,6 +325,12 @@ class Router:
         if len(parts) == 3 and parts[0] == "apis":
             return json_reply(discovery.resources(cluster, parts[1], parts[2]))
         raise no_such_resource()
+
+
+def _check_body_type(expected: GroupVersionKind, sent: Object) -> None:
+    given = sent.get("kind", expected.kind), sent.get("apiVersion", expected.api_version)
+    if given != (expected.kind, expected.api_version):
+        raise BadRequest(f"a {expected.kind} of {expected.api_version} is expected, not a {given[0]} of {given[1]}")
 
 
 def _wants_aggregated(request: web.BaseRequest) -> bool:

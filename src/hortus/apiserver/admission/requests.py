@@ -10,16 +10,10 @@ import msgspec
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.scaling import scale_of
 from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
+from hortus.apiserver.resources.subresources import BODIES, SCALE
 from hortus.kube.objects import GroupVersionKind, Object
 
 REVIEW_VERSION = "admission.k8s.io/v1"
-_SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
-_BODIES = {
-    ("pods", "eviction"): GroupVersionKind("policy", "v1", "Eviction"),
-    ("pods", "binding"): GroupVersionKind("", "v1", "Binding"),
-    ("serviceaccounts", "token"): GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest"),
-}
-"""What is written to subresources that take another kind than their resource's."""
 
 
 class Request(NamedTuple):
@@ -52,8 +46,8 @@ def shown(scope: Scope, obj: Object | None) -> Object | None:
 def kind_of(scope: Scope, kind: Kind) -> GroupVersionKind:
     """The kind of what is written to the endpoint."""
     if scope.subresource == "scale" and kind.definition.scale is not None:
-        return _SCALE
-    return _BODIES.get((kind.resource.plural, scope.subresource), kind.resource.gvk)
+        return SCALE
+    return BODIES.get((kind.resource.plural, scope.subresource), kind.resource.gvk)
 
 
 def options_object(operation: str, options: WriteOptions | DeleteOptions) -> Object:

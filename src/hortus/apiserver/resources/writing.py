@@ -233,7 +233,7 @@ def _isolated(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
 
     Built-in kinds let metadata through on `status` too, custom resources do not (KEP-95, CRD subresources).
     """
-    if not kind.definition.status:
+    if not kind.definition.status or subresource == "binding":
         return obj
     if subresource != "status":
         status = old.get("status")
