@@ -124,6 +124,7 @@ class EventRecorder:
         self._pending: OrderedDict[int, _Series] = OrderedDict()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._writing = self._stopping = False
         self._named = 0
         """Makes the names of two events of one instant differ."""
         self.dropped = 0
@@ -151,6 +152,7 @@ class EventRecorder:
         self._wake.set()
 
     async def start(self) -> None:
+        self._stopping = False
         self._task = asyncio.create_task(self._run(), name="events")
 
     async def stop(self) -> None:
@@ -158,10 +160,18 @@ class EventRecorder:
         if self._task is None:
             return
         task, self._task = self._task, None
-        task.cancel()
-        timer = self._clock.call_later(RETRY_SECONDS, (flush := asyncio.ensure_future(self._flush())).cancel)
-        await asyncio.gather(task, flush, return_exceptions=True)
+        self._stopping = True
+        if not self._writing:
+            task.cancel()
+        flush = asyncio.ensure_future(self._last_flush(task))
+        timer = self._clock.call_later(RETRY_SECONDS, flush.cancel)
+        await asyncio.gather(flush, return_exceptions=True)
         timer.cancel()
+
+    async def _last_flush(self, task: asyncio.Task[None]) -> None:
+        # What is being written now is written to its end: cut off, it would be lost or written twice.
+        await asyncio.gather(task, return_exceptions=True)
+        await self._flush()
 
     def _combined(self, about: _About, kind: str, reason: str, message: str, now: float) -> str:
         group = _kept(self._groups, (about, kind, reason), lambda: _Group(now))
@@ -177,7 +187,12 @@ class EventRecorder:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            if not await self._flush():
+            self._writing = True
+            done = await self._flush()
+            self._writing = False
+            if self._stopping:
+                return
+            if not done:
                 await self._clock.sleep(RETRY_SECONDS)
                 self._wake.set()
 
