@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import weakref
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
@@ -39,6 +40,7 @@ class Dialer:
 
     def __init__(self, deny: Iterable[Network] = ()) -> None:
         self._deny = tuple(deny)
+        self._made: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     def __call__(self, target: tuple[Any, ...]) -> socket.socket:
         """A socket for one entry of getaddrinfo, not yet connected. Raises AddressDenied."""
@@ -50,7 +52,12 @@ class Dialer:
         for option, value in _KEEPALIVE:
             if hasattr(socket, option):
                 made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        self._made.add(made)
         return made
+
+    def open_sockets(self) -> list[socket.socket]:
+        """Those made here which nobody has closed yet."""
+        return [made for made in self._made if made.fileno() != -1]
 
     def _check(self, text: str) -> None:
         if self._deny:

@@ -7,6 +7,8 @@ calls and closed a while later. Headers that every call shares live here, so tha
 from __future__ import annotations
 
 import asyncio
+import socket
+from contextlib import suppress
 
 import aiohttp
 from multidict import CIMultiDict
@@ -20,6 +22,8 @@ from hortus.kube.tls import client_context
 
 _KEEP_IDLE = 30.0
 """Seconds an unused connection is kept; well below a server's own limit, so that we are the one to close."""
+_ROUNDS = 10
+"""Of the loop, for it to notice that sockets were shut down; asyncio's needs four."""
 _REMEMBER_NAMES = 30
 """Seconds for which an answer of the DNS is used."""
 
@@ -77,6 +81,21 @@ class Pool:
         self._retired.clear()
         for session in leaving:
             await session.close()
+        await self._cut()
+
+    async def _cut(self) -> None:
+        """End what is still open: a call that was cancelled left its connection to a farewell over TLS.
+
+        That waits for the server's, and would outlive us. A socket that was shut down is closed within a few rounds.
+        """
+        for _ in range(_ROUNDS):
+            lingering = self._dialer.open_sockets()
+            if not lingering:
+                return
+            for one in lingering:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+            await asyncio.sleep(0)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._closed:
