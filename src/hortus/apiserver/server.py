@@ -67,6 +67,10 @@ class Part(Protocol):
     async def stop(self) -> None: ...
 
 
+_CLIENT_GONE = 499
+"""What is said of a request whose client has gone, as nginx does; it is never sent."""
+
+
 class ApiServer:
     """`definitions` are served in every logical cluster; `extend` adds kinds to one. See `composition.open_server`."""
 
@@ -196,7 +200,10 @@ class ApiServer:
             reply = status_reply(InternalError(f"the store cannot write: {error}"))
         except RecursionError:
             reply = status_reply(BadRequest("the object provided is nested too deeply"))
-        except (ConnectionError, asyncio.CancelledError):
+        except ConnectionError:
+            # The client has gone, so nobody hears an answer; whoever logs it as an error of ours is wrong.
+            return web.Response(status=_CLIENT_GONE)
+        except asyncio.CancelledError:
             raise
         except Exception as error:
             _log.exception("a request failed")
