@@ -163,6 +163,7 @@ def test_a_renewal_replaces_key_stamps_and_whatever_label_was_lost() -> None:
                 Annotation.LAST_SYNC: "2023-01-01T12:00:00Z",
                 Annotation.CHECKSUM: checksum_of(b"new"),
                 Annotation.EXPIRATION: None,
+                Annotation.CLUSTER: None,
             },
         },
         "data": {"config": base64.b64encode(b"new").decode()},

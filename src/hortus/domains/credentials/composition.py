@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from hortus.domains.credentials import secrets as kept
+from hortus.domains.credentials import service
 from hortus.domains.credentials.controller import SECRETS, GardenerClusterController
-from hortus.domains.credentials.garden import SHOOTS, GardenClient
+from hortus.domains.credentials.garden import SHOOTS, Garden, GardenClient
 from hortus.domains.credentials.metrics import CredentialMetrics
-from hortus.domains.credentials.proof import ClusterProof, NoProof
+from hortus.domains.credentials.proof import ClusterProof, NoProof, Proof
 from hortus.domains.credentials.settings import Settings
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.engine import Change, EventRecorder, Manager, Watch, spec_or_metadata_changed, without_managed_fields
+from hortus.engine import (
+    Backoff,
+    Cache,
+    Change,
+    EventRecorder,
+    Manager,
+    Watch,
+    spec_or_metadata_changed,
+    without_managed_fields,
+)
 from hortus.kube import Client
 from hortus.kube.objects import Object
+
+_API_SERVERS = frozenset({"external", "wildcard-tls-seed-bound", "internal", "unmanaged"})
+"""Names of the advertised addresses that lead to a shoot's API server (gardener, section 1.2)."""
+
+LONGEST_PAUSE = 300.0
+"""Seconds between two attempts at most: a garden that comes back after an hour must not be waited for another half."""
 
 NAME = "gardener-cluster-controller"
 """The controller's name in metrics and logs."""
@@ -21,19 +37,41 @@ def add_controller(
     manager: Manager, *, client: Client, garden: Client, settings: Settings, events: EventRecorder
 ) -> GardenerClusterController:
     """Add the controller to `manager`. `client` is the management cluster, `garden` the Gardener API."""
-    clusters = manager.cache(GARDENER_CLUSTERS, namespace=settings.namespace, transform=without_managed_fields)
-    secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=kept.SELECTOR, transform=kept.sealed)
-    shoots = manager.caches_of(garden).get(SHOOTS, namespace=settings.garden_namespace, transform=_outline)
     proof = (
         ClusterProof(timeout=settings.cluster_timeout, plain_http=settings.plain_http)
         if settings.prove
         else NoProof(plain_http=settings.plain_http)
     )
+    return assemble(
+        manager,
+        client=client,
+        garden=GardenClient(garden, settings.garden_namespace),
+        shoots=manager.caches_of(garden).get(SHOOTS, namespace=settings.garden_namespace, transform=outline),
+        proof=proof,
+        settings=settings,
+        events=events,
+    )
+
+
+def assemble(
+    manager: Manager,
+    *,
+    client: Client,
+    garden: Garden,
+    shoots: Cache,
+    proof: Proof,
+    settings: Settings,
+    events: EventRecorder,
+) -> GardenerClusterController:
+    """The same with any garden and any way of proving; `shoots` holds what `outline` leaves of Shoots."""
+    clusters = manager.cache(GARDENER_CLUSTERS, namespace=settings.namespace, transform=without_managed_fields)
+    secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=kept.SELECTOR, transform=kept.sealed)
     reconciler = GardenerClusterController(
         client=client,
         clusters=clusters,
         secrets=secrets,
-        garden=GardenClient(garden, settings.garden_namespace),
+        shoots=shoots,
+        garden=garden,
         proof=proof,
         settings=settings,
         metrics=CredentialMetrics(manager.registry),
@@ -50,25 +88,28 @@ def add_controller(
             Watch(shoots, to=reconciler.keys_of_shoot, when=_became_usable, awaited=False),
         ],
         workers=settings.workers,
+        backoff=Backoff(cap=LONGEST_PAUSE),
         deadline=settings.reconcile_timeout,
     )
     return reconciler
 
 
-def _outline(shoot: Object) -> Object:
-    """What is kept of a Shoot: who it is, and whether its last operation succeeded."""
-    metadata = shoot["metadata"]
-    last = (shoot.get("status") or {}).get("lastOperation") or {}
+def outline(shoot: Object) -> Object:
+    """What is kept of a Shoot: who it is, where its API server is, and whether its last operation succeeded."""
+    metadata, status = shoot["metadata"], shoot.get("status") or {}
     return {
         "metadata": {name: metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")},
-        "succeeded": last.get("state") == "Succeeded",
+        "addresses": tuple(
+            address["url"] for address in status.get("advertisedAddresses") or () if address["name"] in _API_SERVERS
+        ),
+        "succeeded": (status.get("lastOperation") or {}).get("state") == "Succeeded",
     }
 
 
 def _became_usable(change: Change) -> bool:
-    """A shoot that appeared, was made again, or has just been built: who waits for it need not wait longer."""
-    if change.new is None or change.initial:
+    """A shoot that appeared, was made anew, has moved or has just been built: nobody need wait longer for it."""
+    if change.new is None:
         return False
-    if change.old is None or change.old["metadata"]["uid"] != change.new["metadata"]["uid"]:
+    if change.old is None or service.home_of(change.old) != service.home_of(change.new):
         return True
     return bool(change.new["succeeded"] and not change.old["succeeded"])

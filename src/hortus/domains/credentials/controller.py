@@ -1,7 +1,8 @@
 """The GardenerCluster controller: a Secret with a kubeconfig that works, for every GardenerCluster, always.
 
 Conditions it owns: `KubeconfigManagement` of GardenerClusters, and their `status.state`.
-Objects it owns: the Secrets that GardenerClusters name; it also takes off the force-rotation annotation.
+Objects it owns: the Secrets that GardenerClusters name; it also takes off the force-rotation annotation, and holds a
+GardenerCluster by a finalizer when its Secret lies where it does not watch.
 It watches: GardenerClusters (spec and metadata), Secrets with a shoot label, Shoots (that one has come to be).
 It asks the garden only when a kubeconfig is due, and writes nothing when nothing changed.
 It never: changes a Shoot, adopts or deletes a Secret whose labels do not say it is ours, drops a kubeconfig before the
@@ -10,7 +11,7 @@ next one was seen to work, puts a credential into a log, an event or a condition
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 import structlog
@@ -22,8 +23,18 @@ from hortus.domains.credentials.metrics import CredentialMetrics
 from hortus.domains.credentials.proof import Proof, ProofFailed
 from hortus.domains.credentials.service import Action, AmbiguousSecret, Decision
 from hortus.domains.credentials.settings import Settings
-from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, Label, Reason
-from hortus.engine import Actor, Cache, EventRecorder, Result, Retry
+from hortus.domains.credentials.types import FINALIZER, GARDENER_CLUSTERS, Annotation, Label, Reason
+from hortus.engine import (
+    Actor,
+    Cache,
+    EventRecorder,
+    Result,
+    Retry,
+    add_finalizer,
+    has_finalizer,
+    is_deleting,
+    remove_finalizer,
+)
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import AlreadyExists, KubeError, NotFound
@@ -47,6 +58,7 @@ class GardenerClusterController:
         client: Client,
         clusters: Cache,
         secrets: Cache,
+        shoots: Cache,
         garden: Garden,
         proof: Proof,
         settings: Settings,
@@ -57,6 +69,7 @@ class GardenerClusterController:
         self._client = client
         self._clusters = clusters
         self._secrets = secrets
+        self._shoots = shoots
         self._garden = garden
         self._proof = proof
         self._settings = settings
@@ -73,15 +86,19 @@ class GardenerClusterController:
         if cluster is None:
             await self._gone(key)
             return None
-        if cluster["metadata"].get("deletionTimestamp"):
+        if is_deleting(cluster):
+            await self._let_go(cluster)
             return None
+        cluster = await self._hold(cluster)
         secret = await self._find_secret(cluster)
-        decision = service.decide(cluster, secret, self._settings.policy, self._clock.now())
+        shared = secret is not None and await self._shared(cluster, secret)
+        decision = service.decide(cluster, secret, self._settings.policy, self._clock.now(), home=self._home(cluster))
         if decision.action is Action.KEEP and secret is not None:
-            await self._repair(cluster, secret)
+            if not shared:
+                await self._repair(cluster, secret)
             reason = service.kept_reason(cluster)
         else:
-            reason, secret = await self._renew(cluster, secret, decision)
+            reason, secret = await self._renew(cluster, secret, decision, shared=shared)
         if decision.forced:
             await self._settle(cluster)
         await self._show(cluster, service.ready_status(cluster, reason, self._clock.now()))
@@ -107,38 +124,78 @@ class GardenerClusterController:
 
     async def _gone(self, key: ObjectKey) -> None:
         """Take the Secrets of a GardenerCluster along that is no more."""
-        self._metrics.clear(key.name)
-        if self._clusters.keys_by("name", key.name):
-            return
+        namesakes = self._clusters.by("name", key.name)
+        if not namesakes:
+            self._metrics.clear(key.name)
         for secret in self._secrets.by("cluster", key.name):
-            if not await self._surely_gone(key):
-                return
-            metadata = secret["metadata"]
-            try:
-                await self._client.delete(SECRETS, metadata["name"], metadata["namespace"], uid=metadata["uid"])
-            except NotFound:
-                continue
-            _log.info(
-                "deleted the secret of a cluster that is gone", secret=f"{metadata['namespace']}/{metadata['name']}"
-            )
+            if not _wanted(secret, namesakes) and not _wanted(secret, await self._surely_living(key.name)):
+                await self._delete(secret)
 
-    async def _surely_gone(self, key: ObjectKey) -> bool:
+    async def _surely_living(self, name: str) -> Sequence[Object]:
         """Ask the server itself: a cache that is behind must not cost anybody a credential."""
+        listed = await self._client.list(
+            GARDENER_CLUSTERS, self._settings.namespace, fields=f"metadata.name={name}", limit=500
+        )
+        return listed.items
+
+    async def _delete(self, secret: Object) -> None:
+        metadata = secret["metadata"]
         try:
-            await self._client.get(GARDENER_CLUSTERS, key.name, key.namespace)
+            await self._client.delete(SECRETS, metadata["name"], metadata["namespace"], uid=metadata["uid"])
         except NotFound:
-            return True
-        return False
+            return
+        _log.info("deleted the secret of a cluster that is gone", secret=f"{metadata['namespace']}/{metadata['name']}")
+
+    async def _hold(self, cluster: Object) -> Object:
+        """See to it that a Secret which we do not watch is not forgotten when its cluster goes."""
+        if self._watches(service.secret_reference(cluster).namespace):
+            return cluster
+        held = await add_finalizer(self._client, GARDENER_CLUSTERS, cluster, FINALIZER)
+        if held is not cluster:
+            self._clusters.learn(held)
+        return held
+
+    async def _let_go(self, cluster: Object) -> None:
+        """Delete the Secret that the finalizer stands for, then let the cluster go."""
+        if not has_finalizer(cluster, FINALIZER):
+            return
+        secret = service.choose_secret(cluster, (), await self._read_secret(service.secret_reference(cluster)))
+        if secret is not None:
+            await self._delete(secret)
+        await remove_finalizer(self._client, GARDENER_CLUSTERS, cluster, FINALIZER)
+
+    def _watches(self, namespace: str) -> bool:
+        return self._settings.namespace in ("", namespace)
+
+    def _home(self, cluster: Object) -> str:
+        shoot = self._shoots.get(ObjectKey(self._settings.garden_namespace, service.shoot_name(cluster)))
+        return service.home_of(shoot)
 
     async def _find_secret(self, cluster: Object) -> Object | None:
         reference = service.secret_reference(cluster)
         named = self._secrets.get(ObjectKey(reference.namespace, reference.name))
         try:
-            if named is None and self._settings.namespace not in ("", reference.namespace):
+            if named is None and not self._watches(reference.namespace):
                 named = await self._read_secret(reference)
             return service.choose_secret(cluster, self._secrets.by("shoot", service.shoot_name(cluster)), named)
         except (AmbiguousSecret, KubeError) as error:
             await self._fail(cluster, Reason.CHECK_FAILED, str(error), actor=Actor.OPERATOR)
+
+    async def _shared(self, cluster: Object, secret: Object) -> bool:
+        """Whether another GardenerCluster of the same shoot keeps this Secret; then only a renewal of it is ours."""
+        claimants = self._clusters.by("shoot", service.shoot_name(cluster))
+        holder = service.holder_of(secret, [cluster, *claimants])["metadata"]
+        mine = (cluster["metadata"]["namespace"], cluster["metadata"]["name"])
+        if mine == (holder["namespace"], holder["name"]):
+            return False
+        if service.lacks_key(cluster, secret):
+            text = (
+                f"secret {secret['metadata']['namespace']}/{secret['metadata']['name']} is kept for GardenerCluster "
+                f"{holder['namespace']}/{holder['name']}, which has the same shoot, and lacks key "
+                f"{service.secret_reference(cluster).key} (cluster owner: name the same key, or delete one of the two)"
+            )
+            await self._fail(cluster, Reason.CHECK_FAILED, text, actor=Actor.USER)
+        return True
 
     async def _read_secret(self, reference: service.SecretReference) -> Object | None:
         try:
@@ -146,17 +203,22 @@ class GardenerClusterController:
         except NotFound:
             return None
 
-    async def _renew(self, cluster: Object, secret: Object | None, decision: Decision) -> tuple[str, Object]:
+    async def _renew(
+        self, cluster: Object, secret: Object | None, decision: Decision, *, shared: bool
+    ) -> tuple[str, Object]:
         """Fetch a kubeconfig, see that it works, store it."""
+        home = self._home(cluster)
         grant = await self._fetch(cluster)
         await self._prove(cluster, grant)
         now = self._clock.now()
         if secret is None:
-            created = await self._create(cluster, grant, now)
+            created = await self._create(cluster, grant, now, home)
             if created is not None:
                 return Reason.CREATED, created
             secret = await self._taken_secret(cluster)
-        patch = service.renewal(cluster, secret, grant.kubeconfig, now=now, expires=grant.expires)
+        patch = service.renewal(
+            cluster, secret, grant.kubeconfig, now=now, expires=grant.expires, home=home, shared=shared
+        )
         written = await self._update(cluster, secret, patch)
         if written is None:
             raise Retry("the secret was deleted while it was rotated", after=0.0, reason="SecretDeleted")
@@ -200,9 +262,9 @@ class GardenerClusterController:
             await self._fail(cluster, Reason.UPDATE_FAILED, str(error), actor=Actor.OPERATOR)
         return self._learn(written)
 
-    async def _create(self, cluster: Object, grant: Grant, now: float) -> Object | None:
+    async def _create(self, cluster: Object, grant: Grant, now: float, home: str) -> Object | None:
         """The new Secret; None when there is one of that name which our cache does not show."""
-        secret = service.new_secret(cluster, grant.kubeconfig, now=now, expires=grant.expires)
+        secret = service.new_secret(cluster, grant.kubeconfig, now=now, expires=grant.expires, home=home)
         try:
             return self._learn(await self._client.create(SECRETS, secret, field_manager=FIELD_MANAGER))
         except AlreadyExists:
@@ -226,7 +288,7 @@ class GardenerClusterController:
         return found
 
     async def _repair(self, cluster: Object, secret: Object) -> None:
-        patch = service.repair(cluster, secret)
+        patch = service.repair(cluster, secret, home=self._home(cluster))
         if patch is not None:
             await self._update(cluster, secret, patch)
 
@@ -281,3 +343,9 @@ class GardenerClusterController:
         secret = service.secret_reference(cluster)
         text = f"Kubeconfig in secret {secret.namespace}/{secret.name} replaced: {decision.why}"
         self._events.event(cluster, "Normal", Reason.ROTATED, text)
+
+
+def _wanted(secret: Object, clusters: Iterable[Object]) -> bool:
+    """Whether one of `clusters`, which all have the name on the Secret's label, has its shoot."""
+    shoots = kept.by_shoot(secret)
+    return any(service.shoot_name(cluster) in shoots for cluster in clusters)

@@ -14,6 +14,7 @@ from hortus.engine import Actor
 from hortus.kube import Client
 from hortus.kube.errors import (
     ApiError,
+    BadRequest,
     Forbidden,
     Invalid,
     KubeError,
@@ -113,6 +114,10 @@ def _failure(error: KubeError, shoot: str, namespace: str) -> GardenFailure:
                 f"{request}: {error} (operator: the garden credential needs create on shoots/adminkubeconfig in "
                 f"namespace {namespace})",
                 actor=Actor.OPERATOR,
+            )
+        case BadRequest():
+            return GardenFailure(
+                f"failed to get shoot: {error} (cluster owner: correct spec.shoot.name)", actor=Actor.USER, missing=True
             )
         case Invalid():
             return GardenFailure(

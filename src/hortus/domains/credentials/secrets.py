@@ -10,7 +10,7 @@ import base64
 import hashlib
 from collections.abc import Iterable
 
-from hortus.domains.credentials.types import Label
+from hortus.domains.credentials.types import MANAGER, Label
 from hortus.kube.objects import Object
 
 SELECTOR = Label.SHOOT_NAME
@@ -42,7 +42,7 @@ def by_shoot(secret: Object) -> Iterable[str]:
 
 def by_cluster(secret: Object) -> Iterable[str]:
     labels = secret["metadata"].get("labels") or {}
-    return _label(secret, Label.CLUSTER_NAME) if Label.MANAGED_BY in labels else ()
+    return _label(secret, Label.CLUSTER_NAME) if labels.get(Label.MANAGED_BY) == MANAGER else ()
 
 
 def _label(secret: Object, label: str) -> Iterable[str]:

@@ -58,8 +58,8 @@ def shoot_name(cluster: Object) -> str:
 def choose_secret(cluster: Object, by_shoot: Sequence[Object], by_name: Object | None) -> Object | None:
     """The Secret of this cluster: found by its shoot label, as the contract says, whatever its name.
 
-    Only when no label leads to one, the Secret that has the wanted name counts, if its labels say it is ours for this
-    very cluster: somebody took the shoot label off. Raises AmbiguousSecret.
+    Only when no label leads to one, the Secret that has the wanted name counts, if it is ours for this very cluster:
+    somebody took labels off. Raises AmbiguousSecret.
     """
     if len(by_shoot) > 1:
         names = ", ".join(sorted(f"{s['metadata']['namespace']}/{s['metadata']['name']}" for s in by_shoot))
@@ -69,15 +69,48 @@ def choose_secret(cluster: Object, by_shoot: Sequence[Object], by_name: Object |
         )
     if by_shoot:
         return by_shoot[0]
-    if by_name is not None:
-        labels = by_name["metadata"].get("labels") or {}
-        if (labels.get(Label.MANAGED_BY), labels.get(Label.CLUSTER_NAME)) == (MANAGER, _name(cluster)):
-            return by_name
-    return None
+    return by_name if by_name is not None and _is_ours(cluster, by_name) else None
 
 
-def decide(cluster: Object, secret: Object | None, policy: RotationPolicy, now: float) -> Decision:
-    """Whether a kubeconfig is to be fetched now, and when to look again."""
+def _is_ours(cluster: Object, secret: Object) -> bool:
+    """Whether labels, owner or our own mark on a Secret say that it was written for this cluster."""
+    metadata = secret["metadata"]
+    labels = metadata.get("labels") or {}
+    if Label.CLUSTER_NAME in labels:
+        return bool((labels.get(Label.MANAGED_BY), labels[Label.CLUSTER_NAME]) == (MANAGER, _name(cluster)))
+    uid = cluster["metadata"].get("uid")
+    if any(owner.get("uid") == uid for owner in metadata.get("ownerReferences") or ()):
+        return True
+    return Annotation.CHECKSUM in (metadata.get("annotations") or {})
+
+
+def holder_of(secret: Object, claimants: Sequence[Object]) -> Object:
+    """Which of the GardenerClusters of one shoot keeps the Secret that all of them find: the one its label names.
+
+    The others may read and renew it; were each to write its own labels, they would never come to rest.
+    """
+    name = (secret["metadata"].get("labels") or {}).get(Label.CLUSTER_NAME)
+    named = [cluster for cluster in claimants if _name(cluster) == name]
+    return min(named or claimants, key=_seniority)
+
+
+def _seniority(cluster: Object) -> tuple[str, str, str]:
+    metadata = cluster["metadata"]
+    return metadata.get("creationTimestamp") or "", metadata["namespace"], metadata["name"]
+
+
+def home_of(shoot: Object | None) -> str:
+    """What tells one life of a cluster from another: the uid of its Shoot and its API server's addresses.
+
+    `shoot` is as the controller's cache keeps it; empty where nothing can be told.
+    """
+    if shoot is None or not shoot["addresses"]:
+        return ""
+    return " ".join([shoot["metadata"]["uid"], *shoot["addresses"]])
+
+
+def decide(cluster: Object, secret: Object | None, policy: RotationPolicy, now: float, *, home: str = "") -> Decision:
+    """Whether a kubeconfig is to be fetched now, and when to look again. `home` is as of `home_of`."""
     annotations = cluster["metadata"].get("annotations") or {}
     forced = Annotation.FORCE_ROTATION in annotations
     share = share_of(cluster["metadata"].get("uid") or _name(cluster))
@@ -85,7 +118,7 @@ def decide(cluster: Object, secret: Object | None, policy: RotationPolicy, now: 
         return Decision(Action.CREATE, policy.wait(None, share), forced, "no secret yet")
     wait = policy.wait(granted_lifetime(secret), share)
     due = next_rotation(last_sync=last_sync(secret), now=now, wait=wait)
-    damage = _damage(cluster, secret)
+    damage = _damage(cluster, secret, home)
     if forced:
         return Decision(Action.ROTATE, policy.wait(None, share), forced, "forced")
     if due.now or damage:
@@ -105,21 +138,22 @@ def granted_lifetime(secret: Object) -> float | None:
 
 
 def wanted_labels(cluster: Object) -> dict[str, str]:
-    """All labels of the cluster, and the two by which its Secret is found again."""
+    """All labels of the cluster, and the three by which its Secret is found again."""
     labels = dict(cluster["metadata"].get("labels") or {})
+    labels[Label.SHOOT_NAME] = shoot_name(cluster)
     labels[Label.MANAGED_BY] = MANAGER
     labels[Label.CLUSTER_NAME] = _name(cluster)
     return labels
 
 
-def new_secret(cluster: Object, kubeconfig: bytes, *, now: float, expires: float | None) -> Object:
+def new_secret(cluster: Object, kubeconfig: bytes, *, now: float, expires: float | None, home: str = "") -> Object:
     """The Secret to create. It is owned by its cluster where both share a namespace, so that it never outlives it."""
     reference = secret_reference(cluster)
     metadata: dict[str, Any] = {
         "name": reference.name,
         "namespace": reference.namespace,
         "labels": wanted_labels(cluster),
-        "annotations": _stamps(kubeconfig, now=now, expires=expires),
+        "annotations": _stamps(kubeconfig, now=now, expires=expires, home=home),
     }
     if owners := _owner_references(cluster, reference.namespace):
         metadata["ownerReferences"] = owners
@@ -131,26 +165,44 @@ def new_secret(cluster: Object, kubeconfig: bytes, *, now: float, expires: float
     }
 
 
-def renewal(cluster: Object, secret: Object, kubeconfig: bytes, *, now: float, expires: float | None) -> Object:
-    """The merge patch that replaces the kubeconfig in `secret`, and repairs what else is amiss with it."""
-    patch = repair(cluster, secret) or {"metadata": {}}
-    # None takes off what an earlier kubeconfig left, where this one's end is not known.
+def renewal(
+    cluster: Object,
+    secret: Object,
+    kubeconfig: bytes,
+    *,
+    now: float,
+    expires: float | None,
+    home: str = "",
+    shared: bool = False,
+) -> Object:
+    """The merge patch that replaces the kubeconfig in `secret`, and repairs what else is amiss with it.
+
+    `shared` says that another GardenerCluster keeps the Secret: then its labels and owners are left alone.
+    """
+    patch: Object = (None if shared else repair(cluster, secret)) or {"metadata": {}}
+    # None takes off what an earlier kubeconfig left, where this one's end or home is not known.
     patch["metadata"]["annotations"] = {
         Annotation.EXPIRATION: None,
-        **_stamps(kubeconfig, now=now, expires=expires),
+        Annotation.CLUSTER: None,
+        **_stamps(kubeconfig, now=now, expires=expires, home=home),
     }
     patch["data"] = {secret_reference(cluster).key: base64.b64encode(kubeconfig).decode()}
     return patch
 
 
-def repair(cluster: Object, secret: Object) -> Object | None:
-    """The merge patch that gives the Secret back its labels and its owner; None when nothing is amiss."""
+def repair(cluster: Object, secret: Object, *, home: str = "") -> Object | None:
+    """The merge patch that gives the Secret back its labels and its owner; None when nothing is amiss.
+
+    It also notes the `home` of the kubeconfig where that was not known when it was written.
+    """
     metadata = secret["metadata"]
     have = metadata.get("labels") or {}
     labels = {name: value for name, value in wanted_labels(cluster).items() if have.get(name) != value}
     patch: dict[str, Any] = {}
     if labels:
         patch["labels"] = labels
+    if home and Annotation.CLUSTER not in (metadata.get("annotations") or {}):
+        patch["annotations"] = {Annotation.CLUSTER: home}
     wanted = _owner_references(cluster, metadata["namespace"])
     present = metadata.get("ownerReferences") or []
     if wanted and all(owner.get("uid") != wanted[0]["uid"] for owner in present):
@@ -204,19 +256,27 @@ def _condition(cluster: Object) -> Mapping[str, Any] | None:
     return next((c for c in _conditions(cluster) if c.get("type") == CONDITION), None)
 
 
-def _damage(cluster: Object, secret: Object) -> str:
+def lacks_key(cluster: Object, secret: Object) -> bool:
+    """Whether the Secret has nothing under the key that this cluster wants."""
+    return not (secret.get("data") or {}).get(secret_reference(cluster).key)
+
+
+def _damage(cluster: Object, secret: Object, home: str) -> str:
     """What is wrong with the (sealed) Secret's content that only a new kubeconfig mends; empty when nothing is."""
     key = secret_reference(cluster).key
-    found = (secret.get("data") or {}).get(key)
-    if not found:
+    if lacks_key(cluster, secret):
         return f"the secret lacks key {key}"
-    expected = (secret["metadata"].get("annotations") or {}).get(Annotation.CHECKSUM)
-    if expected is not None and expected != found:
+    labels, annotations = (secret["metadata"].get(part) or {} for part in ("labels", "annotations"))
+    if annotations.get(Annotation.CHECKSUM, secret["data"][key]) != secret["data"][key]:
         return f"the secret's key {key} was changed"
+    if labels.get(Label.SHOOT_NAME) != shoot_name(cluster):
+        return "the secret holds the kubeconfig of another shoot"
+    if home and annotations.get(Annotation.CLUSTER, home) != home:
+        return "the shoot was made anew, or its API server has moved"
     return ""
 
 
-def _stamps(kubeconfig: bytes, *, now: float, expires: float | None) -> dict[str, Any]:
+def _stamps(kubeconfig: bytes, *, now: float, expires: float | None, home: str) -> dict[str, Any]:
     """The annotations that tell when this kubeconfig was written, until when it lives and what it was."""
     stamps: dict[str, Any] = {
         Annotation.LAST_SYNC: format_time(now),
@@ -224,6 +284,8 @@ def _stamps(kubeconfig: bytes, *, now: float, expires: float | None) -> dict[str
     }
     if expires is not None:
         stamps[Annotation.EXPIRATION] = format_time(expires)
+    if home:
+        stamps[Annotation.CLUSTER] = home
     return stamps
 
 

@@ -136,6 +136,9 @@ class Label:
     """On a kubeconfig Secret: the name of its GardenerCluster, by which it is found when that is gone."""
 
 
+FINALIZER: Final = "credentials.hortus.dev/secret"
+"""On a GardenerCluster whose Secret lies where the controller does not watch, which alone could not be found again."""
+
 MANAGER: Final = "infrastructure-manager"
 """The value of the managed-by label."""
 
@@ -151,6 +154,9 @@ class Annotation:
     """On a kubeconfig Secret, ours: when the kubeconfig ends as the garden granted it, RFC 3339."""
     CHECKSUM: Final = "credentials.hortus.dev/checksum"
     """On a kubeconfig Secret, ours: of the value we wrote, so that an edit by somebody else is noticed."""
+    CLUSTER: Final = "credentials.hortus.dev/cluster"
+    """On a kubeconfig Secret, ours: the uid of the Shoot it was made for and the addresses of its API server then, so
+    that a cluster that was made anew or has moved gets a new kubeconfig."""
     SKR_DOMAIN: Final = "skr-domain"
     """On a GardenerCluster: the DNS domain of the Shoot."""
 

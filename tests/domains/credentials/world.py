@@ -1,0 +1,328 @@
+"""A management cluster, the controller on a clock that tests move, and a garden and a proof that do as they are told.
+
+Everything between controller and API server goes through a real socket. What a test waits for, it waits for by a watch
+on the server or by the end of a reconcile, never by time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from hortus.domains.credentials.composition import assemble
+from hortus.domains.credentials.controller import SECRETS
+from hortus.domains.credentials.garden import GardenFailure, Grant
+from hortus.domains.credentials.proof import ProofFailed
+from hortus.domains.credentials.settings import FLAGS, Settings
+from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annotation, GardenerCluster, Label
+from hortus.engine import Actor, Cache, EventRecorder, Manager
+from hortus.engine.flags import FlagSet
+from hortus.kube import Client, Resource
+from hortus.kube.objects import Object, ObjectKey, format_time
+from hortus.schema import crd
+from hortus.testing import FakeClock
+from hortus.testing.apiserver import TestServer
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+EVENTS = Resource("", "v1", "events", "Event")
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+PATIENCE = 15.0
+CANARY = "c4n4ry"
+"""Stands in everything that is secret, and must stand nowhere else."""
+
+_numbers = itertools.count()
+
+
+def kubeconfig(mark: str) -> bytes:
+    return f"apiVersion: v1\nkind: Config\nusers: [{{name: x, user: {{token: {CANARY}-{mark}}}}}]\n".encode()
+
+
+class FakeGarden:
+    """Grants a kubeconfig for every shoot in `shoots`, another one each time."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.shoots = {"c-1"}
+        self.calls: list[str] = []
+        self.failure: GardenFailure | None = None
+        self.gate: asyncio.Event | None = None
+        """While set and not open, calls hang."""
+        self.entered = asyncio.Event()
+        self.asleep: set[str] = set()
+        self.lifetime: float | None = 24 * 3600.0
+
+    async def admin_kubeconfig(self, shoot: str, seconds: int) -> Grant:
+        self.calls.append(shoot)
+        self.entered.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+        if shoot not in self.shoots:
+            raise GardenFailure("failed to get shoot: not found", actor=Actor.USER, missing=True)
+        expires = None if self.lifetime is None else self._clock.now() + min(self.lifetime, seconds)
+        return Grant(kubeconfig(f"{shoot}-{len(self.calls)}"), expires)
+
+    async def hibernated(self, shoot: str) -> bool:
+        return shoot in self.asleep
+
+
+class FakeProof:
+    def __init__(self) -> None:
+        self.failure: ProofFailed | None = None
+        self.proven: list[bytes] = []
+
+    async def prove(self, kubeconfig: bytes, *, shoot: str) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.proven.append(kubeconfig)
+
+
+class Requests:
+    """What went over the wire, as the client counts it."""
+
+    def __init__(self) -> None:
+        self.answers: Counter[tuple[str, str]] = Counter()
+
+    def answered(self, method: str, host: str, code: str, seconds: float) -> None:
+        self.answers[method, code] += 1
+
+    @property
+    def writes(self) -> int:
+        return sum(count for (method, _), count in self.answers.items() if method != "GET")
+
+    def codes(self, code: str) -> int:
+        return sum(count for (_, found), count in self.answers.items() if found == code)
+
+
+class World:
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client = client
+        """For the test's own hands."""
+        self.namespace = namespace
+        self.clock = FakeClock()
+        self.garden = FakeGarden(self.clock)
+        self.proof = FakeProof()
+        self.requests = Requests()
+        self.shoots = Cache("shoots")
+        self.registry = CollectorRegistry()
+        self.watched = ""
+        """The namespace which the controller watches; the test's own when empty."""
+        self.spread = 0.0
+        self.controller: Any = None
+        self._active = 0
+        self._ended: Counter[ObjectKey] = Counter()
+        self._seen: dict[tuple[str, str, str], Object] = {}
+        self._news = asyncio.Condition()
+
+    # What the test does.
+
+    def cluster(self, name: str = "rt-1", *, shoot: str = "c-1", **changes: Any) -> Object:
+        secret = {"name": f"kubeconfig-{name}", "namespace": self.namespace, "key": "config"}
+        labels = {Label.SHOOT_NAME: shoot, Label.RUNTIME_ID: name, Label.REGION: "eu-1"}
+        return {
+            "apiVersion": GARDENER_CLUSTERS.api_version,
+            "kind": GARDENER_CLUSTERS.kind,
+            "metadata": {"name": name, "namespace": self.namespace, "labels": labels, **changes.get("metadata", {})},
+            "spec": {"shoot": {"name": shoot}, "kubeconfig": {"secret": {**secret, **changes.get("secret", {})}}},
+        }
+
+    async def create(self, obj: Object | None = None) -> Object:
+        return await self.client.create(GARDENER_CLUSTERS, obj or self.cluster())
+
+    async def change(self, resource: Resource, name: str, patch: Object) -> Object:
+        return await self.client.patch(resource, name, patch, self.namespace)
+
+    async def annotate(self, name: str = "rt-1", value: str = "true") -> Object:
+        """Ask for a forced rotation."""
+        patch = {"metadata": {"annotations": {Annotation.FORCE_ROTATION: value}}}
+        return await self.change(GARDENER_CLUSTERS, name, patch)
+
+    async def secret(self, name: str = "kubeconfig-rt-1") -> Object:
+        return await self.client.get(SECRETS, name, self.namespace)
+
+    def know_shoot(
+        self, name: str = "c-1", *, uid: str = "s-1", url: str = "https://api.c-1", version: int = 1
+    ) -> None:
+        """Have the controller's cache of shoots show one."""
+        metadata = {"name": name, "namespace": "garden-demo", "uid": uid, "resourceVersion": str(version)}
+        self.shoots.put({"metadata": metadata, "addresses": (url,), "succeeded": True})
+
+    # What the test waits for.
+
+    async def until(self, kind: str, name: str, says: Callable[[Object], Any], namespace: str = "") -> Object:
+        """The object as soon as the watch shows it so; `says` gets an empty dict when there is none."""
+        key = (kind, namespace or self.namespace, name)
+
+        def satisfied() -> bool:
+            return bool(says(self._seen.get(key, {})))
+
+        async with self._news:
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await self._news.wait_for(satisfied)
+            except TimeoutError:
+                raise AssertionError(f"waited in vain; last seen: {self._seen.get(key)}") from None
+            return self._seen.get(key, {})
+
+    async def until_condition(self, reason: str, name: str = "rt-1") -> Object:
+        """The condition once it has this reason."""
+        found = await self.until("GardenerCluster", name, lambda obj: condition(obj).get("reason") == reason)
+        return condition(found)
+
+    async def until_secret(self, says: Callable[[Object], Any], name: str = "kubeconfig-rt-1") -> Object:
+        return await self.until("Secret", name, says)
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, from one due moment to the next, and let the controller finish its work at each."""
+        end = self.clock.monotonic() + seconds
+        while True:
+            await self._idle()
+            due = self.clock.next_due
+            left = end - self.clock.monotonic()
+            if due is None or due >= left:
+                break
+            await self.clock.advance(due)
+        await self.clock.advance(left)
+        await self._idle()
+
+    async def _idle(self) -> None:
+        async with self._news, asyncio.timeout(PATIENCE):
+            await self._news.wait_for(lambda: not self._active)
+
+    async def rest(self, name: str = "rt-1") -> None:
+        """Return when the controller has looked at the cluster once more and has nothing else to do."""
+        key = ObjectKey(self.namespace, name)
+        before = self._ended[key]
+        self.controller.enqueue_all([key])
+        async with self._news, asyncio.timeout(PATIENCE):
+            await self._news.wait_for(lambda: self._ended[key] > before)
+
+    async def revision(self) -> str:
+        """The store's revision: it moves with every write anywhere."""
+        return (await self.client.list(GARDENER_CLUSTERS, self.namespace)).resource_version
+
+    def metrics(self) -> list[str]:
+        """The samples of this domain as they are scraped."""
+        lines = sorted(generate_latest(self.registry).decode().splitlines())
+        return [line for line in lines if line.startswith("infrastructure_manager")]
+
+    def metrics_of(self, name: str) -> list[str]:
+        return [line for line in self.metrics() if f'"{name}"' in line]
+
+    async def until_event(self, reason: str, name: str = "rt-1") -> Object:
+        """The first event about a cluster that has this reason."""
+
+        def found() -> list[Object]:
+            events = [obj for (kind, namespace, _), obj in self._seen.items() if (kind, namespace) == own]
+            about = [event for event in events if event["involvedObject"]["name"] == name]
+            return [event for event in about if event["reason"] == reason]
+
+        own = ("Event", self.namespace)
+        async with self._news, asyncio.timeout(PATIENCE):
+            await self._news.wait_for(found)
+        return found()[0]
+
+    async def events(self) -> list[Object]:
+        return (await self.client.list(EVENTS, self.namespace)).items
+
+    # What makes it run.
+
+    @asynccontextmanager
+    async def controlled(self) -> AsyncIterator[None]:
+        """The controller at work, as a process that starts now and stops at the end."""
+        async with Client(self.client.access, observer=self.requests) as client:
+            registry = self.registry = CollectorRegistry()
+            manager = Manager(client, clock=self.clock, registry=registry)
+            events = EventRecorder(client, component="infrastructure-manager", clock=self.clock)
+            manager.add_server(events)
+            reconciler = assemble(
+                manager,
+                client=client,
+                garden=self.garden,
+                shoots=self.shoots,
+                proof=self.proof,
+                settings=self._settings(),
+                events=events,
+            )
+            reconcile = reconciler.reconcile
+
+            async def counted(key: ObjectKey) -> Any:
+                self._active += 1
+                try:
+                    return await reconcile(key)
+                finally:
+                    self._active -= 1
+                    self._ended[key] += 1
+                    asyncio.get_running_loop().call_soon(self._tell)
+
+            reconciler.reconcile = counted  # type: ignore[method-assign]
+            [self.controller] = manager._controllers
+            async with manager.running():
+                yield
+
+    def _settings(self) -> Settings:
+        watched = self.watched if self.watched != "*" else ""
+        flags = ["--gardener-project-name=demo", f"--watch-namespace={watched or self.namespace}"]
+        if self.watched == "*":
+            flags[1] = "--watch-namespace="
+        flags.append(f"--rotation-spread={self.spread}")
+        return Settings.from_flags(FlagSet(FLAGS).parse(flags))
+
+    def _tell(self) -> None:
+        async def tell() -> None:
+            async with self._news:
+                self._news.notify_all()
+
+        task = asyncio.ensure_future(tell())
+        self._telling = task
+
+    async def follow(self, resource: Resource) -> None:
+        """Keep what the server says of one kind at hand, in all namespaces."""
+        async with self.client.watch(resource, initial_events=True) as events:
+            async for event in events:
+                metadata = event.object["metadata"]
+                key = (resource.kind, metadata.get("namespace", ""), metadata.get("name", ""))
+                async with self._news:
+                    if event.type == "DELETED":
+                        self._seen.pop(key, None)
+                    elif event.type != "BOOKMARK":
+                        self._seen[key] = event.object
+                    self._news.notify_all()
+
+
+@asynccontextmanager
+async def world(server: TestServer) -> AsyncIterator[World]:
+    """A namespace of its own on `server`, with nobody at work yet."""
+    async with Client.from_kubeconfig(server.kubeconfig) as client:
+        namespace = f"test-{next(_numbers)}"
+        await client.create(NAMESPACES, {"metadata": {"name": namespace}})
+        await client.apply(CRDS, crd(GardenerCluster), field_manager="tests")
+        here = World(client, namespace)
+        followers = [asyncio.create_task(here.follow(resource)) for resource in (GARDENER_CLUSTERS, SECRETS, EVENTS)]
+        try:
+            yield here
+        finally:
+            for follower in followers:
+                follower.cancel()
+            await asyncio.gather(*followers, return_exceptions=True)
+
+
+def condition(cluster: Object) -> Object:
+    conditions = (cluster.get("status") or {}).get("conditions") or ()
+    return next((found for found in conditions if found["type"] == CONDITION), {})
+
+
+def content(secret: Object, key: str = "config") -> bytes:
+    return base64.b64decode((secret.get("data") or {}).get(key, ""))
+
+
+def at(seconds: float) -> str:
+    return format_time(seconds)
