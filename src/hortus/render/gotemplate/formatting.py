@@ -1,0 +1,535 @@
+"""Go's fmt for the values of templates: Sprint, Sprintln and Sprintf with all verbs and flags.
+
+What a verb cannot print comes out as in Go, `%!d(string=x)`, never as an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hortus.render.gotemplate import numbers
+from hortus.render.gotemplate.errors import FunctionError
+from hortus.render.gotemplate.quoting import is_printed, quote, quote_rune
+from hortus.render.gotemplate.values import (
+    ABSENT,
+    ELEMENTS,
+    NIL_TYPES,
+    Struct,
+    Uint8,
+    type_name,
+    wire_bytes,
+    wire_text,
+)
+
+_TOO_LARGE = 1_000_000
+"""Largest width or precision; Go's own bound."""
+_LONGEST_PADDING = 1 << 20
+_VERB = re.compile(r"%([+\-# 0]*)(?:(\d+)|(\*))?(?:(\.)(?:(\d+)|(\*))?)?(.)?", re.DOTALL)
+
+
+class Flags:
+    """One verb's flags, width and precision."""
+
+    __slots__ = ("minus", "plus", "precision", "sharp", "sharp_v", "space", "width", "zero", "plus_v")
+
+    def __init__(self, flags: str = "") -> None:
+        self.plus = "+" in flags
+        self.minus = "-" in flags
+        self.sharp = "#" in flags
+        self.space = " " in flags
+        self.zero = "0" in flags
+        self.plus_v = False
+        self.sharp_v = False
+        self.width: int | None = None
+        self.precision: int | None = None
+
+
+_NONE = Flags()
+
+
+def sprint(values: Sequence[Any]) -> str:
+    """fmt.Sprint: blanks between operands when neither is a string."""
+    if len(values) == 1:
+        return text_of(values[0])
+    parts: list[str] = []
+    for index, value in enumerate(values):
+        if index and type(value) is not str and type(values[index - 1]) is not str:
+            parts.append(" ")
+        parts.append(text_of(value))
+    return "".join(parts)
+
+
+def sprintln(values: Sequence[Any]) -> str:
+    """fmt.Sprintln."""
+    return " ".join(map(text_of, values)) + "\n"
+
+
+def text_of(value: Any) -> str:
+    """One value by `%v`."""
+    kind = type(value)
+    if kind is str:
+        return str(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int:
+        return str(value)
+    if kind is float:
+        return numbers.general(value)
+    return formatted(value, "v", _NONE)
+
+
+def sprintf(template: str, values: Sequence[Any]) -> str:
+    """fmt.Sprintf."""
+    return _Printer(template, values).run()
+
+
+class _Printer:
+    def __init__(self, template: str, values: Sequence[Any]) -> None:
+        self.template = template
+        self.values = values
+        self.number = 0
+        self.reordered = False
+        self.out: list[str] = []
+
+    def run(self) -> str:
+        at, text = 0, self.template
+        while (begin := text.find("%", at)) >= 0:
+            self.out.append(text[at:begin])
+            at = self._directive(begin)
+        self.out.append(text[at:])
+        if not self.reordered and self.number < len(self.values):
+            extra = ", ".join(
+                "<nil>" if value is None or value is ABSENT else f"{type_name(value)}={text_of(value)}"
+                for value in self.values[self.number :]
+            )
+            self.out.append(f"%!(EXTRA {extra})")
+        return "".join(self.out)
+
+    def _directive(self, begin: int) -> int:
+        found = _VERB.match(self.template, begin)
+        if found is None or "[" in self.template[begin : found.end()]:
+            return self._indexed(begin)
+        flags = Flags(found[1])
+        if flags.minus:
+            flags.zero = False
+        if found[2]:
+            flags.width = self._bounded(found[2], "WIDTH")
+        elif found[3]:
+            self._star_width(flags)
+        if found[4]:
+            flags.precision = self._bounded(found[5], "PREC") if found[5] else 0
+            if found[6]:
+                self._star_precision(flags)
+        self._verb(found[7], flags)
+        return found.end()
+
+    def _indexed(self, begin: int) -> int:
+        """The slow way: argument indexes in brackets."""
+        at, text = begin + 1, self.template
+        start = at
+        while at < len(text) and text[at] in "+-# 0":
+            at += 1
+        flags = Flags(text[start:at])
+        at, good, after = self._index(at)
+        at, given = self._size(at, flags, width=True)
+        if after and given:
+            good = False
+        if text[at : at + 1] == ".":
+            at, index_good, _ = self._index(at + 1)
+            good = good and index_good
+            at, given = self._size(at, flags, width=False)
+            if not given:
+                flags.precision = 0
+        at, index_good, _ = self._index(at)
+        good = good and index_good
+        verb = text[at : at + 1]
+        if not good and verb and verb != "%":
+            self.out.append(f"%!{verb}(BADINDEX)")
+            return at + 1
+        self._verb(verb or None, flags)
+        return at + 1
+
+    def _index(self, at: int) -> tuple[int, bool, bool]:
+        if self.template[at : at + 1] != "[":
+            return at, True, False
+        self.reordered = True
+        end = self.template.find("]", at)
+        if end < 0:
+            return at + 1, False, False
+        digits = self.template[at + 1 : end]
+        if digits.isascii() and digits.isdigit() and 1 <= int(digits) <= len(self.values):
+            self.number = int(digits) - 1
+            return end + 1, True, True
+        return end + 1, False, True
+
+    def _size(self, at: int, flags: Flags, *, width: bool) -> tuple[int, bool]:
+        text = self.template
+        if text[at : at + 1] == "*":
+            (self._star_width if width else self._star_precision)(flags)
+            return at + 1, True
+        end = at
+        while text[end : end + 1].isdigit():
+            end += 1
+        if end == at:
+            return at, False
+        found = self._bounded(text[at:end], "WIDTH")
+        if width:
+            flags.width = found
+        else:
+            flags.precision = found
+        return end, True
+
+    def _bounded(self, digits: str, _name: str) -> int | None:
+        return int(digits) if len(digits) < 8 and int(digits) <= _TOO_LARGE else None
+
+    def _star(self) -> int | None:
+        value = self.values[self.number] if self.number < len(self.values) else None
+        self.number += 1
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _TOO_LARGE:
+            return int(value)
+        return None
+
+    def _star_width(self, flags: Flags) -> None:
+        flags.width = self._star()
+        if flags.width is None:
+            self.out.append("%!(BADWIDTH)")
+        elif flags.width < 0:
+            flags.width, flags.minus, flags.zero = -flags.width, True, False
+
+    def _star_precision(self, flags: Flags) -> None:
+        flags.precision = self._star()
+        if flags.precision is not None and flags.precision < 0:
+            flags.precision = None
+        elif flags.precision is None:
+            self.out.append("%!(BADPREC)")
+
+    def _verb(self, verb: str | None, flags: Flags) -> None:
+        if not verb:
+            self.out.append("%!(NOVERB)")
+        elif verb == "%":
+            self.out.append("%")
+        elif self.number >= len(self.values):
+            self.out.append(f"%!{verb}(MISSING)" if not self.reordered else f"%!{verb}(BADINDEX)")
+        else:
+            value = self.values[self.number]
+            self.number += 1
+            if (flags.width or 0) > _LONGEST_PADDING or (flags.precision or 0) > _LONGEST_PADDING:
+                raise FunctionError("printf: width or precision is larger than this renderer allows")
+            if verb == "v":
+                flags.sharp_v, flags.sharp = flags.sharp, False
+                flags.plus_v, flags.plus = flags.plus, False
+            self.out.append(_top(value, verb, flags))
+
+
+def _top(value: Any, verb: str, flags: Flags) -> str:
+    if value is ABSENT:
+        value = None
+    if verb == "T":
+        return _pad(type_name(value), flags)
+    if value is None:
+        return _pad("<nil>", flags) if verb == "v" else f"%!{verb}(<nil>)"
+    if verb == "p":
+        return f"%!p({type_name(value)}={text_of(value)})" if not isinstance(value, list | dict) else "0xc000000000"
+    return formatted(value, verb, flags)
+
+
+def _pad(text: str, flags: Flags) -> str:
+    width = flags.width
+    if width is None or len(text) >= width:
+        return text
+    if flags.minus:
+        return text + " " * (width - len(text))
+    return ("0" if flags.zero else " ") * (width - len(text)) + text
+
+
+def _bad(value: Any, verb: str) -> str:
+    if value is None or value is ABSENT:
+        return f"%!{verb}(<nil>)"
+    return f"%!{verb}({type_name(value)}={formatted(value, 'v', _NONE)})"
+
+
+def formatted(value: Any, verb: str, flags: Flags, depth: int = 0) -> str:
+    """One value by one verb."""
+    kind = type(value)
+    printer = _PRINTERS.get(kind)
+    if printer is not None:
+        return printer(value, verb, flags)
+    if value is None or value is ABSENT:
+        return "interface {}(nil)" if flags.sharp_v else _pad("<nil>", flags)
+    if isinstance(value, Struct):
+        return _struct(value, verb, flags, depth)
+    if kind is bytes:
+        return _bytes(value, verb, flags)
+    if isinstance(value, dict):
+        return _map(value, verb, flags, depth)
+    if isinstance(value, list):
+        return _list(value, verb, flags, depth)
+    return _integer(value, verb, flags)
+
+
+def _bool(value: Any, verb: str, flags: Flags) -> str:
+    if verb in ("t", "v"):
+        return _pad("true" if value else "false", flags)
+    return _bad(value, verb)
+
+
+def _text(value: Any, verb: str, flags: Flags) -> str:
+    if verb == "v" and flags.sharp_v:
+        return _quoted(value, flags)
+    if verb in ("v", "s"):
+        return _pad(value if flags.precision is None else value[: flags.precision], flags)
+    if verb == "q":
+        return _quoted(value, flags)
+    if verb in ("x", "X"):
+        return _hex(wire_bytes(value), verb, flags)
+    return _bad(value, verb)
+
+
+def _quoted(value: str, flags: Flags) -> str:
+    text = value if flags.precision is None else value[: flags.precision]
+    if flags.sharp and "`" not in text and all(c == "\t" or (c >= " " and c not in "\x7f\ufeff") for c in text):
+        return _pad(f"`{text}`", flags)
+    return _pad(quote(text, ascii_only=flags.plus), flags)
+
+
+def _hex(data: bytes, verb: str, flags: Flags) -> str:
+    if flags.precision is not None:
+        data = data[: flags.precision]
+    prefix = f"0{verb}" if flags.sharp else ""
+    if not data:
+        return _pad("", flags)
+    if flags.space:
+        text = " ".join(prefix + f"{byte:02x}" for byte in data)
+    else:
+        text = prefix + data.hex()
+    if verb == "X":
+        text = text.upper()
+    return _pad(text, flags)
+
+
+_BASES = {"d": 10, "b": 2, "o": 8, "O": 8, "x": 16, "X": 16}
+_PREFIXES = {"b": "0b", "o": "0", "O": "0o", "x": "0x", "X": "0X"}
+
+
+def _integer(value: Any, verb: str, flags: Flags) -> str:
+    number = int(value)
+    if verb == "v":
+        if flags.sharp_v and isinstance(value, Uint8):
+            return _based(number, "x", flags, sharp=True)
+        return _based(number, "d", flags, sharp=False)
+    if verb in _BASES:
+        return _based(number, verb, flags, sharp=flags.sharp or verb == "O")
+    if verb == "c":
+        return _pad(chr(number) if 0 <= number <= 0x10FFFF and not 0xD800 <= number < 0xE000 else "\ufffd", flags)
+    if verb == "q":
+        return _pad(quote_rune(number, ascii_only=flags.plus), flags)
+    if verb == "U":
+        char = f" '{chr(number)}'" if flags.sharp and 0 <= number <= 0x10FFFF and is_printed(chr(number)) else ""
+        digits = f"{number & 0xFFFFFFFFFFFFFFFF:X}"
+        return _pad("U+" + digits.zfill(max(4, flags.precision or 0)) + char, _unzeroed(flags))
+    return _bad(value, verb)
+
+
+def _based(number: int, verb: str, flags: Flags, *, sharp: bool) -> str:
+    digits = {10: "d", 2: "b", 8: "o", 16: "x"}[_BASES[verb]]
+    text = format(abs(number), digits)
+    if verb == "X":
+        text = text.upper()
+    sign = "-" if number < 0 else "+" if flags.plus or flags.plus_v else " " if flags.space else ""
+    padded = flags
+    if flags.precision is not None:
+        if flags.precision == 0 and number == 0:
+            return _pad("", _unzeroed(flags))
+        text = text.zfill(flags.precision)
+        padded = _unzeroed(flags)
+    elif flags.zero and flags.width is not None and not flags.minus:
+        text = text.zfill(flags.width - len(sign))
+        padded = _unzeroed(flags)
+    if sharp:
+        prefix = _PREFIXES.get(verb, "")
+        text = text if verb == "o" and text.startswith("0") else prefix + text
+    return _pad(sign + text, padded)
+
+
+def _unzeroed(flags: Flags) -> Flags:
+    if not flags.zero:
+        return flags
+    copy = Flags()
+    copy.minus, copy.width = flags.minus, flags.width
+    return copy
+
+
+def _float(value: Any, verb: str, flags: Flags) -> str:
+    if verb == "v":
+        # %+v shows a sign, as plusV is plus again for numbers.
+        return _float_padded(_signed(_shortest(value, flags), value, flags), value, flags)
+    if verb in "gG":
+        text = _g(value, flags)
+    elif verb in "eE":
+        text = _e(value, flags)
+    elif verb in "fF":
+        text = numbers.special(value) or f"{value:.{6 if flags.precision is None else flags.precision}f}"
+    elif verb in "xX":
+        text = _hex_float(value)
+    elif verb == "b":
+        text = _binary_float(value)
+    else:
+        return _bad(value, verb)
+    if verb in "GEX":
+        text = text if numbers.special(value) else text.upper()
+    if flags.sharp and verb in "gGeEfF":
+        text = _with_point(text, verb, flags)
+    return _float_padded(_signed(text, value, flags), value, flags)
+
+
+def _shortest(value: float, flags: Flags) -> str:
+    if flags.precision is not None:
+        return _g(value, flags)
+    return numbers.general(value)
+
+
+def _signed(text: str, value: float, flags: Flags) -> str:
+    if text[0] in "+-":
+        return text
+    if flags.plus or flags.plus_v:
+        return "+" + text
+    return " " + text if flags.space else text
+
+
+def _float_padded(text: str, value: float, flags: Flags) -> str:
+    special = numbers.special(value)
+    if special:
+        if text == "+Inf" and not (flags.plus or flags.plus_v):
+            text = " Inf" if flags.space else "+Inf"
+        return _pad(text, _unzeroed(flags))
+    if flags.zero and not flags.minus and flags.width is not None and text[0] in "+- " and len(text) < flags.width:
+        return text[0] + text[1:].zfill(flags.width - 1) if text[0] != " " else " " + text[1:].zfill(flags.width - 1)
+    return _pad(text, flags)
+
+
+def _e(value: float, flags: Flags) -> str:
+    special = numbers.special(value)
+    if special:
+        return special
+    precision = 6 if flags.precision is None else flags.precision
+    mantissa, _, power = f"{value:.{precision}e}".partition("e")
+    return f"{mantissa}e{power[0]}{power[1:].zfill(2)}"
+
+
+def _g(value: float, flags: Flags) -> str:
+    special = numbers.special(value)
+    if special:
+        return special
+    if flags.precision is None:
+        return numbers.general(value)
+    precision = flags.precision or 1
+    text = f"{value:.{precision - 1}e}"
+    mantissa, _, power = text.partition("e")
+    sign, digits = ("-", mantissa[1:]) if mantissa[0] == "-" else ("", mantissa)
+    digits = digits.replace(".", "").rstrip("0") or "0"
+    point = int(power) + 1
+    limit = precision
+    if limit > len(digits) and len(digits) >= point:
+        limit = len(digits)
+    # strconv: the shortest form takes 6 for this bound, a given precision itself.
+    if digits != "0" and (point - 1 < -4 or point - 1 >= limit):
+        return numbers.exponential(sign, digits, point)
+    return numbers.positional(sign, digits, point)
+
+
+def _with_point(text: str, verb: str, flags: Flags) -> str:
+    body, mark, power = text.partition("E" if verb in "GE" else "e")
+    if verb in "gG":
+        wanted = 6 if flags.precision is None else flags.precision
+        digits = len(body.lstrip("-").replace(".", "").lstrip("0")) or (1 if "." not in body else 0)
+        if "." not in body:
+            body += "."
+        body += "0" * max(0, wanted - digits)
+    elif "." not in body:
+        body += "."
+    return body + mark + power
+
+
+def _hex_float(value: float) -> str:
+    special = numbers.special(value)
+    if special:
+        return special
+    text = value.hex()
+    mantissa, _, power = text.partition("p")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa}p{power[0]}{power[1:].zfill(2)}"
+
+
+def _binary_float(value: float) -> str:
+    special = numbers.special(value)
+    if special:
+        return special
+    mantissa, denominator = abs(value).as_integer_ratio()
+    power = -(denominator.bit_length() - 1)
+    shift = 53 - mantissa.bit_length() if mantissa else 0
+    mantissa = mantissa << shift if shift >= 0 else mantissa >> -shift
+    sign = "-" if value < 0 else ""
+    return f"{sign}{mantissa}p{power - shift:+d}" if mantissa else "0p-1074"
+
+
+def _bytes(value: bytes, verb: str, flags: Flags) -> str:
+    if verb == "s":
+        return _text(wire_text(value), verb, flags)
+    if verb == "q":
+        return _quoted(wire_text(value), flags)
+    if verb in ("x", "X"):
+        return _hex(value, verb, flags)
+    if verb == "v" and flags.sharp_v:
+        return "[]byte{" + ", ".join(f"0x{byte:x}" for byte in value) + "}"
+    if verb in ("v", "d"):
+        return "[" + " ".join(_based(byte, "d", flags, sharp=False) for byte in value) + "]"
+    return "[" + " ".join(_integer(Uint8(byte), verb, flags) for byte in value) + "]"
+
+
+def _list(value: Any, verb: str, flags: Flags, depth: int) -> str:
+    if verb in ("s", "q", "x", "X") and ELEMENTS.get(type(value)) == "uint8":
+        return _bytes(bytes(value), verb, flags)
+    if flags.sharp_v:
+        if type(value) in NIL_TYPES:
+            return type_name(value) + "(nil)"
+        inner = ", ".join(formatted(part, verb, flags, depth + 1) for part in value)
+        return f"{type_name(value)}{{{inner}}}"
+    return "[" + " ".join([formatted(part, verb, flags, depth + 1) for part in value]) + "]"
+
+
+def _map(value: dict[str, Any], verb: str, flags: Flags, depth: int) -> str:
+    if flags.sharp_v:
+        if type(value) in NIL_TYPES:
+            return type_name(value) + "(nil)"
+        inner = ", ".join(
+            f"{_text(key, verb, flags)}:{formatted(value[key], verb, flags, depth + 1)}" for key in sorted(value)
+        )
+        return f"{type_name(value)}{{{inner}}}"
+    parts = [f"{_text(key, verb, flags)}:{formatted(value[key], verb, flags, depth + 1)}" for key in sorted(value)]
+    return "map[" + " ".join(parts) + "]"
+
+
+def _struct(value: Struct, verb: str, flags: Flags, depth: int) -> str:
+    if value.text is not None and not flags.sharp_v and verb in ("v", "s", "q", "x", "X"):
+        return _text(value.text(), verb, flags)
+    if value.pointer and depth:
+        return "0xc000000000"
+    mark = "&" if value.pointer else ""
+    if flags.sharp_v:
+        inner = ", ".join(f"{name}:{formatted(part, verb, flags, depth + 1)}" for name, part in value.fields.items())
+        return f"{mark}{value.type_name}{{{inner}}}"
+    if flags.plus_v:
+        inner = " ".join(f"{name}:{formatted(part, verb, flags, depth + 1)}" for name, part in value.fields.items())
+    else:
+        inner = " ".join(formatted(part, verb, flags, depth + 1) for part in value.fields.values())
+    return f"{mark}{{{inner}}}"
+
+
+_PRINTERS: dict[type, Callable[[Any, str, Flags], str]] = {
+    str: _text,
+    bool: _bool,
+    int: _integer,
+    float: _float,
+}

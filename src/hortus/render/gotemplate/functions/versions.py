@@ -1,0 +1,339 @@
+"""Semantic versions and constraints, as Masterminds/semver v3 takes them. Helm's own version rules use them too."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+from hortus.render.gotemplate.calls import Function, Functions, table
+from hortus.render.gotemplate.errors import FunctionError
+from hortus.render.gotemplate.quoting import quote
+from hortus.render.gotemplate.values import Int64, Struct
+
+_VERSION = re.compile(
+    r"v?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?(?:-([0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*))?"
+    r"(?:\+([0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*))?",
+    re.ASCII,
+)
+_PLAIN = (
+    r"v?([0-9|x|X|\*]+)(\.[0-9|x|X|\*]+)?(\.[0-9|x|X|\*]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?"
+    r"(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?"
+)
+# Longest first, unlike RE2's leftmost match of an empty word, which the anchors make the same.
+_OPERATORS = r"=|!=|>|<|>=|=>|<=|=<|~|~>|\^|"
+_SEARCH = re.compile(rf"((?:!=|>=|=>|<=|=<|~>|=|>|<|~|\^)?)\s*({_PLAIN})", re.ASCII)
+_RANGE = re.compile(rf"\s*({_PLAIN})\s+-\s+({_PLAIN})\s*", re.ASCII)
+_LONGEST_VERSION = 256
+_LONGEST_CONSTRAINT = 512
+_MOST_GROUPS = 32
+_WILD = ("x", "X", "*")
+
+
+class VersionError(ValueError):
+    """No semantic version, or no constraint; worded as by the Go library."""
+
+
+@functools.total_ordering
+class Version:
+    """One version; metadata does not count in comparisons."""
+
+    __slots__ = ("major", "metadata", "minor", "original", "patch", "pre")
+
+    def __init__(self, text: str) -> None:
+        if len(text) > _LONGEST_VERSION:
+            raise VersionError(f"version string is too long (max {_LONGEST_VERSION} bytes)")
+        found = _VERSION.fullmatch(text)
+        if not found:
+            raise VersionError("invalid semantic version")
+        self.original = text
+        self.major, self.minor, self.patch = (_segment(part) for part in found.groups()[:3])
+        self.pre = found[4] or ""
+        self.metadata = found[5] or ""
+        if any(part.isdigit() and part[0] == "0" and len(part) > 1 for part in self.pre.split(".")):
+            raise VersionError("version segment starts with 0")
+
+    def __str__(self) -> str:
+        end = ("-" + self.pre if self.pre else "") + ("+" + self.metadata if self.metadata else "")
+        return f"{self.major}.{self.minor}.{self.patch}{end}"
+
+    @property
+    def _core(self) -> tuple[int, int, int]:
+        return (self.major, self.minor, self.patch)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and self.compare(other) == 0
+
+    def __hash__(self) -> int:
+        return hash((self._core, self.pre))
+
+    def __lt__(self, other: Version) -> bool:
+        return self.compare(other) < 0
+
+    def compare(self, other: Version) -> int:
+        """-1, 0 or 1."""
+        if self._core != other._core:
+            return -1 if self._core < other._core else 1
+        if self.pre == other.pre:
+            return 0
+        if not self.pre or not other.pre:
+            return 1 if not self.pre else -1
+        return compare_prereleases(self.pre, other.pre)
+
+
+def _segment(text: str | None) -> int:
+    number = int(text or 0)
+    if number > (1 << 64) - 1:
+        raise VersionError(
+            f'error parsing version segment: strconv.ParseUint: parsing {quote(text or "")}: value out of range'
+        )
+    return number
+
+
+def compare_prereleases(first: str, second: str) -> int:
+    """By parts: numbers before words, and what has fewer parts before what has more."""
+    a, b = first.split("."), second.split(".")
+    for at in range(max(len(a), len(b))):
+        found = _compare_parts(a[at] if at < len(a) else "", b[at] if at < len(b) else "")
+        if found:
+            return found
+    return 0
+
+
+def _compare_parts(first: str, second: str) -> int:
+    if first == second:
+        return 0
+    if not first or not second:
+        return -1 if not first else 1
+    a = int(first) if first.isdigit() and len(first) < 20 else None
+    b = int(second) if second.isdigit() and len(second) < 20 else None
+    if a is None and b is None:
+        return 1 if first > second else -1
+    if a is None or b is None:
+        return 1 if a is None else -1
+    return (a > b) - (a < b) or -1
+
+
+class _Bound:
+    """One comparison of a constraint; `wild` says how much of the version was left open."""
+
+    __slots__ = ("minor_open", "open", "operator", "patch_open", "version")
+
+    def __init__(self, operator: str, text: str) -> None:
+        found = re.fullmatch(_PLAIN, text, re.ASCII)
+        if not found:
+            raise VersionError(f"improper constraint: {quote(operator + text)}")
+        major, minor, patch, pre = found[1], (found[2] or "")[1:], (found[3] or "")[1:], found[4] or ""
+        self.operator = operator
+        self.open = self.minor_open = self.patch_open = False
+        if major in _WILD:
+            shown, self.open = f"0.0.0{pre}", True
+        elif not minor or minor in _WILD:
+            shown, self.open, self.minor_open = f"{major}.0.0{pre}", True, True
+        elif not patch or patch in _WILD:
+            shown, self.open, self.patch_open = f"{major}.{minor}.0{pre}", True, True
+        else:
+            shown = text
+        try:
+            self.version = Version(shown)
+        except VersionError:
+            raise VersionError("constraint parser error") from None
+
+    def allows(self, version: Version, *, prereleases: bool) -> bool:
+        if version.pre and not prereleases:
+            return False
+        return _CHECKS[self.operator](version, self)
+
+
+def _not_equal(version: Version, bound: _Bound) -> bool:
+    wanted = bound.version
+    if bound.open:
+        if wanted.major != version.major:
+            return True
+        if bound.minor_open:
+            return False
+        if wanted.minor != version.minor:
+            return True
+        if bound.patch_open:
+            return bool(version.pre or wanted.pre) and _differ(version.pre, wanted.pre)
+        if wanted.patch != version.patch:
+            return True
+    return version != wanted
+
+
+def _differ(first: str, second: str) -> bool:
+    return compare_prereleases(first, second) != 0
+
+
+def _greater(version: Version, bound: _Bound) -> bool:
+    wanted = bound.version
+    if not bound.open:
+        return version > wanted
+    if version.major != wanted.major:
+        return version.major > wanted.major
+    if bound.minor_open:
+        return False
+    if bound.patch_open:
+        return version.minor > wanted.minor
+    return version > wanted
+
+
+def _at_most(version: Version, bound: _Bound) -> bool:
+    wanted = bound.version
+    if not bound.open:
+        return version <= wanted
+    if version.major > wanted.major:
+        return False
+    return not (version.major == wanted.major and version.minor > wanted.minor and not bound.minor_open)
+
+
+def _tilde(version: Version, bound: _Bound) -> bool:
+    wanted = bound.version
+    if version < wanted:
+        return False
+    if wanted._core == (0, 0, 0) and not bound.minor_open and not bound.patch_open:
+        return True
+    return version.major == wanted.major and (version.minor == wanted.minor or bound.minor_open)
+
+
+def _equal(version: Version, bound: _Bound) -> bool:
+    return _tilde(version, bound) if bound.open else version == bound.version
+
+
+def _caret(version: Version, bound: _Bound) -> bool:
+    wanted = bound.version
+    if version < wanted:
+        return False
+    if wanted.major > 0 or bound.minor_open:
+        return version.major == wanted.major
+    if version.major > 0:
+        return False
+    if wanted.minor > 0 or bound.patch_open:
+        return version.minor == wanted.minor
+    return version.minor == 0 and version.patch == wanted.patch
+
+
+def _at_least(version: Version, bound: _Bound) -> bool:
+    return version >= bound.version
+
+
+def _less(version: Version, bound: _Bound) -> bool:
+    return version < bound.version
+
+
+_CHECKS: dict[str, Callable[[Version, _Bound], bool]] = {
+    "": _equal,
+    "=": _equal,
+    "!=": _not_equal,
+    ">": _greater,
+    "<": _less,
+    ">=": _at_least,
+    "=>": _at_least,
+    "<=": _at_most,
+    "=<": _at_most,
+    "~": _tilde,
+    "~>": _tilde,
+    "^": _caret,
+}
+
+
+class Constraint:
+    """What a version must satisfy: groups of comparisons, one of which must hold."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > _LONGEST_CONSTRAINT:
+            raise VersionError(f"constraint string is too long (max {_LONGEST_CONSTRAINT} bytes)")
+        rewritten = _RANGE.sub(lambda found: f">= {found[1]}, <= {found[11]} ", text)
+        groups = rewritten.split("||")
+        if len(groups) > _MOST_GROUPS:
+            raise VersionError(f"too many constraint groups (max {_MOST_GROUPS})")
+        self._groups = [_group(group) for group in groups]
+
+    def allows(self, version: Version) -> bool:
+        return any(
+            all(bound.allows(version, prereleases=any(other.version.pre for other in group)) for bound in group)
+            for group in self._groups
+        )
+
+
+def _group(text: str) -> list[_Bound]:
+    at = 0
+    found: list[_Bound] = []
+    bare = text.strip(" \t\n\r\f")
+    if not bare:
+        # The Go library's expression wants at least one comparison.
+        raise VersionError(f"improper constraint: {quote(text)}")
+    for match in _SEARCH.finditer(text):
+        between = text[at : match.start()]
+        proper = not between.strip() if not found else re.fullmatch(r"\s+|\s*,\s*", between)
+        if not proper:
+            raise VersionError(f"improper constraint: {quote(text)}")
+        found.append(_Bound(match[1], match[2]))
+        at = match.end()
+    if not found or text[at:].strip():
+        raise VersionError(f"improper constraint: {quote(text)}")
+    return found
+
+
+def semver_compare(constraint: str, version: str) -> bool:
+    try:
+        return Constraint(constraint).allows(Version(version))
+    except VersionError as error:
+        raise FunctionError(str(error)) from None
+
+
+def _version(text: str) -> Version:
+    try:
+        return Version(text)
+    except VersionError as error:
+        raise FunctionError(str(error)) from None
+
+
+def semver(text: str) -> Struct:
+    """A *semver.Version: Major, Minor, Patch, Prerelease, Metadata, Original, Compare and the increments."""
+    return _struct(_version(text))
+
+
+def _struct(version: Version) -> Struct:
+    found = Struct("semver.Version", {}, text=lambda: str(version), pointer=True)
+    simple: dict[str, Callable[[], Any]] = {
+        "Major": lambda: Int64(version.major),
+        "Minor": lambda: Int64(version.minor),
+        "Patch": lambda: Int64(version.patch),
+        "Prerelease": lambda: version.pre,
+        "Metadata": lambda: version.metadata,
+        "Original": lambda: version.original,
+        "String": lambda: str(version),
+        "IncMajor": lambda: _struct(Version(f"{version.major + 1}.0.0")),
+        "IncMinor": lambda: _struct(Version(f"{version.major}.{version.minor + 1}.0")),
+        "IncPatch": lambda: _struct(Version(_next_patch(version))),
+    }
+    found.methods = {name: Function(name, "", call) for name, call in simple.items()}
+    comparisons: dict[str, Callable[[Version], Any]] = {
+        "Compare": version.compare,
+        "Equal": lambda other: version == other,
+        "LessThan": lambda other: version < other,
+        "GreaterThan": lambda other: version > other,
+    }
+    for name, compare in comparisons.items():
+        found.methods[name] = Function(name, "any", functools.partial(_against, compare))
+    return found
+
+
+def _next_patch(version: Version) -> str:
+    patch = version.patch if version.pre else version.patch + 1
+    return f"{version.major}.{version.minor}.{patch}"
+
+
+def _against(compare: Callable[[Version], Any], other: Any) -> Any:
+    if not isinstance(other, Struct) or other.type_name != "semver.Version":
+        raise FunctionError("the argument must be a version made by semver")
+    assert other.text is not None
+    return compare(Version(other.text()))
+
+
+VERSIONS: Functions = table(
+    ("semver", "string", semver),
+    ("semverCompare", "string, string", semver_compare),
+)

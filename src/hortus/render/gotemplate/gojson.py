@@ -1,0 +1,266 @@
+"""encoding/json: the bytes that Go writes for a value, and what it reads.
+
+Keys are sorted, `<`, `>` and `&` are escaped unless told otherwise, floats have an exponent outside 1e-6..1e21,
+a nil list is null. Reading gives float64 for every number.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from hortus.render.gotemplate import numbers
+from hortus.render.gotemplate.values import ABSENT, NIL_TYPES, Struct
+
+_SPECIAL = re.compile(r'[\x00-\x1f"\\<>&\u2028\u2029\ud800-\udfff]')
+_SPECIAL_RAW = re.compile(r'[\x00-\x1f"\\\u2028\u2029\ud800-\udfff]')
+_NAMED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+
+
+class JsonError(ValueError):
+    """A text that is no JSON, or a value that has none; worded as by Go."""
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match[0]
+    found = _NAMED.get(char)
+    if found:
+        return found
+    return "\\ufffd" if 0xD800 <= ord(char) < 0xE000 else f"\\u{ord(char):04x}"
+
+
+def string(text: str, *, html: bool = True) -> str:
+    """A JSON string literal."""
+    return '"' + (_SPECIAL if html else _SPECIAL_RAW).sub(_escape, text) + '"'
+
+
+def number(value: float) -> str:
+    """A float64 as encoding/json writes it. Raises JsonError for infinities and NaN."""
+    if numbers.special(value):
+        raise JsonError(f"json: unsupported value: {numbers.special(value)}")
+    sign, digits, point = numbers.shortest(value)
+    if digits != "0" and not -6 <= point - 1 < 21:
+        text = numbers.exponential(sign, digits, point)
+        return text.replace("e-0", "e-")
+    return numbers.positional(sign, digits, point)
+
+
+def dumps(value: Any, *, html: bool = True, indent: str = "") -> str:
+    """The value as JSON; `indent` as json.MarshalIndent with no prefix. Raises JsonError."""
+    out: list[str] = []
+    _write(value, out.append, html, indent, "\n" if indent else "")
+    return "".join(out)
+
+
+def _write(value: Any, out: Callable[[str], None], html: bool, indent: str, line: str) -> None:  # noqa: FBT001
+    kind = type(value)
+    if kind is str:
+        out(string(value, html=html))
+    elif value is None or value is ABSENT or kind in NIL_TYPES:
+        out("null")
+    elif kind is bool:
+        out("true" if value else "false")
+    elif kind is float:
+        out(number(value))
+    elif isinstance(value, int):
+        out(str(int(value)))
+    elif isinstance(value, dict):
+        _object([(key, value[key]) for key in sorted(value)], out, html, indent, line)
+    elif isinstance(value, bytes):
+        out('"' + base64.b64encode(value).decode() + '"')
+    elif isinstance(value, list):
+        _array(value, out, html, indent, line)
+    else:
+        _write_struct(value, out, html, indent, line)
+
+
+def _write_struct(value: Struct, out: Callable[[str], None], html: bool, indent: str, line: str) -> None:  # noqa: FBT001
+    if value.tags is None:
+        if value.text is not None:
+            out(string(value.text(), html=html))
+            return
+        pairs = list(value.fields.items())
+    else:
+        pairs = [
+            (key, value.fields[field])
+            for field, key, omits in value.tags
+            if not (omits and _is_empty(value.fields[field]))
+        ]
+    _object(pairs, out, html, indent, line)
+
+
+def _is_empty(value: Any) -> bool:
+    return not isinstance(value, Struct) and not value
+
+
+def _object(pairs: list[tuple[str, Any]], out: Callable[[str], None], html: bool, indent: str, line: str) -> None:  # noqa: FBT001
+    if not pairs:
+        out("{}")
+        return
+    inner = line + indent if line else ""
+    colon = ": " if line else ":"
+    mark = "{"
+    for key, part in pairs:
+        out(mark + inner + string(key, html=html) + colon)
+        _write(part, out, html, indent, inner)
+        mark = ","
+    out(line + "}")
+
+
+def _array(value: list[Any], out: Callable[[str], None], html: bool, indent: str, line: str) -> None:  # noqa: FBT001
+    if not value:
+        out("[]")
+        return
+    inner = line + indent if line else ""
+    mark = "["
+    for part in value:
+        out(mark + inner)
+        _write(part, out, html, indent, inner)
+        mark = ","
+    out(line + "]")
+
+
+def _refuse(_name: str) -> Any:
+    raise ValueError
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if numbers.special(value):
+        raise JsonError(f"json: cannot unmarshal number {text} into Go value of type float64")
+    return value
+
+
+def loads(text: str) -> Any:
+    """What Go reads into an interface {}. Raises JsonError."""
+    try:
+        found = json.loads(text, parse_int=_float, parse_float=_float, parse_constant=_refuse)
+    except JsonError:
+        raise
+    except (ValueError, RecursionError):
+        raise JsonError(problem(text)) from None
+    return _cleaned(found) if "\\u" in text or not text.isascii() else found
+
+
+def _cleaned(value: Any) -> Any:
+    """Lone surrogates and bytes that are not UTF-8 become U+FFFD."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_cleaned(part) for part in value]
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(part) for key, part in value.items()}
+    return value
+
+
+_TOKENS = re.compile(
+    r'[ \t\r\n]*(?:("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)'
+    r"|(true|false|null)|([\[{\]},:]))"
+)
+
+
+def problem(text: str) -> str:
+    """Why Go refuses the text."""
+    stack: list[str] = []
+    wants = "value"
+    at = 0
+    while True:
+        found = _TOKENS.match(text, at)
+        at = len(text) - len(text[at:].lstrip(" \t\r\n")) if not found else at
+        if found is None:
+            return _odd(text, at, wants, stack)
+        shown = found.start(found.lastindex or 0)
+        following = _after(found[found.lastindex or 0], found.lastindex or 0, wants, stack)
+        if following is None:
+            return _odd(text, shown, wants, stack)
+        wants, at = following, found.end()
+
+
+def _after(token: str, kind: int, wants: str, stack: list[str]) -> str | None:
+    """The next state, or None when the token is out of place."""
+    is_value = kind != 4 or token in "[{"
+    if wants in ("value", "first element") and is_value:
+        if token in ("[", "{") and kind == 4:
+            stack.append(token)
+            return "first element" if token == "[" else "first key"
+        return "next" if stack else "end"
+    if wants in ("key", "first key") and kind == 1:
+        return "colon"
+    if wants == "colon" and token == ":":
+        return "value"
+    if wants == "next" and token == ",":
+        return "value" if stack[-1] == "[" else "key"
+    closes = {"first element": "]", "first key": "}"}.get(wants)
+    if wants == "next":
+        closes = "]" if stack[-1] == "[" else "}"
+    if closes and token == closes:
+        stack.pop()
+        return "next" if stack else "end"
+    return None
+
+
+_PLACES = {
+    "value": "looking for beginning of value",
+    "first element": "looking for beginning of value",
+    "key": "looking for beginning of object key string",
+    "first key": "looking for beginning of object key string",
+    "colon": "after object key",
+    "end": "after top-level value",
+}
+
+
+def _odd(text: str, at: int, wants: str, stack: list[str]) -> str:
+    if at >= len(text):
+        return "unexpected end of JSON input"
+    place = _PLACES.get(wants)
+    if place is None:
+        place = "after array element" if stack and stack[-1] == "[" else "after object key:value pair"
+    char, place = _inside(text, at, place) if wants in ("value", "first element", "key", "first key") else (text[at], place)
+    if not char:
+        return "unexpected end of JSON input"
+    shown = {"'": "'\\''", '"': "'\"'"}.get(char)
+    if shown is None:
+        from hortus.render.gotemplate.quoting import quote_rune
+
+        shown = quote_rune(ord(char))
+    return f"invalid character {shown} {place}"
+
+
+def _inside(text: str, at: int, place: str) -> tuple[str, str]:
+    """The character at fault within a literal that begins well."""
+    for word in ("true", "false", "null"):
+        if text[at] == word[0]:
+            for offset, wanted in enumerate(word):
+                if text[at + offset : at + offset + 1] != wanted:
+                    return text[at + offset : at + offset + 1], f"in literal {word} (expecting '{wanted}')"
+    if text[at] == '"':
+        return _inside_string(text, at + 1)
+    if text[at] == "-":
+        return text[at + 1 : at + 2], "in numeric literal"
+    return text[at], place
+
+
+def _inside_string(text: str, at: int) -> tuple[str, str]:
+    while at < len(text):
+        char = text[at]
+        if char < " ":
+            return char, "in string literal"
+        if char != "\\":
+            at += 1
+            continue
+        kind = text[at + 1 : at + 2]
+        if kind == "u":
+            for offset in range(2, 6):
+                digit = text[at + offset : at + offset + 1]
+                if not digit or digit not in "0123456789abcdefABCDEF":
+                    return digit, "in \\u hexadecimal character escape"
+        elif kind not in tuple('"\\/bfnrt'):
+            return kind, "in string escape code"
+        at += 2
+    return "", ""

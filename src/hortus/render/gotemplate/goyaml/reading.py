@@ -1,0 +1,196 @@
+"""Read YAML as sigs.k8s.io/yaml does: yaml.v2's YAML 1.1 made JSON, and every number a float64.
+
+Built on libyaml's events like `hortus.kube.yaml`, with the same bounds on size, depth and aliases; what differs is
+what a scalar means (`yes` is true, `0o17` is text) and that a later duplicate key wins.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import yaml
+
+from hortus.render.gotemplate import numbers
+from hortus.render.gotemplate.goyaml.scalars import NOT_TEXT, resolve
+from hortus.render.gotemplate.values import wire_text
+
+_TAG = "tag:yaml.org,2002:"
+_RESOLVED_TAGS = frozenset(_TAG + name for name in ("bool", "int", "float", "null", "timestamp"))
+
+
+class GoYamlError(ValueError):
+    """A text that the Go library refuses; worded as there: `yaml: line 2: ...`."""
+
+
+class YamlLimits(msgspec.Struct, frozen=True):
+    bytes: int = 16 << 20
+    depth: int = 100
+    nodes: int = 1_000_000
+
+
+def read(text: str | bytes, *, limits: YamlLimits = YamlLimits()) -> Any:  # noqa: B008 - frozen
+    """The first document of the text; None for an empty one. Raises GoYamlError."""
+    if len(text) > limits.bytes:
+        raise GoYamlError(f"yaml: more than the allowed {limits.bytes} bytes")
+    if isinstance(text, str):
+        # libyaml takes bytes; what was no UTF-8 is refused there.
+        text = text.encode("utf-8", "surrogateescape")
+    reader = None
+    try:
+        reader = yaml.CSafeLoader(text)
+        return _Builder(reader, limits).document()
+    except yaml.MarkedYAMLError as error:
+        raise GoYamlError(_problem(error)) from None
+    except (yaml.YAMLError, UnicodeError) as error:
+        reason = getattr(error, "reason", "") or "control characters are not allowed"
+        raise GoYamlError(f"yaml: {reason}") from None
+    finally:
+        if reader is not None:
+            reader.dispose()
+
+
+def read_json(text: str | bytes, *, limits: YamlLimits = YamlLimits()) -> Any:  # noqa: B008 - frozen
+    """As `read`, with the words that sigs.k8s.io/yaml puts before an error."""
+    try:
+        return read(text, limits=limits)
+    except GoYamlError as error:
+        raise GoYamlError(f"error converting YAML to JSON: {error}") from None
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    problem = str(error.problem or "unknown problem parsing YAML content")
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        return f"yaml: {problem}"
+    line = mark.line + (1 if isinstance(error, yaml.scanner.ScannerError) else 0)
+    return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
+
+
+class _Builder:
+    def __init__(self, reader: yaml.CSafeLoader, limits: YamlLimits) -> None:
+        self._next: Callable[[], Any] = reader.get_event
+        self._limits = limits
+        self._count = 0
+        self._anchors: dict[str, tuple[Any, int]] = {}
+
+    def document(self) -> Any:
+        self._next()
+        if isinstance(self._next(), yaml.StreamEndEvent):
+            return None
+        return self._value(self._next(), 0)
+
+    def _value(self, event: Any, depth: int) -> Any:
+        kind = type(event)
+        self._count += 1
+        if self._count > self._limits.nodes:
+            raise GoYamlError("yaml: document contains excessive aliasing")
+        if kind is yaml.ScalarEvent:
+            found = self._scalar(event)
+            if event.anchor is not None:
+                self._anchors[event.anchor] = (found, 1)
+            return found
+        if kind is yaml.AliasEvent:
+            return self._repeat(event)
+        if depth >= self._limits.depth:
+            raise GoYamlError(f"yaml: exceeded max depth of {self._limits.depth}")
+        before = self._count
+        found = self._sequence(depth + 1) if kind is yaml.SequenceStartEvent else self._mapping(depth + 1)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (found, self._count - before)
+        return found
+
+    def _repeat(self, event: Any) -> Any:
+        known = self._anchors.get(event.anchor)
+        if known is None:
+            raise GoYamlError(f"yaml: unknown anchor '{event.anchor}' referenced")
+        value, nodes = known
+        self._count += nodes
+        if self._count > self._limits.nodes:
+            raise GoYamlError("yaml: document contains excessive aliasing")
+        return _copied(value)
+
+    def _sequence(self, depth: int) -> list[Any]:
+        found = []
+        while type(event := self._next()) is not yaml.SequenceEndEvent:
+            found.append(self._value(event, depth))
+        return found
+
+    def _mapping(self, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        merged: list[dict[str, Any]] = []
+        while type(event := self._next()) is not yaml.MappingEndEvent:
+            if type(event) is yaml.ScalarEvent:
+                if event.value == "<<" and event.implicit[0]:
+                    merged += _merges(self._value(self._next(), depth))
+                    continue
+                self._count += 1
+                key = _key(self._scalar(event, is_key=True))
+                if event.anchor is not None:
+                    self._anchors[event.anchor] = (key, 1)
+            else:
+                key = _key(self._value(event, depth))
+            found[key] = self._value(self._next(), depth)
+        for other in merged:
+            for key, value in other.items():
+                found.setdefault(key, value)
+        return found
+
+    def _scalar(self, event: Any, *, is_key: bool = False) -> Any:
+        text: str = event.value
+        tag = event.tag
+        if tag is None:
+            if not event.implicit[0]:
+                return text
+        elif tag not in _RESOLVED_TAGS:
+            return _binary(text) if tag == _TAG + "binary" else text
+        value = resolve(text)
+        if value is NOT_TEXT:
+            return text
+        if is_key or value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, float) and numbers.special(value):
+            raise GoYamlError(f"json: unsupported value: {numbers.special(value)}")
+        return float(value)
+
+
+def _binary(text: str) -> str:
+    try:
+        return wire_text(base64.b64decode(text))
+    except (ValueError, binascii.Error):
+        raise GoYamlError("yaml: !!binary value contains invalid base64 data") from None
+
+
+def _key(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        special = numbers.special(value)
+        if special:
+            return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}[special]
+        return numbers.general(value, single=True, high=21)
+    if value is None:
+        raise GoYamlError("unsupported map key of type: %!v(<nil>), key: <nil>")
+    raise GoYamlError("yaml: invalid map key")
+
+
+def _merges(value: Any) -> list[dict[str, Any]]:
+    parts = value if isinstance(value, list) else [value]
+    if not all(isinstance(part, dict) for part in parts):
+        raise GoYamlError("yaml: map merge requires map or sequence of maps as the value")
+    return parts
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_copied(part) for part in value]
+    return value

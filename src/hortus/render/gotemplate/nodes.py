@@ -1,0 +1,241 @@
+"""The tree of a parsed template. `str(node)` is the node as Go's error messages quote it.
+
+Positions are offsets into the text the tree was parsed from, at the places where Go puts them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Source:
+    """One parsed text: what errors name."""
+
+    __slots__ = ("name", "text")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+
+    def location(self, position: int) -> str:
+        """`name:line:column`, columns counted in bytes as Go does."""
+        before = self.text[:position]
+        line = before.count("\n") + 1
+        start = before.rfind("\n") + 1
+        return f"{self.name}:{line}:{len(before[start:].encode('utf-8', 'surrogateescape'))}"
+
+
+class Node:
+    __slots__ = ("position",)
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+
+
+class Text(Node):
+    __slots__ = ("text",)
+
+    def __init__(self, position: int, text: str) -> None:
+        super().__init__(position)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Nodes(Node):
+    """A list of nodes."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.nodes: list[Node] = []
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.nodes))
+
+    def is_empty(self) -> bool:
+        """Nothing but white space."""
+        return all(isinstance(node, Text) and not node.text.strip() for node in self.nodes)
+
+
+class Literal(Node):
+    """A string, boolean or number. `value` is what it is where any type will do; `integer` and so on where not."""
+
+    __slots__ = ("boolean", "floating", "integer", "kind", "shown", "unsigned", "value")
+
+    def __init__(self, position: int, kind: str, shown: str, value: Any) -> None:
+        super().__init__(position)
+        self.kind = kind
+        self.shown = shown
+        self.value = value
+        self.integer: int | None = None
+        self.unsigned: int | None = None
+        self.floating: float | None = None
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+class Dot(Node):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "."
+
+
+class Nil(Node):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "nil"
+
+
+class Field(Node):
+    """.X.Y"""
+
+    __slots__ = ("names",)
+
+    def __init__(self, position: int, names: list[str]) -> None:
+        super().__init__(position)
+        self.names = names
+
+    def __str__(self) -> str:
+        return "".join("." + name for name in self.names)
+
+
+class Variable(Node):
+    """$x.Y; the first name has the dollar sign. `slot` is where the frame keeps it."""
+
+    __slots__ = ("names", "slot")
+
+    def __init__(self, position: int, names: list[str]) -> None:
+        super().__init__(position)
+        self.names = names
+        self.slot = 0
+
+    def __str__(self) -> str:
+        return ".".join(self.names)
+
+
+class Identifier(Node):
+    """The name of a function."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, position: int, name: str) -> None:
+        super().__init__(position)
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Chain(Node):
+    """(pipeline).X.Y"""
+
+    __slots__ = ("names", "node")
+
+    def __init__(self, position: int, node: Node) -> None:
+        super().__init__(position)
+        self.node = node
+        self.names: list[str] = []
+
+    def __str__(self) -> str:
+        inner = f"({self.node})" if isinstance(self.node, Pipe) else str(self.node)
+        return inner + "".join("." + name for name in self.names)
+
+
+class Command(Node):
+    __slots__ = ("arguments",)
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.arguments: list[Node] = []
+
+    def __str__(self) -> str:
+        return " ".join(f"({part})" if isinstance(part, Pipe) else str(part) for part in self.arguments)
+
+
+class Pipe(Node):
+    __slots__ = ("assigns", "commands", "declared")
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.assigns = False
+        self.declared: list[Variable] = []
+        self.commands: list[Command] = []
+
+    def __str__(self) -> str:
+        begin = ""
+        if self.declared:
+            begin = ", ".join(map(str, self.declared)) + (" = " if self.assigns else " := ")
+        return begin + " | ".join(map(str, self.commands))
+
+
+class Action(Node):
+    __slots__ = ("pipe",)
+
+    def __init__(self, position: int, pipe: Pipe) -> None:
+        super().__init__(position)
+        self.pipe = pipe
+
+    def __str__(self) -> str:
+        return f"{{{{{self.pipe}}}}}"
+
+
+class Branch(Node):
+    """if, with or range."""
+
+    __slots__ = ("body", "keyword", "otherwise", "pipe")
+
+    def __init__(self, keyword: str, pipe: Pipe, body: Nodes, otherwise: Nodes | None) -> None:
+        super().__init__(pipe.position)
+        self.keyword = keyword
+        self.pipe = pipe
+        self.body = body
+        self.otherwise = otherwise
+
+    def __str__(self) -> str:
+        other = f"{{{{else}}}}{self.otherwise}" if self.otherwise is not None else ""
+        return f"{{{{{self.keyword} {self.pipe}}}}}{self.body}{other}{{{{end}}}}"
+
+
+class Jump(Node):
+    """break or continue."""
+
+    __slots__ = ("keyword",)
+
+    def __init__(self, position: int, keyword: str) -> None:
+        super().__init__(position)
+        self.keyword = keyword
+
+    def __str__(self) -> str:
+        return f"{{{{{self.keyword}}}}}"
+
+
+class Template(Node):
+    """A call of another template."""
+
+    __slots__ = ("name", "pipe", "shown")
+
+    def __init__(self, position: int, name: str, shown: str, pipe: Pipe | None) -> None:
+        super().__init__(position)
+        self.name = name
+        self.shown = shown
+        self.pipe = pipe
+
+    def __str__(self) -> str:
+        return f"{{{{template {self.shown}{f' {self.pipe}' if self.pipe else ''}}}}}"
+
+
+class Tree:
+    """One template: its name, its nodes and the text it came from."""
+
+    __slots__ = ("name", "root", "source")
+
+    def __init__(self, name: str, source: Source, root: Nodes) -> None:
+        self.name = name
+        self.source = source
+        self.root = root

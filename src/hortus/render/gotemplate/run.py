@@ -1,0 +1,85 @@
+"""One rendering under way: its output so far, what it may call, and what is left of its limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from hortus.render.gotemplate.errors import LimitExceeded, Limits
+
+Execute = Callable[["Run", Any, list[Any]], None]
+_LOOK_AT_CLOCK = 1024
+"""Steps between two looks at the clock."""
+
+
+class Compiled:
+    """A template ready to run."""
+
+    __slots__ = ("execute", "is_empty", "name", "slots")
+
+    def __init__(self, name: str, execute: Execute, slots: int, *, is_empty: bool) -> None:
+        self.name = name
+        self.execute = execute
+        self.slots = slots
+        self.is_empty = is_empty
+
+
+class Spent:
+    """What a rendering has used; shared by everything that it includes."""
+
+    __slots__ = ("_deadline", "depth", "included", "limits", "size", "steps")
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.steps = 0
+        self.size = 0
+        self.depth = 0
+        self.included: dict[str, int] = {}
+        self._deadline = time.monotonic() + limits.seconds
+
+    def step(self) -> None:
+        """Count one iteration or call. Raises LimitExceeded."""
+        self.steps += 1
+        if self.size > self.limits.output:
+            raise LimitExceeded(f"the output is longer than {self.limits.output} characters")
+        if self.steps % _LOOK_AT_CLOCK == 0:
+            if self.steps > self.limits.steps:
+                raise LimitExceeded(f"rendering took more than {self.limits.steps} steps")
+            if time.monotonic() > self._deadline:
+                raise LimitExceeded(f"rendering took longer than {self.limits.seconds:g} s")
+
+
+class Run:
+    """Where templates write and look each other up."""
+
+    __slots__ = ("out", "set", "spent", "templates")
+
+    def __init__(self, templates: dict[str, Compiled], spent: Spent, template_set: Any = None) -> None:
+        self.out: list[str] = []
+        self.templates = templates
+        self.spent = spent
+        self.set = template_set
+
+    def call(self, template: Compiled, data: Any) -> None:
+        """Execute a template with a frame of its own, into the same output."""
+        spent = self.spent
+        spent.step()
+        if spent.depth >= spent.limits.depth:
+            raise LimitExceeded(f"templates call each other more than {spent.limits.depth} levels deep")
+        spent.depth += 1
+        frame = [None] * template.slots
+        frame[0] = data
+        try:
+            template.execute(self, data, frame)
+        finally:
+            spent.depth -= 1
+
+    def text(self, template: Compiled, data: Any) -> str:
+        """What a template writes, apart from the output."""
+        outer, self.out = self.out, []
+        try:
+            self.call(template, data)
+            return "".join(self.out)
+        finally:
+            self.out = outer
