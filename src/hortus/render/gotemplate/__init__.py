@@ -1,8 +1,8 @@
 """Go's text/template in Python, with the functions that Helm charts use.
 
-    templates = TemplateSet(SPRIG)
-    templates.add("greeting", 'Hello {{ .name | default "world" | upper }}')
-    templates.execute("greeting", {"name": "Ada"})
+templates = TemplateSet(SPRIG)
+templates.add("greeting", 'Hello {{ .name | default "world" | upper }}')
+templates.execute("greeting", {"name": "Ada"})
 """
 
 from __future__ import annotations

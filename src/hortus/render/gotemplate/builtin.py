@@ -11,13 +11,12 @@ from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.formatting import sprint, sprintf, sprintln, text_of
 from hortus.render.gotemplate.quoting import is_printed
 from hortus.render.gotemplate.values import (
-    ELEMENTS,
+    ABSENT,
     NIL_TYPES,
     Int64,
     Ints,
     Lists,
     Strings,
-    StringMap,
     Struct,
     Uint8,
     is_true,
@@ -60,9 +59,7 @@ def _equal(first: Any, second: Any) -> bool:
         if {kind, other} == {"int", "uint"}:
             return bool(int(first) == int(second))
         if first is not None and second is not None:
-            raise FunctionError(
-                f"incompatible types for comparison: {type_name(first)} and {type_name(second)}"
-            )
+            raise FunctionError(f"incompatible types for comparison: {type_name(first)} and {type_name(second)}")
         return False
     if kind is not None:
         return bool(first == second)
@@ -74,11 +71,11 @@ def _equal_composite(first: Any, second: Any) -> bool:
         return _is_nil(first) == _is_nil(second)
     if _family(first) != _family(second):
         raise FunctionError(
-            f"non-comparable types {text_of(first)}: {type_name(first)}, {type_name(second)}: {text_of(second)}"
+            f"non-comparable types {sprintf('%s', [first])}: {type_name(first)}, {type_name(second)}: {text_of(second)}"
         )
     if isinstance(second, Struct):
         return first is second or (not first.pointer and first.fields == second.fields)
-    raise FunctionError(f"non-comparable type {text_of(second)}: {type_name(second)}")
+    raise FunctionError(f"non-comparable type {sprintf('%s', [second])}: {type_name(second)}")
 
 
 def _is_nil(value: Any) -> bool:
@@ -127,6 +124,8 @@ def len_of(value: Any) -> int:
         return len(value)
     if value is None:
         raise FunctionError("len of nil pointer")
+    if value is ABSENT:
+        raise FunctionError("reflect: call of reflect.Value.Type on zero Value")
     raise FunctionError(f"len of type {type_name(value)}")
 
 
@@ -164,7 +163,9 @@ def _indexed(item: Any, index: Any) -> Any:
         raise FunctionError(f"can't index item of type {type_name(item)}")
     at = _position(index, len(item))
     if at == len(item):
-        raise FunctionError("reflect: string index out of range" if isinstance(item, bytes) else "reflect: slice index out of range")
+        raise FunctionError(
+            "reflect: string index out of range" if isinstance(item, bytes) else "reflect: slice index out of range"
+        )
     return Uint8(item[at]) if isinstance(item, bytes) else item[at]
 
 
@@ -222,11 +223,11 @@ def urlquery(*values: Any) -> str:
     return urllib.parse.quote_plus(wire_bytes(_joined(values)), safe="")
 
 
-def call(*values: Any) -> Any:
-    """call: no value of a template is a function."""
-    if values[0] is None:
+def call(name: str, value: Any = None, *_others: Any) -> Any:
+    """call: no value of a template is a function. `name` is the argument as written."""
+    if value is None:
         raise FunctionError("call of nil")
-    raise FunctionError(f"non-function {text_of(values[0])} of type {type_name(values[0])}")
+    raise FunctionError(f"non-function {name} of type {type_name(value)}")
 
 
 def _never(*_values: Any) -> Any:
@@ -246,12 +247,11 @@ def _printf(template: str, *values: Any) -> str:
 
 
 BUILTIN: Functions = table(
-    ("call", "value, ...value", call),
     ("html", "...any", html),
     ("index", "value, ...value", index_of),
     ("slice", "value, ...value", slice_of),
     ("js", "...any", js),
-    ("len", "value", len_of),
+    ("len", "nothing", len_of),
     ("not", "value", lambda value: not is_true(value)),
     ("print", "...any", _print),
     ("printf", "string, ...any", _printf),
@@ -264,6 +264,6 @@ BUILTIN: Functions = table(
     ("lt", "value, value", less),
     ("ne", "value, value", not_equal),
 )
+BUILTIN["call"] = Function("call", "value, ...value", call, special="call")
 for _name in ("and", "or"):
     BUILTIN[_name] = Function(_name, "value, ...value", _never, special=_name)
-assert "uint8" in ELEMENTS.values()

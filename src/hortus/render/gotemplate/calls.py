@@ -91,7 +91,7 @@ class Parameter:
     def null(self) -> Any:
         """What the word nil gives. Raises Refused."""
         if self.plain is None:
-            return None
+            return self.nil() if self.nil else None
         if self.nil is None:
             raise Refused(f"cannot assign nil to {self.name}")
         return self.nil()
@@ -101,6 +101,7 @@ ANY: Final = Parameter("interface {}", None)
 PARAMETERS: Final = {
     "any": ANY,
     "value": Parameter("reflect.Value", None),
+    "nothing": Parameter("reflect.Value", None, nil=lambda: ABSENT),
     "string": Parameter("string", str),
     "int": Parameter("int", int),
     "int64": Parameter("int64", Int64),

@@ -7,17 +7,18 @@ the node that Go would name.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from hortus.render.gotemplate import nodes
-from hortus.render.gotemplate.calls import ANY, Function, Functions, Parameter, Refused
+from hortus.render.gotemplate.calls import ANY, METHODS, Function, Functions, Parameter, Refused
 from hortus.render.gotemplate.errors import ExecutionError, FunctionError
 from hortus.render.gotemplate.fields import NOT_THERE, FieldError, method_of, read
 from hortus.render.gotemplate.formatting import text_of
 from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.run import Compiled, Execute, Run
-from hortus.render.gotemplate.values import ABSENT, Struct, is_true
+from hortus.render.gotemplate.values import ABSENT, ELEMENTS, Struct, ValuesMap, is_true
 
 Evaluate = Callable[[Run, Any, list[Any]], Any]
 Continue = Callable[[Run, Any, list[Any], Any], Any]
@@ -113,7 +114,7 @@ class _Compiler:
         def write(run: Run, dot: Any, frame: list[Any]) -> None:
             value = evaluate(run, dot, frame)
             if type(value) is not str:
-                value = "<no value>" if value is ABSENT else text_of(value)
+                value = "<no value>" if value is ABSENT else getattr(value, "shown", None) or text_of(value)
             run.spent.size += len(value)
             run.out.append(value)
 
@@ -231,9 +232,9 @@ class _Compiler:
             for other in others:
                 value = other(run, dot, frame, value)
                 value = ABSENT if value is None else value
-            for target in targets:
+            for target, variable in zip(targets, pipe.declared, strict=True):
                 if target is None:
-                    raise self.failure(last_at(pipe), f"undefined variable: {pipe.declared[0].names[0]}")
+                    raise self.failure(last_at(pipe), f"undefined variable: {variable.names[0]}")
                 frame[target] = value
             return value
 
@@ -322,44 +323,50 @@ class _Compiler:
     def _plain_chain(self, node: nodes.Node, base: Evaluate, names: list[str], scope: dict[str, int]) -> Evaluate:
         last = last_at(node)
         missing = {"default": ABSENT, "zero": None}.get(self.missing, NOT_THERE)
-        slow = self._slow_field(node, last, names, scope)
+        methods = METHODS.get(ValuesMap, {})
+        slow = self._slow_field(node, last, scope)
         if len(names) == 1:
             name = names[0]
+            other = dict if name in methods else ValuesMap
 
             def field(run: Run, dot: Any, frame: list[Any]) -> Any:
                 receiver = base(run, dot, frame)
-                if type(receiver) is dict:
+                if type(receiver) is dict or type(receiver) is other:
                     found = receiver.get(name, missing)
                     if found is not NOT_THERE:
                         return found
-                return slow(run, dot, frame, receiver, name)
+                return slow(run, dot, frame, receiver, name, None)
 
             return field
-        names = list(names)
+        pairs = [(name, dict if name in methods else ValuesMap) for name in names]
 
         def chain(run: Run, dot: Any, frame: list[Any]) -> Any:
             receiver = base(run, dot, frame)
-            for name in names:
-                if type(receiver) is dict:
+            above = None
+            for name, other in pairs:
+                above, current = receiver, above
+                if type(receiver) is dict or type(receiver) is other:
                     found = receiver.get(name, missing)
-                    receiver = found if found is not NOT_THERE else slow(run, dot, frame, receiver, name)
+                    receiver = found if found is not NOT_THERE else slow(run, dot, frame, receiver, name, current)
                 else:
-                    receiver = slow(run, dot, frame, receiver, name)
+                    receiver = slow(run, dot, frame, receiver, name, current)
             return receiver
 
         return chain
 
     def _slow_field(
-        self, node: nodes.Node, last: nodes.Node, names: list[str], scope: dict[str, int]
-    ) -> Callable[[Run, Any, list[Any], Any, str], Any]:
+        self, node: nodes.Node, last: nodes.Node, scope: dict[str, int]
+    ) -> Callable[[Run, Any, list[Any], Any, str, Any], Any]:
+        """What a field of anything but a plain map is; `above` is what the receiver was read from."""
         opaque = _is_opaque(node, scope)
 
-        def slow(run: Run, dot: Any, frame: list[Any], receiver: Any, name: str) -> Any:
+        def slow(run: Run, dot: Any, frame: list[Any], receiver: Any, name: str, above: Any) -> Any:
             method = method_of(receiver, name)
             if method is not None:
                 return self._bound(method, node, [], scope)(run, dot, frame, NO_FINAL)
+            known = opaque if above is None else isinstance(above, dict) and type(above) not in ELEMENTS
             try:
-                return read(receiver, name, self.missing, opaque=opaque or name != names[0])
+                return read(receiver, name, self.missing, opaque=known)
             except FieldError as error:
                 raise self.failure(last, str(error)) from None
 
@@ -370,20 +377,21 @@ class _Compiler:
     ) -> Continue:
         """The general case: the last name may be a method with arguments and a piped value."""
         last = last_at(node)
-        slow = self._slow_field(node, last, names, scope)
+        slow = self._slow_field(node, last, scope)
         scope = dict(scope)
+        opaque = _is_opaque(node, scope)
 
         def chain(run: Run, dot: Any, frame: list[Any], final: Any) -> Any:
             receiver = base(run, dot, frame)
+            above = None
             for name in names[:-1]:
-                receiver = slow(run, dot, frame, receiver, name)
+                above, receiver = receiver, slow(run, dot, frame, receiver, name, above)
             method = method_of(receiver, names[-1])
             if method is not None:
                 return self._bound(method, node, arguments, scope)(run, dot, frame, final)
             try:
-                return read(
-                    receiver, names[-1], self.missing, has_arguments=True, opaque=len(names) > 1 or _is_opaque(node, scope)
-                )
+                known = opaque if above is None else isinstance(above, dict) and type(above) not in ELEMENTS
+                return read(receiver, names[-1], self.missing, has_arguments=True, opaque=known)
             except FieldError as error:
                 raise self.failure(last, str(error)) from None
 
@@ -399,7 +407,7 @@ class _Compiler:
     def _function(
         self, command: nodes.Node, identifier: nodes.Identifier, arguments: list[nodes.Node], scope: dict[str, int]
     ) -> Evaluate:
-        function = self.functions[identifier.name]
+        function = self._named(identifier, arguments)
         if function.special in ("and", "or"):
             decide = self._logic(function, identifier, arguments, scope)
             return lambda run, dot, frame: decide(run, dot, frame, NO_FINAL)
@@ -408,6 +416,12 @@ class _Compiler:
             return self.failing(identifier, problem)
         evaluate = [self.argument(part, function.parameter(i), scope) for i, part in enumerate(arguments)]
         return self._guarded(_applied(function, evaluate), function, command)
+
+    def _named(self, identifier: nodes.Identifier, arguments: list[nodes.Node]) -> Function:
+        function = self.functions[identifier.name]
+        if function.special == "call" and arguments:
+            return Function("call", "value, ...value", functools.partial(function.call, str(arguments[0])))
+        return function
 
     def _piped_function(
         self, command: nodes.Node, identifier: nodes.Identifier, arguments: list[nodes.Node], scope: dict[str, int]
@@ -482,9 +496,7 @@ class _Compiler:
 
         return decide
 
-    def argument(
-        self, node: nodes.Node, parameter: Parameter, scope: dict[str, int], *, raw: bool = False
-    ) -> Evaluate:
+    def argument(self, node: nodes.Node, parameter: Parameter, scope: dict[str, int], *, raw: bool = False) -> Evaluate:
         """An operand as an argument of this type. `raw` keeps ABSENT apart from nil."""
         if isinstance(node, nodes.Literal):
             return self._constant(node, parameter)

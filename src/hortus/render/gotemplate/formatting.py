@@ -32,7 +32,7 @@ _VERB = re.compile(r"%([+\-# 0]*)(?:(\d+)|(\*))?(?:(\.)(?:(\d+)|(\*))?)?(.)?", r
 class Flags:
     """One verb's flags, width and precision."""
 
-    __slots__ = ("minus", "plus", "precision", "sharp", "sharp_v", "space", "width", "zero", "plus_v")
+    __slots__ = ("minus", "plus", "plus_v", "precision", "sharp", "sharp_v", "space", "width", "zero")
 
     def __init__(self, flags: str = "") -> None:
         self.plus = "+" in flags
@@ -133,11 +133,14 @@ class _Printer:
             at += 1
         flags = Flags(text[start:at])
         at, good, after = self._index(at)
+        starred = text[at : at + 1] == "*"
         at, given = self._size(at, flags, width=True)
+        after = after and not starred
         if after and given:
             good = False
         if text[at : at + 1] == ".":
-            at, index_good, _ = self._index(at + 1)
+            good = good and not after
+            at, index_good, after = self._index(at + 1)
             good = good and index_good
             at, given = self._size(at, flags, width=False)
             if not given:
@@ -337,7 +340,7 @@ def _based(number: int, verb: str, flags: Flags, *, sharp: bool) -> str:
     text = format(abs(number), digits)
     if verb == "X":
         text = text.upper()
-    sign = "-" if number < 0 else "+" if flags.plus or flags.plus_v else " " if flags.space else ""
+    sign = "-" if number < 0 else "+" if flags.plus else " " if flags.space else ""
     padded = flags
     if flags.precision is not None:
         if flags.precision == 0 and number == 0:
@@ -363,7 +366,6 @@ def _unzeroed(flags: Flags) -> Flags:
 
 def _float(value: Any, verb: str, flags: Flags) -> str:
     if verb == "v":
-        # %+v shows a sign, as plusV is plus again for numbers.
         return _float_padded(_signed(_shortest(value, flags), value, flags), value, flags)
     if verb in "gG":
         text = _g(value, flags)
@@ -393,7 +395,7 @@ def _shortest(value: float, flags: Flags) -> str:
 def _signed(text: str, value: float, flags: Flags) -> str:
     if text[0] in "+-":
         return text
-    if flags.plus or flags.plus_v:
+    if flags.plus:
         return "+" + text
     return " " + text if flags.space else text
 
@@ -401,7 +403,7 @@ def _signed(text: str, value: float, flags: Flags) -> str:
 def _float_padded(text: str, value: float, flags: Flags) -> str:
     special = numbers.special(value)
     if special:
-        if text == "+Inf" and not (flags.plus or flags.plus_v):
+        if text == "+Inf" and not flags.plus:
             text = " Inf" if flags.space else "+Inf"
         return _pad(text, _unzeroed(flags))
     if flags.zero and not flags.minus and flags.width is not None and text[0] in "+- " and len(text) < flags.width:

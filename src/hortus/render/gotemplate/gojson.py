@@ -55,7 +55,7 @@ def dumps(value: Any, *, html: bool = True, indent: str = "") -> str:
     return "".join(out)
 
 
-def _write(value: Any, out: Callable[[str], None], html: bool, indent: str, line: str) -> None:  # noqa: FBT001
+def _write(value: Any, out: Callable[[str], None], html: bool, indent: str, line: str) -> None:
     kind = type(value)
     if kind is str:
         out(string(value, html=html))
@@ -77,10 +77,10 @@ def _write(value: Any, out: Callable[[str], None], html: bool, indent: str, line
         _write_struct(value, out, html, indent, line)
 
 
-def _write_struct(value: Struct, out: Callable[[str], None], html: bool, indent: str, line: str) -> None:  # noqa: FBT001
+def _write_struct(value: Struct, out: Callable[[str], None], html: bool, indent: str, line: str) -> None:
     if value.tags is None:
         if value.text is not None:
-            out(string(value.text(), html=html))
+            out(string((value.encoded or value.text)(), html=html))
             return
         pairs = list(value.fields.items())
     else:
@@ -96,7 +96,7 @@ def _is_empty(value: Any) -> bool:
     return not isinstance(value, Struct) and not value
 
 
-def _object(pairs: list[tuple[str, Any]], out: Callable[[str], None], html: bool, indent: str, line: str) -> None:  # noqa: FBT001
+def _object(pairs: list[tuple[str, Any]], out: Callable[[str], None], html: bool, indent: str, line: str) -> None:
     if not pairs:
         out("{}")
         return
@@ -110,7 +110,7 @@ def _object(pairs: list[tuple[str, Any]], out: Callable[[str], None], html: bool
     out(line + "}")
 
 
-def _array(value: list[Any], out: Callable[[str], None], html: bool, indent: str, line: str) -> None:  # noqa: FBT001
+def _array(value: list[Any], out: Callable[[str], None], html: bool, indent: str, line: str) -> None:
     if not value:
         out("[]")
         return
@@ -160,7 +160,8 @@ def _cleaned(value: Any) -> Any:
 
 
 _TOKENS = re.compile(
-    r'[ \t\r\n]*(?:("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)'
+    r'[ \t\r\n]*(?:("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")'
+    r"|(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
     r"|(true|false|null)|([\[{\]},:]))"
 )
 
@@ -182,24 +183,24 @@ def problem(text: str) -> str:
         wants, at = following, found.end()
 
 
-def _after(token: str, kind: int, wants: str, stack: list[str]) -> str | None:
-    """The next state, or None when the token is out of place."""
-    is_value = kind != 4 or token in "[{"
+def _after(word: str, kind: int, wants: str, stack: list[str]) -> str | None:
+    """The next state, or None when the word is out of place."""
+    is_value = kind != 4 or word in "[{"
     if wants in ("value", "first element") and is_value:
-        if token in ("[", "{") and kind == 4:
-            stack.append(token)
-            return "first element" if token == "[" else "first key"
+        if word in ("[", "{") and kind == 4:
+            stack.append(word)
+            return "first element" if word == "[" else "first key"
         return "next" if stack else "end"
     if wants in ("key", "first key") and kind == 1:
         return "colon"
-    if wants == "colon" and token == ":":
+    if wants == "colon" and word == ":":
         return "value"
-    if wants == "next" and token == ",":
+    if wants == "next" and word == ",":
         return "value" if stack[-1] == "[" else "key"
     closes = {"first element": "]", "first key": "}"}.get(wants)
     if wants == "next":
         closes = "]" if stack[-1] == "[" else "}"
-    if closes and token == closes:
+    if closes and word == closes:
         stack.pop()
         return "next" if stack else "end"
     return None
@@ -221,7 +222,14 @@ def _odd(text: str, at: int, wants: str, stack: list[str]) -> str:
     place = _PLACES.get(wants)
     if place is None:
         place = "after array element" if stack and stack[-1] == "[" else "after object key:value pair"
-    char, place = _inside(text, at, place) if wants in ("value", "first element", "key", "first key") else (text[at], place)
+    if text[at] in ".eE" and text[at - 1 : at].isdigit() and wants in ("next", "end"):
+        char, place = _number_end(text, at)
+    else:
+        char, place = (
+            _inside(text, at, place)
+            if wants in ("value", "first element") or (text[at] == '"' and wants in ("key", "first key"))
+            else (text[at], place)
+        )
     if not char:
         return "unexpected end of JSON input"
     shown = {"'": "'\\''", '"': "'\"'"}.get(char)
@@ -232,17 +240,24 @@ def _odd(text: str, at: int, wants: str, stack: list[str]) -> str:
     return f"invalid character {shown} {place}"
 
 
+def _number_end(text: str, at: int) -> tuple[str, str]:
+    if text[at] == ".":
+        return text[at + 1 : at + 2] or " ", "after decimal point in numeric literal"
+    at += 2 if text[at + 1 : at + 2] in ("+", "-") else 1
+    return text[at : at + 1] or " ", "in exponent of numeric literal"
+
+
 def _inside(text: str, at: int, place: str) -> tuple[str, str]:
     """The character at fault within a literal that begins well."""
     for word in ("true", "false", "null"):
         if text[at] == word[0]:
             for offset, wanted in enumerate(word):
                 if text[at + offset : at + offset + 1] != wanted:
-                    return text[at + offset : at + offset + 1], f"in literal {word} (expecting '{wanted}')"
+                    return text[at + offset : at + offset + 1] or " ", f"in literal {word} (expecting '{wanted}')"
     if text[at] == '"':
         return _inside_string(text, at + 1)
     if text[at] == "-":
-        return text[at + 1 : at + 2], "in numeric literal"
+        return text[at + 1 : at + 2] or " ", "in numeric literal"
     return text[at], place
 
 

@@ -220,7 +220,7 @@ class _Lexer:
                 return
             self._inside(at)
 
-    def _right(self, trim: bool) -> None:  # noqa: FBT001
+    def _right(self, trim: bool) -> None:
         if trim:
             self._skip(self.position + 2)
         self._emit(T.RIGHT, self.position + 2)
@@ -241,7 +241,7 @@ class _Lexer:
             self._emit(T.DECLARE, at + 2)
         elif c in "\"`'":
             self._quoted(at, c)
-        elif c == "$" or (c == "." and not self.text[at + 1 : at + 2] in tuple("0123456789")):
+        elif c == "$" or (c == "." and self.text[at + 1 : at + 2] not in tuple("0123456789")):
             self._field_or_variable(at, c)
         elif c in "+-.0123456789":
             self._number(at)

@@ -9,6 +9,7 @@ import struct
 _INTEGER = re.compile(r"[+-]?(?:0[xX](?:_?[0-9a-fA-F])+|0[bB](?:_?[01])+|0[oO]?(?:_?[0-7])+|[1-9](?:_?[0-9])*|0)")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _HEX_FLOAT = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+")
+_BETWEEN_DIGITS = re.compile(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])")
 INT64_MIN, INT64_MAX, UINT64_MAX = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
 
 
@@ -34,10 +35,8 @@ def parse_float(text: str) -> float | None:
         except (ValueError, OverflowError):
             return None
     else:
-        plain = text.replace("_", "")
-        if plain == text or not re.fullmatch(r"[+-]?0[xX](?:_?[0-9a-fA-F])*\.?.*", text):
-            return None
-        return parse_float(plain)
+        plain = _BETWEEN_DIGITS.sub("", text)
+        return parse_float(plain) if plain != text and "_" not in plain else None
     return value if math.isfinite(value) else None
 
 

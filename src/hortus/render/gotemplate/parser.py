@@ -332,8 +332,7 @@ class _Parser:
         if isinstance(node, nodes.Field):
             return nodes.Field(position, node.names + names)
         if isinstance(node, nodes.Variable):
-            found = nodes.Variable(position, node.names + names)
-            return found
+            return nodes.Variable(position, node.names + names)
         if isinstance(node, nodes.Literal | nodes.Nil | nodes.Dot):
             raise self.error(f"unexpected . after term {quote(str(node))}")
         chain = nodes.Chain(position, node)
@@ -376,7 +375,9 @@ class _Parser:
 
     def _function(self, token: Token) -> nodes.Node:
         if token.text in self.refused:
-            raise self.error(f"function {quote(token.text)} is refused: templates may not reach the process or a network")
+            raise self.error(
+                f"function {quote(token.text)} not defined (refused, as it reaches the process or a network)"
+            )
         if token.text not in self.functions:
             raise self.error(f"function {quote(token.text)} not defined")
         return nodes.Identifier(token.position, token.text)

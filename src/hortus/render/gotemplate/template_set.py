@@ -8,7 +8,7 @@ from typing import Any
 from hortus.render.gotemplate import parser
 from hortus.render.gotemplate.builtin import BUILTIN
 from hortus.render.gotemplate.calls import Functions
-from hortus.render.gotemplate.errors import ExecutionError, LimitExceeded, Limits, TemplateError
+from hortus.render.gotemplate.errors import ExecutionError, LimitExceeded, Limits, ParseError, TemplateError
 from hortus.render.gotemplate.execution import compile_tree
 from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.run import Compiled, Run, Spent
@@ -26,6 +26,8 @@ class TemplateSet:
         self.missing = missing
         self.refused = refused
         self.templates: dict[str, Compiled] = {}
+        self.texts: dict[str, tuple[Compiled | None, dict[str, Compiled]]] = {}
+        """Texts compiled while rendering, by a function such as Helm's `tpl`."""
 
     def add(self, name: str, text: str) -> None:
         """Parse `text` and add what it defines. A later definition takes the place of an earlier one, unless it is
@@ -38,7 +40,7 @@ class TemplateSet:
             trees = parser.parse(name, text, self.functions, refused=self.refused)
             found = {key: compile_tree(tree, self.functions, self.missing) for key, tree in trees.items()}
         except RecursionError:
-            raise parser.ParseError(f"template: {name}: nested too deeply") from None
+            raise ParseError(f"template: {name}: nested too deeply") from None
         return {key: template for key, template in found.items() if not template.is_empty or key not in known}
 
     def execute(self, name: str, data: Any, *, limits: Limits = Limits()) -> str:  # noqa: B008 - frozen

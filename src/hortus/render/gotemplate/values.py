@@ -104,10 +104,12 @@ class VersionSet(list[Any]):
 class Struct:
     """A Go struct, or a pointer to one: fields and methods by name, nothing else.
 
-    `methods` are `calls.Function`s, bound already. `tags` gives (field, key in JSON, left out when empty) in the order of JSON; `text` is its String method.
+    `methods` are `calls.Function`s, bound already. `tags` gives (field, key in JSON, left out when empty) in the order
+    of JSON; `text` is its String method;
+    `shown` is for a String method of the pointer alone, which Go finds only where an action prints the field itself.
     """
 
-    __slots__ = ("fields", "methods", "pointer", "tags", "text", "type_name")
+    __slots__ = ("encoded", "fields", "methods", "pointer", "shown", "tags", "text", "type_name")
 
     def __init__(
         self,
@@ -117,6 +119,7 @@ class Struct:
         methods: Mapping[str, Any] | None = None,
         tags: tuple[tuple[str, str, bool], ...] | None = None,
         text: Callable[[], str] | None = None,
+        shown: str | None = None,
         pointer: bool = False,
     ) -> None:
         self.type_name = type_name
@@ -124,6 +127,9 @@ class Struct:
         self.methods: dict[str, Any] = dict(methods or {})
         self.tags = tags
         self.text = text
+        self.shown = shown
+        self.encoded: Callable[[], str] | None = None
+        """The text in JSON and YAML, where it is not that of `text`."""
         self.pointer = pointer
 
 

@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hortus.render.gotemplate.calls import Functions, table
 from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.formatting import text_of
-from hortus.render.gotemplate.functions.encoded import standard_base64
+from hortus.render.gotemplate.functions.encoded import IllegalData, decoded_64
 from hortus.render.gotemplate.values import Struct, wire_bytes
 
 _BITS = 2048
@@ -123,9 +123,7 @@ def _builder(name: str, days: int, key: Any, *, is_ca: bool) -> x509.Certificate
 def _signed(builder: x509.CertificateBuilder, issuer: x509.Name, issuer_key: Any) -> str:
     algorithm = None if isinstance(issuer_key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
-    certificate = (
-        builder.issuer_name(issuer).add_extension(identifier, critical=False).sign(issuer_key, algorithm)
-    )
+    certificate = builder.issuer_name(issuer).add_extension(identifier, critical=False).sign(issuer_key, algorithm)
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 
@@ -174,9 +172,7 @@ def gen_signed(name: str, ips: list[Any], dns: list[Any], days: int, authority: 
     return _signed_by(name, ips, dns, days, authority, _own_key())
 
 
-def gen_signed_with_key(
-    name: str, ips: list[Any], dns: list[Any], days: int, authority: Struct, key: str
-) -> Struct:
+def gen_signed_with_key(name: str, ips: list[Any], dns: list[Any], days: int, authority: Struct, key: str) -> Struct:
     return _signed_by(name, ips, dns, days, authority, _parsed_key(key))
 
 
@@ -195,13 +191,16 @@ def _parsed_certificate(text: str) -> x509.Certificate:
         raise FunctionError("error parsing certificate: decodedCert.Bytes: x509: malformed certificate") from None
 
 
+def _decoded(text: str, what: str) -> str:
+    try:
+        return decoded_64(text)
+    except IllegalData:
+        raise FunctionError(f"unable to decode base64 {what}") from None
+
+
 def build_custom(cert: str, key: str) -> Struct:
     """buildCustomCert: a pair of base64 texts, once proven to be a certificate and a key."""
-    certificate, private = standard_base64(cert), standard_base64(key)
-    if certificate is None:
-        raise FunctionError("unable to decode base64 certificate")
-    if private is None:
-        raise FunctionError("unable to decode base64 private key")
+    certificate, private = _decoded(cert, "certificate"), _decoded(key, "private key")
     _parsed_certificate(certificate)
     try:
         _parsed_key(private)

@@ -10,6 +10,7 @@ import datetime
 import re
 import time
 import zoneinfo
+from collections.abc import Callable
 from typing import Any
 
 from hortus.kube import durations
@@ -39,6 +40,7 @@ class Moment(Struct):
         super().__init__("time.Time", {}, text=self._text)
         if not _YEAR_ONE <= seconds < _LARGEST:
             raise FunctionError("a date outside the years 1 to 9999")
+        self.encoded = self._encoded
         self.seconds = seconds
         self.nanoseconds = nanoseconds
         self.zone = zone
@@ -55,6 +57,9 @@ class Moment(Struct):
 
     def _text(self) -> str:
         return format_moment(self, "2006-01-02 15:04:05.999999999 -0700 MST")
+
+    def _encoded(self) -> str:
+        return format_moment(self, "2006-01-02T15:04:05.999999999Z07:00")
 
     def moved(self, nanoseconds: int) -> Moment:
         """The moment so many nanoseconds later."""
@@ -79,12 +84,14 @@ class _Local(datetime.tzinfo):
         return self._known(moment).tm_zone
 
     def fromutc(self, moment: datetime.datetime) -> datetime.datetime:
-        return moment + datetime.timedelta(seconds=time.localtime(calendar.timegm(moment.timetuple())).tm_gmtoff)
+        return moment + datetime.timedelta(
+            seconds=time.localtime(calendar.timegm(moment.replace(tzinfo=None).timetuple())).tm_gmtoff
+        )
 
     def _known(self, moment: datetime.datetime | None) -> time.struct_time:
         if moment is None:
             return time.localtime()
-        guess = calendar.timegm(moment.timetuple())
+        guess = calendar.timegm(moment.replace(tzinfo=None).timetuple())
         return time.localtime(guess - time.localtime(guess).tm_gmtoff)
 
 
@@ -103,7 +110,7 @@ def format_moment(moment: Moment, layout: str) -> str:
 
 
 def _shown(part: str, moment: Moment, clock: datetime.datetime) -> str:
-    simple = {
+    simple: dict[str, Callable[[], str]] = {
         "January": lambda: _MONTHS[clock.month],
         "Jan": lambda: _MONTHS[clock.month][:3],
         "Monday": lambda: _DAYS[clock.isoweekday() % 7],
@@ -307,7 +314,9 @@ def must_to_date(layout: str, text: str) -> Moment:
     pattern, names = _pattern(layout)
     found = pattern.fullmatch(text)
     if not found:
-        raise FunctionError(f"parsing time {quote(text)} as {quote(layout)}: cannot parse {quote(text)} as {quote(layout)}")
+        raise FunctionError(
+            f"parsing time {quote(text)} as {quote(layout)}: cannot parse {quote(text)} as {quote(layout)}"
+        )
     values = dict(zip(names, found.groups(), strict=True))
     try:
         return _assembled(values)

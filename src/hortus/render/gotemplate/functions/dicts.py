@@ -96,7 +96,7 @@ def _merged(target: dict[str, Any], sources: tuple[dict[str, Any], ...], *, over
     return target
 
 
-def _merge_into(target: dict[str, Any], source: dict[str, Any], overwrite: bool, depth: int) -> None:  # noqa: FBT001
+def _merge_into(target: dict[str, Any], source: dict[str, Any], overwrite: bool, depth: int) -> None:
     if depth > _DEEPEST:
         raise FunctionError(f"maps are nested deeper than {_DEEPEST} levels")
     if target is source:
@@ -116,6 +116,8 @@ def _merge_into(target: dict[str, Any], source: dict[str, Any], overwrite: bool,
 
 
 def deep_copy(value: Any) -> Any:
+    if value is None:
+        raise FunctionError("reflect: call of reflect.Value.Type on zero Value")
     return _copied(value, 0)
 
 
@@ -137,7 +139,7 @@ def _coalesce(*values: Any) -> Any:
     return next((value for value in values if not is_empty(value)), None)
 
 
-def _ternary(yes: Any, no: Any, condition: bool) -> Any:  # noqa: FBT001
+def _ternary(yes: Any, no: Any, condition: bool) -> Any:
     return yes if condition else no
 
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hortus.render.gotemplate.calls import Functions, table
 from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.functions.conversions import bounded
-from hortus.render.gotemplate.functions.encoded import standard_base64
+from hortus.render.gotemplate.functions.encoded import IllegalData, decoded_64
 from hortus.render.gotemplate.values import length, wire_bytes, wire_text
 
 _SEED = b"com.lyndir.masterpassword"
@@ -65,9 +65,7 @@ def derive_password(counter: int, kind: str, password: str, user: str, site: str
     message = _SEED + struct.pack(">I", length(site)) + wire_bytes(site) + struct.pack(">I", counter & 0xFFFFFFFF)
     seed = hmac.new(key, message, hashlib.sha256).digest()
     template = templates[seed[0] % len(templates)]
-    return "".join(
-        _CLASSES[kind][byte % len(_CLASSES[kind])] for kind, byte in zip(template, seed[1:], strict=False)
-    )
+    return "".join(_CLASSES[kind][byte % len(_CLASSES[kind])] for kind, byte in zip(template, seed[1:], strict=False))
 
 
 def bcrypt(password: str) -> str:
@@ -99,10 +97,10 @@ def encrypt_aes(password: str, text: str) -> str:
 def decrypt_aes(password: str, text: str) -> str:
     if not text:
         return ""
-    decoded = standard_base64(text)
-    if decoded is None:
-        raise FunctionError("illegal base64 data")
-    data = wire_bytes(decoded)
+    try:
+        data = wire_bytes(decoded_64(text))
+    except IllegalData as error:
+        raise FunctionError(str(error)) from None
     if len(data) < _BLOCK:
         raise FunctionError(f"runtime error: slice bounds out of range [:{_BLOCK}] with capacity {len(data)}")
     if len(data) % _BLOCK or len(data) == _BLOCK:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import re
 from typing import Any
 
 from hortus.render.gotemplate.calls import Functions, table
 from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.formatting import sprintf, text_of
 from hortus.render.gotemplate.functions.conversions import bounded, to_text, to_texts
+from hortus.render.gotemplate.functions.encoded import IllegalData, decoded_32, decoded_64
 from hortus.render.gotemplate.quoting import quote
-from hortus.render.gotemplate.values import Strings, StringMap, length, wire_bytes, wire_text
+from hortus.render.gotemplate.values import StringMap, Strings, length, wire_bytes, wire_text
 
-SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+SPACES = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+"""What unicode.IsSpace says yes to."""
 _BYTE_SPACES = frozenset("\t\n\v\f\r \x85\xa0")
 
 
@@ -27,7 +30,10 @@ def _mapped(text: str, method: str) -> str:
 
 def _one(char: str, method: str) -> str:
     found = str(getattr(char, method)())
-    return found if len(found) == 1 else char
+    if len(found) == 1:
+        return found
+    # The one letter whose small form Unicode writes with two code points and Go with one.
+    return "i" if char == "\u0130" and method == "lower" else char
 
 
 def upper(text: str) -> str:
@@ -109,10 +115,12 @@ def _cut(text: str, start: int, end: int | None) -> str:
     """Go's text[start:end], in bytes. Raises FunctionError outside the bounds."""
     size = length(text)
     stop = size if end is None else end
-    if stop < 0 or stop > size:
-        raise FunctionError(f"runtime error: slice bounds out of range [:{stop}] with length {size}" if stop >= 0 else f"runtime error: slice bounds out of range [:{stop}]")
-    if start > stop or start < 0:
-        raise FunctionError(f"runtime error: slice bounds out of range [{start}:{'' if end is None and start > size else stop}]" if start >= 0 else f"runtime error: slice bounds out of range [{start}:]")
+    if stop > size:
+        raise FunctionError(f"runtime error: slice bounds out of range [:{stop}] with length {size}")
+    if stop < 0:
+        raise FunctionError(f"runtime error: slice bounds out of range [:{stop}]")
+    if start > stop:
+        raise FunctionError(f"runtime error: slice bounds out of range [{start}:{stop}]")
     if text.isascii():
         return text[start:stop]
     return wire_text(wire_bytes(text)[start:stop])
@@ -248,54 +256,18 @@ def _abbreviate(data: bytes, offset: int, width: int) -> str:
     return "..." + wire_text(data[len(data) - (width - 3) :])
 
 
-
 def b64dec(text: str) -> str:
-    data = wire_bytes(text)
-    plain = data.replace(b"\n", b"").replace(b"\r", b"")
     try:
-        found = base64.b64decode(plain, validate=True)
-        if len(plain) % 4 or base64.b64encode(found) != plain:
-            # Go takes loose bits in the last character, but no missing padding.
-            if len(plain) % 4 or plain.rstrip(b"=") == plain:
-                raise ValueError
-    except (ValueError, binascii.Error):
-        return f"illegal base64 data at input byte {_illegal_64(data)}"
-    return wire_text(found)
-
-
-def _illegal_64(data: bytes) -> int:
-    """Where Go's decoder stops."""
-    quantum = 0
-    for at, byte in enumerate(data):
-        if byte in b"\r\n":
-            continue
-        if byte == 0x3D and quantum % 4 >= 2:
-            return _illegal_padding(data, at, quantum % 4)
-        if not (chr(byte).isalnum() and byte < 128) and byte not in b"+/":
-            return at
-        quantum += 1
-    return len(data) - quantum % 4 if quantum % 4 else len(data)
-
-
-def _illegal_padding(data: bytes, at: int, place: int) -> int:
-    following = [i for i in range(at + 1, len(data)) if data[i] not in b"\r\n"]
-    if place == 2:
-        if not following:
-            return len(data)
-        if data[following[0]] != 0x3D:
-            return following[0] if data[following[0]] != 0x3D else following[0]
-        following = following[1:]
-    return following[0] if following else at
+        return decoded_64(text)
+    except IllegalData as error:
+        return str(error)
 
 
 def b32dec(text: str) -> str:
-    data = wire_bytes(text).replace(b"\n", b"").replace(b"\r", b"")
     try:
-        return wire_text(base64.b32decode(data))
-    except (ValueError, binascii.Error):
-        stripped = data.rstrip(b"=")
-        odd = re.search(rb"[^A-Z2-7]", stripped)
-        return f"illegal base32 data at input byte {odd.start() if odd else len(stripped)}"
+        return decoded_32(text)
+    except IllegalData as error:
+        return str(error)
 
 
 def _trim_prefix(prefix: str, text: str) -> str:

@@ -86,7 +86,7 @@ def _segment(text: str | None) -> int:
     number = int(text or 0)
     if number > (1 << 64) - 1:
         raise VersionError(
-            f'error parsing version segment: strconv.ParseUint: parsing {quote(text or "")}: value out of range'
+            f"error parsing version segment: strconv.ParseUint: parsing {quote(text or '')}: value out of range"
         )
     return number
 

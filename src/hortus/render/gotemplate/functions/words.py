@@ -7,6 +7,9 @@ import unicodedata
 from hortus.render.gotemplate.calls import Functions, table
 from hortus.render.gotemplate.functions.strings import SPACES, lower, upper
 
+_IDEOGRAPHS = (("\u3400", "\u4d85"), ("\u4e00", "\u9fcc"), ("\U00020000", "\U0002b81d"))
+"""Letters that make no word of their own."""
+
 
 def _is_connector(char: str) -> bool:
     return char in "-_" or char in SPACES
@@ -22,7 +25,7 @@ def _kind(char: str) -> str:
     if char.isupper():
         return "upper"
     if category[0] == "L":
-        return "letter"
+        return "other" if any(low <= char <= high for low, high in _IDEOGRAPHS) else "letter"
     return "number" if category[0] == "N" else "other"
 
 
@@ -119,7 +122,8 @@ def camelcase(text: str) -> str:
     while start < len(text) and _is_connector(text[start]):
         start += 1
     if start >= len(text):
-        return text
+        # xstrings writes the last connector twice.
+        return text + text[-1:]
     out = [text[:start]]
     shouting = text[start].isupper()
     pending = upper(text[start])

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from hortus.render.gotemplate import numbers
-from hortus.render.gotemplate.goyaml.scalars import NOT_TEXT, resolve
+from hortus.render.gotemplate import formatting, numbers
+from hortus.render.gotemplate.goyaml.scalars import NOT_TEXT, is_timestamp, resolve
 from hortus.render.gotemplate.values import wire_text
 
 _TAG = "tag:yaml.org,2002:"
@@ -32,8 +32,11 @@ class YamlLimits(msgspec.Struct, frozen=True):
     nodes: int = 1_000_000
 
 
-def read(text: str | bytes, *, limits: YamlLimits = YamlLimits()) -> Any:  # noqa: B008 - frozen
-    """The first document of the text; None for an empty one. Raises GoYamlError."""
+def read(text: str | bytes, *, exact: bool = False, limits: YamlLimits = YamlLimits()) -> Any:  # noqa: B008 - frozen
+    """The first document of the text; None for an empty one. Raises GoYamlError.
+
+    `exact` keeps whole numbers as int, as objects of Kubernetes need them.
+    """
     if len(text) > limits.bytes:
         raise GoYamlError(f"yaml: more than the allowed {limits.bytes} bytes")
     if isinstance(text, str):
@@ -42,7 +45,7 @@ def read(text: str | bytes, *, limits: YamlLimits = YamlLimits()) -> Any:  # noq
     reader = None
     try:
         reader = yaml.CSafeLoader(text)
-        return _Builder(reader, limits).document()
+        return _Builder(reader, limits, exact=exact).document()
     except yaml.MarkedYAMLError as error:
         raise GoYamlError(_problem(error)) from None
     except (yaml.YAMLError, UnicodeError) as error:
@@ -63,17 +66,19 @@ def read_json(text: str | bytes, *, limits: YamlLimits = YamlLimits()) -> Any:  
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
     problem = str(error.problem or "unknown problem parsing YAML content")
-    mark = error.problem_mark or error.context_mark
-    if mark is None:
-        return f"yaml: {problem}"
-    line = mark.line + (1 if isinstance(error, yaml.scanner.ScannerError) else 0)
+    line = 0
+    if error.problem_mark and error.problem_mark.line:
+        line = error.problem_mark.line + (1 if isinstance(error, yaml.scanner.ScannerError) else 0)
+    elif error.context_mark:
+        line = error.context_mark.line
     return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
 
 
 class _Builder:
-    def __init__(self, reader: yaml.CSafeLoader, limits: YamlLimits) -> None:
+    def __init__(self, reader: yaml.CSafeLoader, limits: YamlLimits, *, exact: bool) -> None:
         self._next: Callable[[], Any] = reader.get_event
         self._limits = limits
+        self._exact = exact
         self._count = 0
         self._anchors: dict[str, tuple[Any, int]] = {}
 
@@ -128,7 +133,11 @@ class _Builder:
                     merged += _merges(self._value(self._next(), depth))
                     continue
                 self._count += 1
-                key = _key(self._scalar(event, is_key=True))
+                found_key = self._scalar(event, is_key=True)
+                if found_key is None:
+                    shown = formatting.sprintf("%#v", [self._value(self._next(), depth)])
+                    raise GoYamlError(f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}")
+                key = _key(found_key)
                 if event.anchor is not None:
                     self._anchors[event.anchor] = (key, 1)
             else:
@@ -148,13 +157,30 @@ class _Builder:
         elif tag not in _RESOLVED_TAGS:
             return _binary(text) if tag == _TAG + "binary" else text
         value = resolve(text)
+        if tag is not None:
+            value = _tagged(value, text, tag.removeprefix(_TAG))
         if value is NOT_TEXT:
             return text
-        if is_key or value is None or isinstance(value, bool):
+        if is_key or value is None or isinstance(value, bool) or (self._exact and isinstance(value, int)):
             return value
         if isinstance(value, float) and numbers.special(value):
             raise GoYamlError(f"json: unsupported value: {numbers.special(value)}")
         return float(value)
+
+
+_TYPES: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}
+
+
+def _tagged(value: Any, text: str, tag: str) -> Any:
+    """A scalar with a tag must be of its type; a whole number may be a float."""
+    found = "str" if value is NOT_TEXT else _TYPES[type(value)]
+    if value is NOT_TEXT and is_timestamp(text):
+        found = "timestamp"
+    if tag == "float" and found == "int":
+        return float(value)
+    if found != tag:
+        raise GoYamlError(f"yaml: cannot decode !!{found} `{text}` as a !!{tag}")
+    return value
 
 
 def _binary(text: str) -> str:
@@ -176,9 +202,7 @@ def _key(value: Any) -> str:
         if special:
             return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}[special]
         return numbers.general(value, single=True, high=21)
-    if value is None:
-        raise GoYamlError("unsupported map key of type: %!v(<nil>), key: <nil>")
-    raise GoYamlError("yaml: invalid map key")
+    raise GoYamlError(f"yaml: invalid map key: {formatting.sprintf('%#v', [value])}")
 
 
 def _merges(value: Any) -> list[dict[str, Any]]:

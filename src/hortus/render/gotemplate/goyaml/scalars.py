@@ -28,10 +28,10 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})"
-    r"(?:[Tt](\d{1,2}):(\d{1,2}):(\d{1,2})(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)|[ ](\d{1,2}):(\d{1,2}):(\d{1,2})(?:[.,]\d+)?)?",
+    r"(?:[Tt](\d{1,2}):(\d{1,2}):(\d{1,2})(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)"
+    r"|[ ](\d{1,2}):(\d{1,2}):(\d{1,2})(?:[.,]\d+)?)?",
     re.ASCII,
 )
-_LEADING_ZEROS = re.compile(r"([-+]?)0+([0-9_].*)?")
 
 
 def is_timestamp(text: str) -> bool:
@@ -95,7 +95,7 @@ def _based(plain: str, version: int) -> Any:
 
 def is_plain_text(text: str, *, version: int = 2) -> bool:
     """Whether the text, written plain, is read back as the same text."""
-    if resolve(text, version=version) is not NOT_TEXT or text == "<<":
+    if resolve(text, version=version) is not NOT_TEXT:
         return False
     if text[:1].isdigit() and is_timestamp(text):
         return False

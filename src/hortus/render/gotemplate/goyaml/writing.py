@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
 from typing import Any
 
 from hortus.render.gotemplate import gojson, numbers
 from hortus.render.gotemplate.goyaml.scalars import is_plain_text
-from hortus.render.gotemplate.values import ABSENT, NIL_TYPES, Struct, wire_bytes
+from hortus.render.gotemplate.values import ABSENT, NIL_TYPES, Struct, wire_bytes, wrap_int64
 
 _SIMPLE = re.compile(r"[A-Za-z_/][A-Za-z0-9_./\-]*")
 """Text that needs no look at its characters; it may still be a word such as `yes`."""
-_UNREADABLE = re.compile("[\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
+_UNREADABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
 """What yaml.v2's reader refuses in the JSON it is given."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BREAKS = frozenset("\n\r\x85\u2028\u2029")
-_NOT_PRINTED_2 = re.compile("[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]")
-_NOT_PRINTED_3 = re.compile("[^\n\t\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_NOT_PRINTED = re.compile("[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]")
+_NOT_PRINTED_3 = re.compile("[^\n\t\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]")
+_INDICATOR = re.compile(r"""^[#,\[\]{}&*!|>'"%@`]|^[?:-](?=[ \t\n\r\x85\u2028\u2029]|$)|:[ \t]|[ \t]#|:$""")
+"""Text that would be read as something else than plain text in a block."""
 _ESCAPES = {
     "\0": "0",
     "\a": "a",
@@ -40,6 +41,7 @@ _ESCAPES = {
     "\u2028": "L",
     "\u2029": "P",
 }
+_LINE_ENDS = re.compile("[\u2028\u2029\x85]+(?=.)")
 _WIDTH = 80
 _LONGEST_SIMPLE_KEY = 128
 _LONGEST_JSON_KEY = 1024
@@ -64,7 +66,7 @@ class _Writer:
         self.version = version
         self.width = width
         self.out: list[str] = []
-        self.not_printed = _NOT_PRINTED_2 if version == 2 else _NOT_PRINTED_3
+        self.not_printed = _NOT_PRINTED if version == 2 else _NOT_PRINTED_3
         self.sort_key = functools.cmp_to_key(functools.partial(_compare, version=version))
 
     def document(self, value: Any) -> str:
@@ -122,11 +124,16 @@ class _Writer:
         key = self.cleaned(key)
         if self.version == 2 and len(key) > _LONGEST_JSON_KEY // 6 and len(gojson.string(key)) > _LONGEST_JSON_KEY:
             raise Unwritable("a key is too long")
-        if len(key) > _LONGEST_SIMPLE_KEY // 4 and len(wire_bytes(key)) > _LONGEST_SIMPLE_KEY or "\n" in key:
+        if (
+            len(key) > _LONGEST_SIMPLE_KEY // 4 and len(wire_bytes(key)) > _LONGEST_SIMPLE_KEY
+        ) or not _BREAKS.isdisjoint(key):
             self.out.append("? ")
             self.put_scalar(key, indent, indent + 2)
             self.out.append("\n" + " " * indent + ": ")
-            self.node(part, indent + 2, indent + 2, compact=True, in_map=True)
+            if isinstance(part, dict | list):
+                self.node(part, indent + 2, indent + 2, compact=True, in_map=True)
+            else:
+                self.put_scalar(part, indent, indent + 2)
             return
         text = self.text(key, indent + 2, indent, is_key=True)
         self.out.append(text + ":")
@@ -188,7 +195,7 @@ class _Writer:
                 return self.text(gojson.dumps(value)[1:-1], indent, column)
             raise Unwritable("[]byte in yaml.v3")
         assert isinstance(value, Struct) and value.text is not None
-        return self.text(value.text(), indent, column)
+        return self.text((value.encoded or value.text)(), indent, column)
 
     def float(self, value: float) -> str:
         special = numbers.special(value)
@@ -196,8 +203,10 @@ class _Writer:
             if self.version == 2:
                 raise Unwritable(f"json: unsupported value: {special}")
             return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}[special]
-        if self.version == 2 and value.is_integer() and -(2.0**63) <= value < 2.0**64:
-            return str(int(value))
+        if self.version == 2:
+            text = gojson.number(value)
+            if text.lstrip("-").isdigit() and -(1 << 63) <= int(text) < 1 << 64:
+                return str(int(text))
         return numbers.general(value)
 
     def text(self, text: str, indent: int, column: int, *, is_key: bool = False) -> str:
@@ -225,11 +234,7 @@ class _Writer:
         if odd:
             return False, False, False
         plain = single = block = True
-        if text.startswith(("---", "...")) or text[0] in "#,[]{}&*!|>'\"%@`":
-            plain = False
-        elif text[0] in "?:-" and (len(text) == 1 or text[1] in " \t" or text[1] in _BREAKS):
-            plain = False
-        elif ": " in text or " #" in text or ":\t" in text or "\t#" in text or text.endswith(":"):
+        if text.startswith(("---", "...")) or _INDICATOR.search(text):
             plain = False
         if text[0] == " " or text[-1] == " " or text[0] in _BREAKS or text[-1] in _BREAKS:
             plain = False
@@ -253,7 +258,7 @@ class _Writer:
     def folded(self, text: str, indent: int, column: int, *, quoted: str = "", is_key: bool = False) -> str:
         """Plain or single-quoted text, broken at single blanks beyond the width."""
         if quoted:
-            text = text.replace("'", "''")
+            text = _LINE_ENDS.sub(lambda found: found[0] + " " * indent, text.replace("'", "''"))
         if is_key or column + len(text) <= self.width or " " not in text:
             return text
         out: list[str] = []
@@ -278,7 +283,7 @@ class _Writer:
         last = len(text) - 1
         for at, char in enumerate(text):
             shown = char
-            if char in '"\\' or char in _BREAKS or char == "\ufeff" or self.not_printed.match(char):
+            if char in '"\\' or char in _BREAKS or char == "\ufeff" or _NOT_PRINTED.match(char):
                 shown, spaces = _escape(char), False
             elif char == " ":
                 if not is_key and not spaces and column > self.width and 0 < at < last:
@@ -359,14 +364,4 @@ def _digits(text: str, at: int, value: int) -> tuple[int, int]:
     while at < len(text) and text[at].isdigit():
         value = value * 10 + ord(text[at]) - ord("0")
         at += 1
-    return numbers_wrap(value), at
-
-
-def numbers_wrap(value: int) -> int:
-    """int64 arithmetic."""
-    from hortus.render.gotemplate.values import wrap_int64
-
-    return wrap_int64(value)
-
-
-Emit = Callable[[str], None]
+    return wrap_int64(value), at

@@ -87,7 +87,7 @@ class Machine:
         for split in splits:
             self._split(split, node.greedy)
 
-    def _split(self, at: int, greedy: bool) -> None:  # noqa: FBT001
+    def _split(self, at: int, greedy: bool) -> None:
         into, past = at + 1, len(self.code)
         self.code[at] = (_SPLIT, into, past) if greedy else (_SPLIT, past, into)
 

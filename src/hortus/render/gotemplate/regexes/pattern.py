@@ -14,7 +14,6 @@ from hortus.render.gotemplate.regexes.syntax import (
     Choice,
     Group,
     Node,
-    Parsed,
     Ranges,
     Repeat,
     Sequence,
@@ -48,7 +47,7 @@ class Pattern:
 
     def _search(self, text: str) -> Callable[[int], Span | None]:
         compiled = self._compiled
-        if compiled is None or (self._open or 0) > 1 and len(text) > _SMALL_TEXT:
+        if compiled is None or ((self._open or 0) > 1 and len(text) > _SMALL_TEXT):
             machine = self._machine = self._machine or Machine(self._parsed)
             return lambda start: machine.search(text, start)
         return lambda start: _span(compiled.search(text, start))
@@ -113,10 +112,11 @@ class Pattern:
         if found[1]:
             return "$"
         name = found[2] or found[3]
-        number = int(name) if name.isdigit() and (name == "0" or name[0] != "0") else self.names.get(name, -1)
-        if not 0 <= number <= self.groups or span[2 * number] < 0:
-            return ""
-        return text[span[2 * number] : span[2 * number + 1]]
+        numbers = [int(name)] if name.isdigit() and (name == "0" or name[0] != "0") else self.names.get(name, [])
+        for number in numbers:
+            if number <= self.groups and span[2 * number] >= 0:
+                return text[span[2 * number] : span[2 * number + 1]]
+        return ""
 
 
 @functools.lru_cache(maxsize=256)
@@ -172,7 +172,9 @@ def _translated(node: Node) -> str:
     if isinstance(node, Group):
         return f"({_translated(node.node)})"
     if isinstance(node, Sequence):
-        return "".join(f"(?:{_translated(part)})" if isinstance(part, Choice) else _translated(part) for part in node.nodes)
+        return "".join(
+            f"(?:{_translated(part)})" if isinstance(part, Choice) else _translated(part) for part in node.nodes
+        )
     if isinstance(node, Choice):
         return "|".join(map(_translated, node.nodes))
     inner = f"(?:{_translated(node.node)})"
@@ -188,9 +190,7 @@ def _class(ranges: Ranges) -> str:
         return re.escape(chr(ranges[0][0]))
     if ranges == ((0, sys.maxunicode),):
         return r"[\s\S]"
-    parts = "".join(
-        _point(low) if low == high else f"{_point(low)}-{_point(high)}" for low, high in ranges
-    )
+    parts = "".join(_point(low) if low == high else f"{_point(low)}-{_point(high)}" for low, high in ranges)
     return f"[{parts}]"
 
 

@@ -19,7 +19,7 @@ class RegexError(ValueError):
     """An expression that Go would refuse, or that this one cannot run."""
 
     def __init__(self, problem: str, part: str) -> None:
-        super().__init__(f"error parsing regexp: {problem}: `{part}`" if part else f"error parsing regexp: {problem}")
+        super().__init__(f"error parsing regexp: {problem}: `{part}`")
 
 
 class Chars(NamedTuple):
@@ -82,7 +82,9 @@ _POSIX: dict[str, Ranges] = {
 }
 _CONTROLS = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _CATEGORIES = frozenset(
-    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Co Cs".split()
+    major + minor
+    for major, *minors in ("Lultmo", "Mnce", "Ndlo", "Pcdseifo", "Smcko", "Zslp", "Ccfos")
+    for minor in ("", *minors)
 )
 _SCRIPTS = {"Latin": "LATIN", "Greek": "GREEK", "Cyrillic": "CYRILLIC", "Han": "CJK UNIFIED", "Hebrew": "HEBREW"}
 _SCRIPTS |= {"Arabic": "ARABIC", "Hiragana": "HIRAGANA", "Katakana": "KATAKANA", "Thai": "THAI", "Hangul": "HANGUL"}
@@ -141,7 +143,7 @@ def _scan(wanted: object) -> Ranges:
 class Parsed(NamedTuple):
     node: Node
     groups: int
-    names: dict[str, int]
+    names: dict[str, list[int]]
 
 
 def parse(text: str) -> Parsed:
@@ -177,7 +179,7 @@ class _Parser:
         self.text = text
         self.at = 0
         self.groups = 0
-        self.names: dict[str, int] = {}
+        self.names: dict[str, list[int]] = {}
         self.flags = _Flags()
 
     def choice(self, depth: int) -> Node:
@@ -272,7 +274,7 @@ class _Parser:
         outer = self.flags
         if self.text.startswith("?", self.at):
             named = next((start for start in ("?P<", "?<") if self.text.startswith(start, self.at)), None)
-            if named and self.text[self.at + len(named) : self.at + len(named) + 1] not in ("=", "!"):
+            if named:
                 name = self._name(named, begin)
             elif not self._group_flags(begin):
                 return None
@@ -282,7 +284,7 @@ class _Parser:
             self.groups += 1
             number = self.groups
             if name:
-                self.names[name] = number
+                self.names.setdefault(name, []).append(number)
         node = self.choice(depth + 1)
         if not self.text.startswith(")", self.at):
             raise RegexError("missing closing )", self.text)
@@ -295,8 +297,6 @@ class _Parser:
         name = self.text[self.at + len(start) : end] if end > 0 else ""
         if end < 0 or not name or not all(char == "_" or (char.isascii() and char.isalnum()) for char in name):
             raise RegexError("invalid named capture", self.text[begin : end + 1] if end > 0 else self.text[begin:])
-        if name in self.names:
-            raise RegexError("duplicate capture group name", name)
         self.at = end + 1
         return name
 
@@ -386,7 +386,7 @@ class _Parser:
             raise RegexError("invalid escape sequence", "\\x{" + digits + "}")
         return code
 
-    def _unicode(self, negate: bool) -> Ranges:  # noqa: FBT001
+    def _unicode(self, negate: bool) -> Ranges:
         begin = self.at - 2
         if self.text.startswith("{", self.at):
             end = self.text.find("}", self.at)
@@ -469,7 +469,6 @@ def _folded(ranges: Ranges) -> Ranges:
         if high - low > 2000:
             continue
         for code in range(low, high + 1):
-            for other in (chr(code).lower(), chr(code).upper()):
-                if len(other) == 1:
-                    extra.append((ord(other), ord(other)))
+            others = (chr(code).lower(), chr(code).upper())
+            extra += [(ord(other), ord(other)) for other in others if len(other) == 1]
     return merged((*ranges, *extra))

@@ -1,0 +1,89 @@
+"""The renderer that needs no binary: a chart, values and capabilities to objects, within one process."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from hortus.render.gotemplate.errors import Limits
+from hortus.render.gotemplate.values import ValuesMap
+from hortus.render.helm.capabilities import Capabilities, capabilities_struct
+from hortus.render.helm.chart import Chart
+from hortus.render.helm.coalescing import coalesced
+from hortus.render.helm.dependencies import check_present, is_compatible, process_dependencies, require_installable
+from hortus.render.helm.engine import render_templates
+from hortus.render.helm.errors import ChartError
+from hortus.render.helm.functions import Lookup
+from hortus.render.helm.manifests import Rendered, rendered
+from hortus.render.helm.values_schema import check_values
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LONGEST_NAME = 53
+
+
+class Release(msgspec.Struct, frozen=True):
+    """The release that a chart is rendered for."""
+
+    name: str = "release-name"
+    namespace: str = "default"
+    revision: int = 1
+    is_upgrade: bool = False
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What of a chart is wanted."""
+
+    include_crds: bool = False
+    skip_tests: bool = False
+    strict: bool = False
+    """Whether a missing key is an error."""
+
+
+def render_chart(
+    chart: Chart,
+    values: dict[str, Any],
+    *,
+    release: Release = Release(),  # noqa: B008 - frozen
+    capabilities: Capabilities = Capabilities(),  # noqa: B008 - frozen
+    options: Options = Options(),  # noqa: B008 - frozen
+    lookup: Lookup | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> Rendered:
+    """Render here and now, in this process. Raises ChartError."""
+    check_release(release)
+    require_installable(chart)
+    check_present(chart)
+    chart = chart.fresh()
+    process_dependencies(chart, values)
+    served = capabilities_struct(capabilities)
+    version = capabilities.parsed()[0]
+    wanted = chart.metadata.kube_version
+    if wanted and not is_compatible(wanted, version):
+        raise ChartError(f"chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {version}")
+    found = coalesced(chart, values)
+    check_values(chart, found)
+    top = {"Values": ValuesMap(found), "Release": _release_map(release), "Capabilities": served}
+    files = render_templates(chart, top, lookup=lookup, limits=limits, strict=options.strict)
+    crds = chart.crds() if options.include_crds else []
+    return rendered(files, crds=crds, skip_tests=options.skip_tests)
+
+
+def check_release(release: Release) -> None:
+    """Raises ChartError for a name that Helm would refuse."""
+    if len(release.name) > _LONGEST_NAME or not _NAME.fullmatch(release.name):
+        raise ChartError(
+            f"release name {release.name!r} is not valid: at most {_LONGEST_NAME} small letters, digits, '-' and '.'"
+        )
+
+
+def _release_map(release: Release) -> dict[str, Any]:
+    return {
+        "Name": release.name,
+        "Namespace": release.namespace,
+        "IsUpgrade": release.is_upgrade,
+        "IsInstall": not release.is_upgrade,
+        "Revision": release.revision,
+        "Service": "Helm",
+    }

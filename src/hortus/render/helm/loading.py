@@ -1,0 +1,240 @@
+"""Load charts: from a directory, from an archive, from files in memory.
+
+An archive is a stranger's: paths that leave the chart, links, devices and bombs are refused, and nothing is ever
+written to disk. The bounds are Helm's own.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import stat
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from hortus.render.gotemplate import goyaml
+from hortus.render.gotemplate.quoting import quote
+from hortus.render.gotemplate.values import wire_text
+from hortus.render.helm.chart import Chart, digest_of
+from hortus.render.helm.errors import ChartError
+from hortus.render.helm.ignore import IgnoreRules
+from hortus.render.helm.metadata import Metadata, check_metadata, read_metadata
+
+LARGEST_CHART = 100 << 20
+"""Bytes of all files, unpacked."""
+LARGEST_FILE = 5 << 20
+MOST_FILES = 10_000
+DEEPEST = 16
+"""Charts within charts."""
+_DRIVE = re.compile(r"[a-zA-Z]:/")
+_MARK = b"\xef\xbb\xbf"
+Files = list[tuple[str, bytes]]
+
+
+def load_chart(path: Path) -> Chart:
+    """A chart from a directory or a .tgz. Raises ChartError; reads only below a directory, and follows no link out."""
+    if path.is_dir():
+        return load_files(read_directory(path))
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_CHART:
+            raise ChartError(f"{path.name}: the archive is larger than {LARGEST_CHART} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        raise ChartError(f"cannot read chart {path}: {error.strerror}") from None
+    return load_archive(data, name=path.name)
+
+
+def read_directory(folder: Path) -> Files:
+    """The files of a chart's directory that .helmignore leaves. Raises ChartError."""
+    ignored = folder / ".helmignore"
+    rules = IgnoreRules(ignored.read_text("utf-8", "replace") if ignored.is_file() else "")
+    found: Files = []
+    total = 0
+    for name, path in _walked(folder, folder.resolve(), "", rules, 0):
+        size = path.stat().st_size
+        total += size
+        if size > LARGEST_FILE:
+            raise ChartError(f"chart file {quote(name)} is larger than the maximum file size {LARGEST_FILE}")
+        if total > LARGEST_CHART or len(found) >= MOST_FILES:
+            raise ChartError(f"chart {folder.name} is larger than {LARGEST_CHART} bytes or {MOST_FILES} files")
+        found.append((name, path.read_bytes().removeprefix(_MARK)))
+    return found
+
+
+def _walked(folder: Path, root: Path, prefix: str, rules: IgnoreRules, depth: int) -> Iterator[tuple[str, Path]]:
+    if depth > 4 * DEEPEST:
+        raise ChartError(f"chart directory {folder.name} is nested deeper than {4 * DEEPEST} levels")
+    for path in sorted(folder.iterdir(), key=lambda path: path.name):
+        name = prefix + path.name
+        is_folder = path.is_dir()
+        if rules.ignores(name, is_directory=is_folder):
+            continue
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            raise ChartError(f"chart file {quote(name)} is a link that leaves the chart")
+        if is_folder:
+            yield from _walked(path, root, name + "/", rules, depth + 1)
+        elif stat.S_ISREG(path.stat().st_mode):
+            yield name, path
+        else:
+            raise ChartError(f"cannot load irregular file {name} as it has file mode type bits set")
+
+
+def load_archive(data: bytes, *, name: str = "archive") -> Chart:
+    """A chart from the bytes of a .tgz. Raises ChartError."""
+    return load_files(read_archive(data, name=name))
+
+
+def read_archive(data: bytes, *, name: str = "archive") -> Files:
+    """The files of a packed chart, without the folder they lie in. Raises ChartError."""
+    if not data.startswith(b"\x1f\x8b\x08"):
+        raise ChartError(f"file '{name}' does not appear to be a gzipped archive")
+    found: Files = []
+    left = LARGEST_CHART
+    try:
+        with tarfile.open(fileobj=_Unzipped(io.BytesIO(data)), mode="r|") as archive:
+            for entry in archive:
+                if entry.isdir():
+                    continue
+                path = _checked_path(entry.name)
+                if not entry.isreg():
+                    raise ChartError(f"chart {name}: {quote(entry.name)} is a link or a device: only files are taken")
+                if entry.size > LARGEST_FILE:
+                    raise ChartError(f"decompressed chart file {quote(entry.name)} is larger than {LARGEST_FILE} bytes")
+                left -= entry.size
+                if left <= 0 or len(found) >= MOST_FILES:
+                    raise ChartError(f"decompressed chart is larger than the maximum file size {LARGEST_CHART}")
+                content = archive.extractfile(entry)
+                assert content is not None
+                found.append((path, content.read(entry.size).removeprefix(_MARK)))
+    except (tarfile.TarError, EOFError, OSError, zlib.error, ValueError, UnicodeError, OverflowError) as error:
+        raise ChartError(f"chart {name}: not a readable archive: {error}") from None
+    if not found:
+        raise ChartError("no files in chart archive")
+    return found
+
+
+class _Unzipped(io.RawIOBase):
+    """A gzip stream that stops at the largest chart, whatever its headers say."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+        self._inflate: Any = zlib.decompressobj(31)
+        self._left = LARGEST_CHART + (MOST_FILES + 2) * 1536
+        self._pending = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = size if size >= 0 else 1 << 16
+        while len(self._pending) < wanted:
+            chunk = self._inflate.unconsumed_tail or self._source.read(1 << 14)
+            if self._inflate.eof:
+                chunk = self._inflate.unused_data or self._source.read(1 << 14)
+                if not chunk or not chunk.strip(b"\0"):
+                    break
+                self._inflate = zlib.decompressobj(31)
+            if not chunk:
+                break
+            part = self._inflate.decompress(chunk, 1 << 16)
+            self._left -= len(part)
+            if self._left < 0:
+                raise ChartError(f"decompressed chart is larger than the maximum file size {LARGEST_CHART}")
+            self._pending += part
+        found, self._pending = self._pending[:wanted], self._pending[wanted:]
+        return found
+
+
+def _checked_path(name: str) -> str:
+    delimiter = "\\" if "\\" in name else "/"
+    first, _, rest = name.partition(delimiter)
+    rest = rest.replace(delimiter, "/")
+    if rest.startswith("/"):
+        raise ChartError("chart illegally contains absolute paths")
+    cleaned = posixpath.normpath(rest) if rest else "."
+    if cleaned == ".":
+        raise ChartError(f"chart illegally contains content outside the base directory: {quote(name)}")
+    if cleaned.startswith(".."):
+        raise ChartError("chart illegally references parent directory")
+    if _DRIVE.match(cleaned):
+        raise ChartError("chart contains illegally named files")
+    if first == "Chart.yaml":
+        raise ChartError("chart yaml not in base directory")
+    return cleaned
+
+
+def load_files(files: Iterable[tuple[str, bytes]], *, depth: int = 0) -> Chart:
+    """A chart from names and contents. Raises ChartError."""
+    if depth > DEEPEST:
+        raise ChartError(f"charts are nested deeper than {DEEPEST} levels")
+    found = list(files)
+    chart = Chart(_metadata(found))
+    chart.digest = digest_of(found)
+    below: dict[str, Files] = {}
+    for name, data in found:
+        if name.startswith("charts/") and not name.endswith(".prov"):
+            inner = name.removeprefix("charts/")
+            below.setdefault(inner.partition("/")[0], []).append((inner, data))
+        else:
+            _place(chart, name, data)
+    check_metadata(chart.metadata)
+    chart.adopt([_subchart(chart, name, parts, depth) for name, parts in below.items() if name[:1] not in ("_", ".")])
+    return chart
+
+
+def _metadata(files: Files) -> Metadata:
+    found: Metadata | None = None
+    for name, data in files:
+        if name == "Chart.yaml":
+            found = read_metadata(_document(data, name), found)
+            found.api_version = found.api_version or "v1"
+    for name, data in files:
+        if name == "requirements.yaml":
+            found = read_metadata(_document(data, name), found, file=name)
+    if found is None or not any(name == "Chart.yaml" for name, _ in files):
+        raise ChartError("Chart.yaml file is missing")
+    return found
+
+
+def _document(data: bytes, name: str) -> Any:
+    try:
+        return goyaml.read(data)
+    except goyaml.GoYamlError as error:
+        raise ChartError(f"cannot load {name}: error converting YAML to JSON: {error}") from None
+
+
+def _place(chart: Chart, name: str, data: bytes) -> None:
+    if name in ("Chart.yaml", "Chart.lock"):
+        return
+    if name in ("requirements.yaml", "requirements.lock"):
+        if chart.metadata.api_version == "v1":
+            chart.files.append((name, data))
+        return
+    if name == "values.yaml":
+        values = _document(data, name)
+        if values is not None and not isinstance(values, dict):
+            raise ChartError(f"cannot load values.yaml: it must hold a mapping, not {type(values).__name__}")
+        chart.values = values or {}
+    elif name == "values.schema.json":
+        chart.schema = data
+    elif name.startswith("templates/"):
+        chart.templates.append((name, wire_text(data)))
+    else:
+        chart.files.append((name, data))
+
+
+def _subchart(parent: Chart, name: str, files: Files, depth: int) -> Chart:
+    try:
+        if name.endswith(".tgz"):
+            if files[0][0] != name:
+                raise ChartError(f"expected {name}, got {files[0][0]}")
+            return load_files(read_archive(files[0][1], name=name), depth=depth + 1)
+        inner = [(path.partition("/")[2], data) for path, data in files if "/" in path]
+        return load_files(inner, depth=depth + 1)
+    except ChartError as error:
+        raise ChartError(f"error unpacking subchart {name} in {parent.name}: {error}") from None

@@ -1,0 +1,228 @@
+"""From rendered files to objects: documents split, hooks set apart, everything in the order of installation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hortus.kube.objects import Object
+from hortus.render.gotemplate import goyaml
+from hortus.render.gotemplate.functions.strings import SPACES
+from hortus.render.helm.errors import ChartError
+
+INSTALL_ORDER = (
+    "PriorityClass",
+    "Namespace",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "LimitRange",
+    "PodSecurityPolicy",
+    "PodDisruptionBudget",
+    "ServiceAccount",
+    "Secret",
+    "SecretList",
+    "ConfigMap",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleList",
+    "ClusterRoleBinding",
+    "ClusterRoleBindingList",
+    "Role",
+    "RoleList",
+    "RoleBinding",
+    "RoleBindingList",
+    "Service",
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "IngressClass",
+    "Ingress",
+    "APIService",
+)
+_PLACES = {kind: place for place, kind in enumerate(INSTALL_ORDER)}
+HOOK = "helm.sh/hook"
+_EVENTS = frozenset(
+    f"{when}-{what}" for when in ("pre", "post") for what in ("install", "delete", "upgrade", "rollback")
+) | {"test", "test-success"}
+_BLANKS = " \t\n\f\r"
+_NOTES = "NOTES.txt"
+
+
+class Document(NamedTuple):
+    """One document of a rendered file; `value` is None for comments alone."""
+
+    source: str
+    text: str
+    value: Any
+    kind: str
+
+
+class Hook(msgspec.Struct, frozen=True):
+    """A resource that runs at some moment of a release and is no part of it."""
+
+    source: str
+    object: Object
+    events: tuple[str, ...]
+    weight: int
+    delete_policies: tuple[str, ...] = ()
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """What a chart renders to: objects in the order of installation, hooks apart, and the text that Helm prints."""
+
+    objects: list[Object]
+    hooks: list[Hook]
+    text: str
+
+
+def split_documents(text: str) -> list[str]:
+    """The documents of a file, at lines that begin with `---`, without blanks around them."""
+    text = text.strip(SPACES)
+    found: list[str] = []
+    begin = at = 0
+    if text.startswith("---"):
+        begin = at = _after_blanks(text, 3)
+    while (line := text.find("\n---", at)) >= 0:
+        found.append(text[begin : _before_blanks(text, line, begin)])
+        begin = at = _after_blanks(text, line + 4)
+    found.append(text[begin:])
+    return [part.strip(SPACES) for part in found if part]
+
+
+def _after_blanks(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _BLANKS:
+        at += 1
+    return at
+
+
+def _before_blanks(text: str, at: int, least: int) -> int:
+    while at > least and text[at - 1] in _BLANKS:
+        at -= 1
+    return at
+
+
+def rendered(
+    files: dict[str, str],
+    *,
+    crds: Sequence[tuple[str, bytes]] = (),
+    skip_tests: bool = False,
+) -> Rendered:
+    """The files of a chart as objects and as text. Raises ChartError for what is no YAML."""
+    documents: list[Document] = []
+    hooks: list[tuple[Document, Hook]] = []
+    for source in sorted(files):
+        name = source.rpartition("/")[2]
+        text = files[source]
+        if name.startswith("_") or source.endswith(_NOTES) or not text.strip(SPACES):
+            continue
+        for part in split_documents(text):
+            document, events = _read(source, part)
+            if events is None:
+                documents.append(document)
+            elif _are_known(events):
+                hooks.append((document, _hook(document, events)))
+    documents.sort(key=lambda document: _place(document.kind))
+    hooks.sort(key=lambda pair: _place(pair[0].kind))
+    if skip_tests:
+        hooks = [pair for pair in hooks if "test" not in pair[1].events]
+    return _assembled(documents, [document for document, _ in hooks], [hook for _, hook in hooks], crds)
+
+
+def _assembled(
+    documents: list[Document], hook_documents: list[Document], hooks: list[Hook], crds: Sequence[tuple[str, bytes]]
+) -> Rendered:
+    objects: list[Object] = []
+    text: list[str] = []
+    for source, data in crds:
+        content = data.decode("utf-8", "surrogateescape")
+        text.append(f"---\n# Source: {source}\n{content}\n")
+        objects += [part for part in (_value(source, part) for part in split_documents(content)) if part]
+    for document in documents:
+        text.append(f"---\n# Source: {document.source}\n{document.text}\n")
+        if document.value:
+            objects.append(document.value)
+    manifest = "".join(text).strip(SPACES) + "\n"
+    end = "".join(f"---\n# Source: {document.source}\n{document.text}\n" for document in hook_documents)
+    return Rendered(objects, hooks, manifest + end)
+
+
+def _place(kind: str) -> tuple[int, str]:
+    """Kinds that Helm does not know come last, by name."""
+    place = _PLACES.get(kind)
+    return (len(_PLACES), kind) if place is None else (place, "")
+
+
+def _value(source: str, text: str) -> Any:
+    try:
+        found = goyaml.read(text, exact=True)
+    except goyaml.GoYamlError as error:
+        raise ChartError(f"YAML parse error on {source}: error converting YAML to JSON: {error}") from None
+    if found is not None and not isinstance(found, dict):
+        raise ChartError(f"YAML parse error on {source}: a manifest must be a mapping, not {type(found).__name__}")
+    return found
+
+
+def _read(source: str, text: str) -> tuple[Document, str | None]:
+    """A document and, for a hook, its events as written."""
+    value = _value(source, text)
+    if not value:
+        return Document(source, text, value, ""), None
+    kind = value.get("kind")
+    metadata = value.get("metadata")
+    notes = metadata.get("annotations") if isinstance(metadata, dict) else None
+    _check_head(source, kind, metadata, notes)
+    shown = kind if isinstance(kind, str) else ""
+    return Document(source, text, value, shown), _annotation(notes, HOOK) if notes and HOOK in notes else None
+
+
+def _check_head(source: str, kind: Any, metadata: Any, notes: Any) -> None:
+    for value, wanted, name in ((kind, str, "kind"), (metadata, dict, "metadata"), (notes, dict, "annotations")):
+        if value is not None and not isinstance(value, wanted | int | float if wanted is str else wanted):
+            raise ChartError(f"YAML parse error on {source}: {name} must not be a {type(value).__name__}")
+    for key, value in (notes or {}).items():
+        if isinstance(value, dict | list):
+            raise ChartError(
+                f"YAML parse error on {source}: annotation {key} must be a string, not {type(value).__name__}"
+            )
+
+
+def _annotation(notes: dict[str, Any], key: str) -> str:
+    value = notes.get(key)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip().lower() for word in text.split(","))
+
+
+def _are_known(events: str) -> bool:
+    return all(word in _EVENTS for word in _words(events))
+
+
+def _hook(document: Document, events: str) -> Hook:
+    notes = document.value["metadata"]["annotations"]
+    weight = _annotation(notes, f"{HOOK}-weight")
+    digits = weight[1:] if weight[:1] in ("+", "-") else weight
+    policies = f"{HOOK}-delete-policy"
+    return Hook(
+        document.source,
+        document.value,
+        tuple("test" if word == "test-success" else word for word in _words(events)),
+        int(weight) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0,
+        _words(_annotation(notes, policies)) if policies in notes else (),
+    )
