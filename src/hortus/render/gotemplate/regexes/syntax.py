@@ -82,9 +82,9 @@ _POSIX: dict[str, Ranges] = {
 }
 _CONTROLS = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _CATEGORIES = frozenset(
-    major + minor
-    for major, *minors in ("Lultmo", "Mnce", "Ndlo", "Pcdseifo", "Smcko", "Zslp", "Ccfos")
-    for minor in ("", *minors)
+    group[0] + minor
+    for group in ("Lultmo", "Mnce", "Ndlo", "Pcdseifo", "Smcko", "Zslp", "Ccfos")
+    for minor in ("", *group[1:])
 )
 _SCRIPTS = {"Latin": "LATIN", "Greek": "GREEK", "Cyrillic": "CYRILLIC", "Han": "CJK UNIFIED", "Hebrew": "HEBREW"}
 _SCRIPTS |= {"Arabic": "ARABIC", "Hiragana": "HIRAGANA", "Katakana": "KATAKANA", "Thai": "THAI", "Hangul": "HANGUL"}
