@@ -16,11 +16,11 @@ import ssl
 import time
 from collections.abc import Sequence
 from typing import Protocol
-from uuid import uuid4
 
 from aiohttp import web
 
 from hortus.apiserver.admission import DynamicAdmission, ServiceResolver, WebhookClient
+from hortus.apiserver.answers import Answer
 from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
 from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
 from hortus.apiserver.clusters import LogicalClusters
@@ -35,10 +35,9 @@ from hortus.apiserver.connection import (
 from hortus.apiserver.crds import GROUP, PLURAL, CustomKinds, DefinitionController, DefinitionStrategy
 from hortus.apiserver.discovery import Discovery
 from hortus.apiserver.gc import GarbageCollector
-from hortus.apiserver.http import Reply, RequestInfo, flag, parse_query, request_info, status_reply
+from hortus.apiserver.http import RequestInfo, flag, parse_query, request_info, status_reply
 from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.apiserver.http.queries import Query
-from hortus.apiserver.http.replies import compressed, warning_header
 from hortus.apiserver.identities import CreationGuard
 from hortus.apiserver.local import Local
 from hortus.apiserver.metrics import RequestMetrics
@@ -214,7 +213,7 @@ class ApiServer:
         if isinstance(reply, web.StreamResponse):
             code, response = reply.status, reply
         else:
-            code, response = reply.code, _response(request, reply, compress=self._settings.compress)
+            code, response = reply.code, Answer(request, reply, compress=self._settings.compress)
         self._metrics.done(info.verb, info.group, info.resource, info.subresource, code, time.perf_counter() - began)
         return response
 
@@ -267,22 +266,3 @@ def _selected_name(info: RequestInfo, query: Query) -> str:
         return FieldSelector.parse(selector).required("metadata.name") or ""
     except ValueError:
         return ""
-
-
-def _response(request: web.BaseRequest, reply: Reply, *, compress: bool) -> web.Response:
-    body = reply.body
-    response = web.Response(body=body, status=reply.code)
-    headers = response.headers
-    headers["Content-Type"] = reply.content_type
-    headers["Cache-Control"] = "no-cache, private"
-    headers["Audit-Id"] = request.headers.get("Audit-Id") or str(uuid4())
-    said = REMARKS.get()
-    for warning in (*reply.warnings, *said.warnings) if said is not None else reply.warnings:
-        headers.add("Warning", warning_header(warning))
-    if reply.headers:
-        headers.update(reply.headers)
-    packed = compressed(body, request.headers.get("Accept-Encoding", "")) if compress else None
-    if packed is not None:
-        response.body = packed
-        headers["Content-Encoding"] = "gzip"
-    return response

@@ -6,7 +6,6 @@ Sources: API conventions "Metadata"; KEP-2885 for unknown fields. Every function
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 from hortus.apiserver.resources import names
 from hortus.apiserver.resources.definition import FieldProblem
@@ -118,7 +117,7 @@ def begin(kind: Kind, obj: Object, namespace: str, now: float) -> None:
         metadata["namespace"] = namespace
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = names.generated_name(metadata["generateName"])
-    metadata["uid"] = str(uuid4())
+    metadata["uid"] = names.random_uid()
     metadata["creationTimestamp"] = format_time(now)
 
 

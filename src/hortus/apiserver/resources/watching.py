@@ -163,7 +163,7 @@ async def watch(
     opened(changes)
     async with aclosing(changes):
         try:
-            await _follow(ctx, scope, options, encoder, send, changes)
+            await _follow(scope, options, encoder, send, changes)
         except RevisionCompacted:
             await send(encoder.error(too_old(changes.seen, ctx.storage.backend.compacted)))
 
@@ -182,26 +182,28 @@ async def _send_initial(ctx: Context, scope: Scope, options: Options, encoder: E
     return page.revision
 
 
-async def _follow(ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, changes: Watch) -> None:
+async def _follow(scope: Scope, options: Options, encoder: Encoder, send: Send, changes: Watch) -> None:
     loop = asyncio.get_running_loop()
     end = loop.time() + options.timeout
-    next_bookmark = loop.time() + _BOOKMARK_EVERY
     while True:
-        wait_until = min(end, next_bookmark) if options.bookmarks else end
+        next_bookmark = loop.time() + _BOOKMARK_EVERY
         try:
-            async with asyncio.timeout_at(wait_until):
-                batch = await anext(changes)
+            # One timer for many batches: with a hundred watchers of one change, a timer each would cost as much as TLS.
+            async with asyncio.timeout_at(min(end, next_bookmark) if options.bookmarks else end):
+                await _send_changes(scope, options, encoder, send, changes)
+            return
         except TimeoutError:
             if loop.time() >= end:
                 return
-            next_bookmark = loop.time() + _BOOKMARK_EVERY
-            await send(encoder.bookmark(changes.seen))
-            continue
-        except StopAsyncIteration:
-            return
+        await send(encoder.bookmark(changes.seen))
+
+
+async def _send_changes(scope: Scope, options: Options, encoder: Encoder, send: Send, changes: Watch) -> None:
+    """Send events until the watch ends. Cut off at any point, none is lost: what `send` was given has gone out."""
+    async for batch in changes:
         lines = _lines(scope.kind, options.selection, encoder, batch)
         if lines:
-            await send(b"".join(lines))
+            await send(lines[0] if len(lines) == 1 else b"".join(lines))
 
 
 def _lines(kind: Kind, selection: Selection | None, encoder: Encoder, batch: Sequence[Change]) -> list[bytes]:

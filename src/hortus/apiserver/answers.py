@@ -1,0 +1,75 @@
+"""A complete answer as one write to the socket.
+
+aiohttp's Response keeps headers, cookies and compression that may still change until it is sent; ours are known at
+once, and building them as bytes costs a third. Streams (watches) are aiohttp's own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from http import HTTPStatus
+
+from aiohttp import HttpVersion10, web
+from aiohttp.helpers import rfc822_formatted_time
+
+from hortus.apiserver.http import Reply
+from hortus.apiserver.http.replies import compressed, warning_header
+from hortus.apiserver.resources.names import random_uid
+
+_COPIED = 64 * 1024
+"""Bytes of a body up to which it is joined with its head; a larger one is written by itself."""
+_CODES = {code.value: code.phrase for code in HTTPStatus}
+
+
+class Answer(web.StreamResponse):
+    """`reply` as an answer to `request`; `prepare` and `write_eof` are called by aiohttp once each."""
+
+    def __init__(self, request: web.BaseRequest, reply: Reply, *, compress: bool) -> None:
+        # The base's own state is what this class is there to avoid; aiohttp asks for nothing of it but keep_alive.
+        self._request = request
+        self._keep_alive = request.keep_alive
+        body = reply.body
+        packed = compressed(body, request.headers.get("Accept-Encoding", "")) if compress else None
+        self._bytes = body if packed is None else packed
+        self._head = self._head_of(reply, packed=packed is not None)
+
+    def _head_of(self, reply: Reply, *, packed: bool) -> bytes:
+        request = self._request
+        audit = request.headers.get("Audit-Id") or random_uid()
+        lines = f"Audit-Id: {audit}\r\nContent-Length: {len(self._bytes)}\r\nDate: {rfc822_formatted_time()}\r\n"
+        if packed:
+            lines += "Content-Encoding: gzip\r\n"
+        if reply.headers:
+            lines += "".join([f"{name}: {value}\r\n" for name, value in reply.headers.items()])
+        if reply.warnings:
+            lines += "".join([f"Warning: {warning_header(text)}\r\n" for text in reply.warnings])
+        first = _first_lines(reply.code, reply.content_type, request.version == HttpVersion10, self._keep_alive)
+        return first + lines.encode("utf-8", "surrogateescape") + b"\r\n"
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        pass
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client has gone")
+        body = self._bytes if self._request.method != "HEAD" else b""
+        if len(body) <= _COPIED:
+            transport.write(self._head + body)
+        else:
+            transport.write(self._head)
+            transport.write(body)
+            await self._request.writer.drain()
+
+
+@lru_cache(maxsize=512)
+def _first_lines(code: int, content_type: str, old: bool, keep_alive: bool) -> bytes:
+    connection = ""
+    if old:
+        connection = "Connection: keep-alive\r\n" if keep_alive else ""
+    elif not keep_alive:
+        connection = "Connection: close\r\n"
+    return (
+        f"HTTP/1.{0 if old else 1} {code} {_CODES.get(code, '')}\r\n"
+        f"Content-Type: {content_type}\r\nCache-Control: no-cache, private\r\n{connection}"
+    ).encode()
