@@ -66,7 +66,7 @@ class RequestMetrics:
         """The families, for the registry."""
         requests = CounterMetricFamily(
             "rest_client_requests",
-            "Number of HTTP requests, partitioned by status code, method, and host.",
+            "Calls to API servers; code is <error> where no answer came.",
             labels=("code", "method", "host"),
         )
         for series, count in list(self._counts.items()):
@@ -74,7 +74,7 @@ class RequestMetrics:
         yield requests
         latency = HistogramMetricFamily(
             "rest_client_request_duration_seconds",
-            "Request latency in seconds. Broken down by verb, and host.",
+            "Seconds from a call to the head of its answer.",
             labels=("verb", "host"),
         )
         for place, durations in list(self._durations.items()):
