@@ -212,6 +212,14 @@ async def test_a_wish_to_wait_for_ages_is_handed_to_the_caller_capped() -> None:
     assert len(script.requests) == 1
 
 
+async def test_a_wish_in_the_body_of_a_status_is_capped_alike() -> None:
+    script = Script(json({"kind": "Status", "details": {"retryAfterSeconds": 999999999}}, 503))
+    async with serving(script) as access, Client(access) as client:
+        with pytest.raises(errors.ServiceUnavailable) as caught:
+            await client.get(CONFIGMAPS, "one", "default")
+    assert caught.value.retry_after == 600.0
+
+
 async def test_500_is_retried_for_reads_but_never_for_a_create() -> None:
     script = Script(failure(500, "InternalError"), failure(503, "ServiceUnavailable"), ONE)
     async with serving(script) as access, Client(access, settings=QUICK) as client:

@@ -40,7 +40,7 @@ from hortus.kube.faults import FOREIGN, mapped
 from hortus.kube.metrics import RequestObserver
 from hortus.kube.pool import Pool
 from hortus.kube.ratelimit import RateLimiter
-from hortus.kube.retries import Retries, retry_after
+from hortus.kube.retries import LONGEST_WISH, Retries, retry_after
 
 _JSON = "application/json"
 _LARGE_BODY = 1 << 20
@@ -284,7 +284,10 @@ class Connection:
                 "kind": "Status",
                 "message": f"{self.host}: {what} was answered with HTTP status {response.status}",
             }
-        return from_status(response.status, status, retry_after=seconds)
+        error = from_status(response.status, status, retry_after=seconds)
+        if error.retry_after is not None:
+            error.retry_after = min(error.retry_after, LONGEST_WISH)
+        return error
 
     def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=self.settings.connect_timeout, ceil_threshold=1e9)

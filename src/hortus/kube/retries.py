@@ -14,7 +14,7 @@ import msgspec
 
 from hortus.kube.errors import ApiError, ConnectionFailed, KubeError
 
-_LONGEST_WISH = 600.0
+LONGEST_WISH = 600.0
 """Seconds; a server that says `Retry-After: 999999999` is not believed beyond this."""
 
 
@@ -51,9 +51,9 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     if not text:
         return None
     if text.isascii() and text.isdigit():
-        return float(min(int(text[:12]), _LONGEST_WISH))
+        return float(min(int(text[:12]), LONGEST_WISH))
     try:
         wish = parsedate_to_datetime(text).timestamp() - now
     except (ValueError, OverflowError):
         return None
-    return min(max(wish, 0.0), _LONGEST_WISH)
+    return min(max(wish, 0.0), LONGEST_WISH)
