@@ -173,8 +173,8 @@ async def test_who_subscribes_late_hears_of_what_is_there(world: World) -> None:
     assert len(late) == 1
 
 
-def labelled(name: str, team: str, version: int) -> Object:
-    return widget(name, metadata={"labels": {"team": team}, "resourceVersion": str(version), "uid": name})
+def labelled(name: str, team: str, version: int, *, uid: str = "") -> Object:
+    return widget(name, metadata={"labels": {"team": team}, "resourceVersion": str(version), "uid": uid or name})
 
 
 def test_indexes_follow_every_change() -> None:
@@ -214,6 +214,16 @@ def test_what_was_deleted_meanwhile_is_not_brought_back_by_a_late_answer() -> No
     cache.drop(ObjectKey("default", "a"))
     cache.advance(6)
     cache.learn(labelled("a", "blue", 5))
+    assert len(cache) == 0
+
+
+def test_an_own_creation_survives_the_late_news_that_its_predecessor_was_deleted() -> None:
+    cache = Cache("widgets")
+    cache.replace([labelled("a", "red", 1, uid="u1")], 1)
+    cache.learn(labelled("a", "blue", 6, uid="u2"))
+    cache.drop(ObjectKey("default", "a"), labelled("a", "red", 5, uid="u1"))
+    assert cache[ObjectKey("default", "a")]["metadata"]["uid"] == "u2"
+    cache.drop(ObjectKey("default", "a"), labelled("a", "blue", 7, uid="u2"))
     assert len(cache) == 0
 
 

@@ -179,9 +179,15 @@ class Cache:
         self._changed(Change(key, old, obj, initial))
 
     def drop(self, key: ObjectKey, last: Object | None = None) -> None:
-        """Hold `key` no longer; `last` is the state in which it went, where known."""
-        old = self._objects.pop(key, None)
+        """Hold `key` no longer; `last` is the state in which it went, where known.
+
+        Passed over when `learn` has brought another object of that name since.
+        """
+        old = self._objects.get(key)
+        if old is not None and last is not None and _uid(old) != _uid(last) and version_of(last) < version_of(old):
+            return
         if old is not None:
+            del self._objects[key]
             for index in self._indexes.values():
                 index.update(key, old, None)
             self._tell(Change(key, last if last is not None else old, None))
