@@ -69,8 +69,8 @@ def test_a_last_sync_in_the_future_does_not_put_off_rotation_for_ever() -> None:
     assert within_skew.after <= wait
 
 
-@pytest.mark.parametrize("granted", [86_400.0, 86_399.0, 86_341.0, None, 200_000.0])
-def test_a_grant_as_asked_keeps_the_contracts_threshold(granted: float | None) -> None:
+@pytest.mark.parametrize("granted", [86_400.0, 86_399.0, 86_341.0, None, 200_000.0, 0.0])
+def test_a_grant_as_asked_or_of_nothing_keeps_the_contracts_threshold(granted: float | None) -> None:
     assert RotationPolicy().wait(granted, 0.5) == pytest.approx(820.8 * MINUTE)
 
 

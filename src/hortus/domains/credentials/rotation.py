@@ -58,10 +58,11 @@ class RotationPolicy(msgspec.Struct, frozen=True):
         """The age at which this cluster's kubeconfig is replaced.
 
         `granted` is the lifetime the garden gave, None when unknown; `share` the cluster's own number in [0, 1).
+        A lifetime of nothing is taken for unknown: the garden's clock is wrong, and asking without end mends no clock.
         """
         tolerance = min(GRANT_TOLERANCE, (1.0 - RATIO_MODIFIER) * self.lifetime)
-        as_asked = granted is None or granted >= self.lifetime - tolerance
-        lifetime = self.lifetime if as_asked or granted is None else granted
+        known = granted is not None and 0.0 < granted < self.lifetime - tolerance
+        lifetime = granted if known and granted is not None else self.lifetime
         return RATIO_MODIFIER * self.period_of(lifetime) * (1.0 - self.spread * share)
 
 
