@@ -12,6 +12,8 @@ from hortus.kube.errors import Forbidden, KubeError, Unauthorized
 from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
 from hortus.kube.objects import Resource
 
+_LONGEST_ANSWER = 1 << 20
+"""Bytes; one namespace is asked for."""
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
@@ -35,7 +37,9 @@ class ClusterProof:
     def __init__(self, *, timeout: float, plain_http: bool = False) -> None:
         """`timeout` in seconds, for connecting and answering together."""
         self._trust = Trust(plain_http=plain_http)
-        self._settings = ConnectionSettings(connections=1, timeout=timeout, connect_timeout=timeout)
+        self._settings = ConnectionSettings(
+            connections=1, timeout=timeout, connect_timeout=timeout, max_response=_LONGEST_ANSWER
+        )
 
     async def prove(self, kubeconfig: bytes, *, shoot: str) -> None:
         try:
