@@ -7,7 +7,7 @@ domain and is no shell: `cli` is.
 from hortus.terminal.connections import Connections
 from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, CommandError, run
 from hortus.terminal.output import Format, plain, print_objects
-from hortus.terminal.table import Table, print_table
+from hortus.terminal.table import Table, clean, print_table
 
 __all__ = [
     "EXIT_ERROR",
@@ -16,6 +16,7 @@ __all__ = [
     "Connections",
     "Format",
     "Table",
+    "clean",
     "plain",
     "print_objects",
     "print_table",

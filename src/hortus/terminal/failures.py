@@ -11,6 +11,7 @@ import typer
 
 from hortus.kube.errors import KubeError
 from hortus.kube.kubeconfig import KubeconfigError
+from hortus.terminal.table import clean
 
 T = TypeVar("T")
 
@@ -44,5 +45,6 @@ def run(command: Coroutine[Any, Any, T]) -> T:
 
 
 def _end(message: str, code: int) -> NoReturn:
-    typer.secho(f"error: {message}", fg=typer.colors.RED if sys.stderr.isatty() else None, err=True)
+    lines = "\n".join(clean(line) for line in message.splitlines())
+    typer.secho(f"error: {lines}", fg=typer.colors.RED if sys.stderr.isatty() else None, err=True)
     raise typer.Exit(code)

@@ -6,13 +6,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from hortus.kube.objects import Object
-from hortus.terminal import EXIT_ERROR, EXIT_TIMEOUT, CommandError, Connections, Format, plain, run
+from hortus.terminal import EXIT_ERROR, EXIT_TIMEOUT, CommandError, Connections, Format, clean, plain, run
+
+if TYPE_CHECKING:
+    from hortus.kube.kubeconfig import Kubeconfig
 
 Connect = Callable[[], Connections]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the GardenerCluster.")]
@@ -76,29 +79,31 @@ def register(app: typer.Typer, connect: Connect) -> None:
 
 async def _kubeconfig(connections: Connections, name: str, namespace: str, into: Path | None, use: bool) -> None:
     from hortus.domains.credentials.lookup import read_cluster, read_secret
-    from hortus.kube import kubeconfig, yaml
+    from hortus.kube import kubeconfig
 
     async with connections.management() as client:
         cluster = await read_cluster(client, name, namespace)
         content, reference = await read_secret(client, cluster)
+    found = kubeconfig.from_untrusted(content, origin=f"secret {reference}")
     if into is None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
-    document = yaml.load(content)
-    for part in ("clusters", "contexts", "users"):
-        document[part] = document[part][:1]
-    _rename(document, name)
-    kubeconfig.merge_into(into, document, use=use)
+    kubeconfig.merge_into(into, _current(found, name), use=use)
     typer.echo(f"Context {name} is in {into} (from secret {reference}). Try: kubectl --context {name} get ns")
 
 
-def _rename(document: Object, name: str) -> None:
-    """Give the one cluster, context and user of a kubeconfig the name of the cluster."""
-    for part in ("clusters", "contexts", "users"):
-        document[part][0]["name"] = name
-    document["contexts"][0]["context"].update({"cluster": name, "user": name})
-    document["current-context"] = name
+def _current(found: Kubeconfig, name: str) -> Object:
+    """The current context of `found` with its cluster and user, all three under the name of the cluster."""
+    found.access()
+    context = dict(found.contexts[found.current_context].body)
+    cluster, user = found.clusters[context["cluster"]], found.users.get(context.get("user", ""))
+    return {
+        "clusters": [{"name": name, "cluster": dict(cluster.body)}],
+        "users": [{"name": name, "user": dict(user.body) if user else {}}],
+        "contexts": [{"name": name, "context": {**context, "cluster": name, "user": name}}],
+        "current-context": name,
+    }
 
 
 async def _rotate(connections: Connections, name: str, namespace: str, timeout: float | None) -> None:
@@ -128,6 +133,6 @@ async def _tree(connections: Connections, name: str, namespace: str, format: For
     else:
         for branch, node in root.lines():
             mark = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "yellow")}[node.healthy]
-            typer.echo(f"{branch}{typer.style(mark[0], fg=mark[1])} {node.kind} {node.name}  {node.note}")
+            typer.echo(f"{branch}{typer.style(mark[0], fg=mark[1])} {node.kind} {clean(node.name)}  {clean(node.note)}")
     if not root.well:
         raise typer.Exit(EXIT_ERROR)
