@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 from hortus.simulation.settings import Fault
@@ -24,8 +25,7 @@ class Faults:
         fault = self._first(shoot, lambda fault: bool(fault.kubeconfig))
         return fault.kubeconfig if fault else ""
 
-    def _first(self, shoot: str, concerns: object) -> Fault | None:
-        assert callable(concerns)
+    def _first(self, shoot: str, concerns: Callable[[Fault], bool]) -> Fault | None:
         for index, fault in enumerate(self._faults):
             if not concerns(fault) or not fnmatchcase(shoot, fault.shoots):
                 continue

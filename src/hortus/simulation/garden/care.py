@@ -10,6 +10,7 @@ from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, parse_time
+from hortus.simulation.garden import operations
 from hortus.simulation.garden.health import STATUS_LABEL, after_care, status_label
 from hortus.simulation.garden.kinds import SHOOTS
 from hortus.simulation.settings import GardenSettings
@@ -26,7 +27,8 @@ class Care:
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         shoot = self._shoots.get(key)
-        if shoot is None or shoot["metadata"].get("deletionTimestamp"):
+        if shoot is None or shoot["metadata"].get("deletionTimestamp") or operations.last_operation(shoot) is None:
+            # Nobody has worked on it yet: a label now would only get in the way of who begins.
             return None
         wait = self._wait(shoot)
         if wait is not None and wait <= 0:
