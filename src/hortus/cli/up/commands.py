@@ -144,7 +144,7 @@ def _detach(state: StateDirectory, *, port: int, clusters: int, ephemeral: bool,
     command += ["--ephemeral"] if ephemeral else []
     command += ["--config", str(config)] if config else []
     log = state.logs / "up.log"
-    with log.open("wb") as output:
+    with open(log, "wb", opener=_private) as output:
         child = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -160,6 +160,10 @@ def _detach(state: StateDirectory, *, port: int, clusters: int, ephemeral: bool,
         if child.poll() is not None:
             raise typer.Exit(1)
         time.sleep(0.05)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _fail(message: str) -> None:

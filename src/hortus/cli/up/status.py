@@ -83,7 +83,10 @@ async def _ask(state: StateDirectory, found: Status) -> None:
             name = (cluster.get("status") or {}).get("state") or "Pending"
             found.clusters[name] = found.clusters.get(name, 0) + 1
     async with Client.from_kubeconfig(state.garden_kubeconfig, settings=_PATIENCE) as garden:
-        found.shoots = len((await garden.list(_SHOOTS, metadata_only=True)).items)
+        try:
+            found.shoots = len((await garden.list(_SHOOTS, metadata_only=True)).items)
+        except KubeError as error:
+            found.problem = found.problem or f"the simulated garden: {error}"
 
 
 def lines(status: Status) -> list[tuple[str, str]]:
