@@ -33,6 +33,7 @@ from hortus.engine import (
     add_finalizer,
     has_finalizer,
     is_deleting,
+    redact_text,
     remove_finalizer,
 )
 from hortus.kube import Client
@@ -328,6 +329,7 @@ class GardenerClusterController:
         self, cluster: Object, reason: str, error: str, *, actor: Actor, after: float | None = None
     ) -> NoReturn:
         """Show the failure and have the queue try again."""
+        error = redact_text(error)
         before = cluster.get("status")
         status = service.error_status(cluster, reason, error, self._clock.now())
         if before != status:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from hortus.kube import Client, ConnectionSettings
-from hortus.kube.errors import Forbidden, KubeError, Unauthorized
+from hortus.kube.errors import Forbidden, KubeError, TransportError, Unauthorized
 from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
 from hortus.kube.objects import Resource
 
@@ -46,23 +46,12 @@ class ClusterProof:
             access = from_untrusted(kubeconfig, trust=self._trust, origin=f"kubeconfig of shoot {shoot}").access()
             client = Client(access, settings=self._settings)
         except (KubeconfigError, ValueError) as error:
-            raise ProofFailed(
-                f"the new kubeconfig is not usable: {error} (garden operator: see what issues kubeconfigs)"
-            ) from error
+            raise _unusable(error) from error
         async with client:
             try:
                 await client.request("GET", _NAMESPACES.path(), query={"limit": "1"})
-            except (Unauthorized, Forbidden) as error:
-                raise ProofFailed(
-                    f"the new kubeconfig is refused by {client.host}: {error} (garden operator: its credential or the "
-                    "cluster's client CA is wrong)"
-                ) from error
             except (KubeError, ValueError) as error:
-                raise ProofFailed(
-                    f"the new kubeconfig could not be tried against its cluster: {error} (cluster owner: see the "
-                    "shoot's conditions; tried again)",
-                    unreachable=True,
-                ) from error
+                raise _failure(error, client.host) from error
 
 
 class NoProof:
@@ -73,8 +62,29 @@ class NoProof:
 
     async def prove(self, kubeconfig: bytes, *, shoot: str) -> None:
         try:
-            from_untrusted(kubeconfig, trust=self._trust, origin=f"kubeconfig of shoot {shoot}")
+            from_untrusted(kubeconfig, trust=self._trust, origin=f"kubeconfig of shoot {shoot}").access()
         except KubeconfigError as error:
-            raise ProofFailed(
-                f"the new kubeconfig is not usable: {error} (garden operator: see what issues kubeconfigs)"
-            ) from error
+            raise _unusable(error) from error
+
+
+def _unusable(error: Exception) -> ProofFailed:
+    return ProofFailed(f"the new kubeconfig is not usable: {error} (garden operator: see what issues kubeconfigs)")
+
+
+def _failure(error: Exception, host: str) -> ProofFailed:
+    """Why the cluster behind a well-formed kubeconfig did not serve us."""
+    match error:
+        case Unauthorized() | Forbidden():
+            return ProofFailed(
+                f"the new kubeconfig is refused by {host}: {error} (garden operator: its credential or the cluster's "
+                "client CA is wrong)"
+            )
+        case TransportError(permanent=True):
+            # Keys that do not fit or a CA that does not verify: no cluster, awake or asleep, would make it work.
+            return _unusable(error)
+        case _:
+            return ProofFailed(
+                f"the new kubeconfig could not be tried against its cluster: {error} (cluster owner: see the shoot's "
+                "conditions; tried again)",
+                unreachable=True,
+            )

@@ -45,7 +45,9 @@ def from_untrusted(document: bytes | str, *, trust: Trust | None = None, origin:
     try:
         parsed = parse(yaml.load(document, limits=_LIMITS), origin=origin)
     except yaml.YamlError as error:
-        raise KubeconfigError(f"{origin}: {error}") from None
+        # Not the problem itself: it quotes, and what stands in such a document may be anything, a key among it.
+        place = "" if error.line is None else f"line {error.line}: "
+        raise KubeconfigError(f"{origin}: {place}not YAML of plain data within reasonable bounds") from None
     for name, entry in parsed.clusters.items():
         _check_cluster(f'{origin}: cluster "{name[:100]}"', entry, trust)
     for name, entry in parsed.users.items():
