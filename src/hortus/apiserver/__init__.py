@@ -23,11 +23,12 @@ from hortus.apiserver.resources import (
 )
 from hortus.apiserver.resources.strategy import PlainStrategy
 from hortus.apiserver.server import ApiServer
-from hortus.apiserver.settings import Settings
+from hortus.apiserver.settings import AuditSettings, Settings
 
 __all__ = [
     "Admission",
     "ApiServer",
+    "AuditSettings",
     "Column",
     "FieldProblem",
     "Local",

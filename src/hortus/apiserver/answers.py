@@ -14,6 +14,7 @@ from aiohttp.helpers import rfc822_formatted_time
 
 from hortus.apiserver.http import Reply
 from hortus.apiserver.http.replies import compressed, warning_header
+from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.resources.names import random_uid
 
 _COPIED = 64 * 1024
@@ -35,14 +36,16 @@ class Answer(web.StreamResponse):
 
     def _head_of(self, reply: Reply, *, packed: bool) -> bytes:
         request = self._request
-        audit = request.headers.get("Audit-Id") or random_uid()
+        said = REMARKS.get()
+        audit = (said.audit_id if said is not None else "") or request.headers.get("Audit-Id") or random_uid()
         lines = f"Audit-Id: {audit}\r\nContent-Length: {len(self._bytes)}\r\nDate: {rfc822_formatted_time()}\r\n"
         if packed:
             lines += "Content-Encoding: gzip\r\n"
         if reply.headers:
             lines += "".join([f"{name}: {value}\r\n" for name, value in reply.headers.items()])
-        if reply.warnings:
-            lines += "".join([f"Warning: {warning_header(text)}\r\n" for text in reply.warnings])
+        warnings = reply.warnings if said is None else [*reply.warnings, *said.warnings]
+        if warnings:
+            lines += "".join([f"Warning: {warning_header(text)}\r\n" for text in warnings])
         first = _first_lines(reply.code, reply.content_type, request.version == HttpVersion10, self._keep_alive)
         return first + lines.encode("utf-8", "surrogateescape") + b"\r\n"
 

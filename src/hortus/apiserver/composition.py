@@ -52,7 +52,7 @@ async def open_server(
 
     `definitions` are served in every logical cluster, the built-in kinds unless said otherwise; `tokens` are fixed
     bearer tokens by (logical cluster, token); `services` says where webhooks given as services listen. Raises
-    StoreFailed, OSError (the port is taken).
+    StoreFailed, OSError (the port is taken), audit.PolicyError.
     """
     clock = clock or SystemClock()
     listening = socket.create_server((settings.host, settings.port), backlog=1024)

@@ -6,13 +6,23 @@ task, so a context variable carries it; the server clears it before the next req
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
+
+from hortus.apiserver.authn.identity import UserInfo
 
 
 class Remarks:
-    __slots__ = ("annotations", "warnings")
+    __slots__ = ("annotations", "audit_id", "body", "impersonator", "on_start", "warnings")
 
     def __init__(self) -> None:
+        self.audit_id = ""
+        self.body = b""
+        """Of the request, kept for the audit log."""
+        self.impersonator: UserInfo | None = None
+        """Who really asks, when acting as somebody else."""
+        self.on_start: Callable[[], None] | None = None
+        """Called when a stream begins."""
         self.warnings: list[str] = []
         self.annotations: dict[str, str] = {}
 

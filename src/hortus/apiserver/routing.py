@@ -25,6 +25,7 @@ from hortus.apiserver.metrics import RequestMetrics
 from hortus.apiserver.openapi import OpenApi
 from hortus.apiserver.options import delete_options, write_options
 from hortus.apiserver.pods import ACTIONS, DONE, bind
+from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.representation import event_encoder, list_reply, negotiated, object_reply, sent_object
 from hortus.apiserver.resources import deletion, patching, reading, watching, writing
 from hortus.apiserver.resources.context import Context, review_of, write_context
@@ -258,6 +259,9 @@ class Router:
         )
         response.enable_chunked_encoding()
         await response.prepare(request)
+        said = REMARKS.get()
+        if said is not None and said.on_start is not None:
+            said.on_start()
         connection = request.protocol
         assert isinstance(connection, Connection)
         opened: list[Watch] = []

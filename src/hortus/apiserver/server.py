@@ -21,6 +21,7 @@ from aiohttp import web
 
 from hortus.apiserver.admission import DynamicAdmission, ServiceResolver, WebhookClient
 from hortus.apiserver.answers import Answer
+from hortus.apiserver.audit import AuditLog, Auditor, read_policy
 from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
 from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
 from hortus.apiserver.clusters import LogicalClusters
@@ -35,7 +36,7 @@ from hortus.apiserver.connection import (
 from hortus.apiserver.crds import GROUP, PLURAL, CustomKinds, DefinitionController, DefinitionStrategy
 from hortus.apiserver.discovery import Discovery
 from hortus.apiserver.gc import GarbageCollector
-from hortus.apiserver.http import RequestInfo, flag, parse_query, request_info, status_reply
+from hortus.apiserver.http import Reply, RequestInfo, flag, parse_query, request_info, status_reply
 from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.identities import CreationGuard
@@ -49,7 +50,7 @@ from hortus.apiserver.resources.definition import ResourceDefinition
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.routing import Router
-from hortus.apiserver.settings import Settings
+from hortus.apiserver.settings import AuditSettings, Settings
 from hortus.apiserver.store.backend import StoreFailed
 from hortus.kube.clock import Clock
 from hortus.kube.errors import ApiError, BadRequest, InternalError, NotFound, Unauthorized
@@ -108,7 +109,10 @@ class ApiServer:
         self.collector = GarbageCollector(self.context)
         self.namespaces = NamespaceController(self.context)
         self.custom_resources = DefinitionController(self.context)
+        self.auditor = None if settings.audit is None else _auditor(settings.audit, clock)
         self._parts: list[Part] = [clusters, self.webhooks, self.collector, self.namespaces, self.custom_resources]
+        if self.auditor is not None:
+            self._parts.append(self.auditor.log)
         self._forget = [namespaces.forget, *(part.forget for part in (self.collector, self.namespaces))]
         self._forget += [self.custom_resources.forget, self.registry.forget, reviewer.forget]
         self._metrics = RequestMetrics()
@@ -180,6 +184,7 @@ class ApiServer:
         info, cluster = _UNPARSED, None
         if REMARKS.get() is not None:
             REMARKS.set(None)
+        audited = None if self.auditor is None else self.auditor.begin(request)
         try:
             raw_path, _, raw_query = request._message.path.partition("?")
             info = request_info(request.method, raw_path)
@@ -190,6 +195,8 @@ class ApiServer:
             if cluster is not None:
                 cluster.requests += 1
             user = await self._user(request, connection, info)
+            if audited is not None:
+                audited.received(info, user)
             await self._check_allowed(info, query, user)
             reply = await self._router.answer(request, info, query, user)
         except ApiError as error:
@@ -201,8 +208,12 @@ class ApiServer:
             reply = status_reply(BadRequest("the object provided is nested too deeply"))
         except ConnectionError:
             # The client has gone, so nobody hears an answer; whoever logs it as an error of ours is wrong.
+            if audited is not None:
+                audited.done(info, _CLIENT_GONE if info.verb != "watch" else 200, None)
             return web.Response(status=_CLIENT_GONE)
         except asyncio.CancelledError:
+            if audited is not None:
+                audited.done(info, 200, None)
             raise
         except Exception as error:
             _log.exception("a request failed")
@@ -214,6 +225,8 @@ class ApiServer:
             code, response = reply.status, reply
         else:
             code, response = reply.code, Answer(request, reply, compress=self._settings.compress)
+        if audited is not None:
+            audited.done(info, code, reply if isinstance(reply, Reply) else None)
         self._metrics.done(info.verb, info.group, info.resource, info.subresource, code, time.perf_counter() - began)
         return response
 
@@ -230,6 +243,9 @@ class ApiServer:
         for name, _ in request.raw_headers:
             if name[:12].lower() == b"impersonate-":
                 headers = request.headers.items()
+                said = REMARKS.get()
+                if said is not None:
+                    said.impersonator = user
                 return await impersonated(user, headers, cluster=info.cluster, authorizer=self.authorizer)
         return user
 
@@ -252,6 +268,11 @@ class ApiServer:
         decision = await self.authorizer.authorize(attributes)
         if not decision.allowed:
             raise denied(attributes, decision.reason)
+
+
+def _auditor(settings: AuditSettings, clock: Clock) -> Auditor:
+    log = AuditLog(settings.log, largest=settings.largest, kept=settings.kept)
+    return Auditor(read_policy(settings.policy), log, clock)
 
 
 _UNPARSED = RequestInfo(ROOT_CLUSTER, "", "", "")

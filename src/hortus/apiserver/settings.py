@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 KUBERNETES_MINOR = 32
 """The Kubernetes minor version whose API semantics are served; kubectl of one minor above and below works with it."""
+
+
+class AuditSettings(msgspec.Struct, frozen=True):
+    policy: Path
+    """A file with an audit.k8s.io/v1 Policy."""
+    log: Path
+    """The file that events are appended to, a line each."""
+    largest: int = 100 * 1024 * 1024
+    """Bytes at which the file is put aside."""
+    kept: int = 10
+    """Files put aside that are kept."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -20,6 +33,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Whether large bodies are compressed for those who take it; a waste when all clients are on this machine."""
     grace: float = 5.0
     """Seconds that requests in progress have to finish at a stop."""
+    audit: AuditSettings | None = None
+    """Where and what to record of requests; None records nothing."""
 
 
 def version_info() -> dict[str, str]:

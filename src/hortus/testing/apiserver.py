@@ -105,6 +105,7 @@ async def running_apiserver(
     admission: Sequence[Admission] = (),
     clock: Clock | None = None,
     folder: Path | None = None,
+    settings: Settings | None = None,
 ) -> AsyncIterator[TestServer]:
     """`started_apiserver` for tests that are coroutines."""
     manager = started_apiserver(
@@ -115,6 +116,7 @@ async def running_apiserver(
         admission=admission,
         clock=clock,
         folder=folder,
+        settings=settings,
     )
     server = await asyncio.to_thread(manager.__enter__)
     try:
@@ -133,6 +135,7 @@ def started_apiserver(
     admission: Sequence[Admission] = (),
     clock: Clock | None = None,
     folder: Path | None = None,
+    settings: Settings | None = None,
 ) -> Iterator[TestServer]:
     """Serve the built-in kinds unless `definitions` says otherwise.
 
@@ -144,7 +147,7 @@ def started_apiserver(
 
     async def compose(home: Path) -> ApiServer:
         server = await open_server(
-            Settings(),
+            settings or Settings(),
             _backend(store, home),
             definitions=definitions,
             tokens={(name, token): ADMIN for name in ("root", *named)},

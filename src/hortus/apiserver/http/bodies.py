@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from hortus.apiserver.remarks import REMARKS
 from hortus.kube import yaml
 from hortus.kube.errors import ApiError, BadRequest, RequestEntityTooLarge, Timeout, UnsupportedMediaType
 from hortus.kube.objects import Object
@@ -31,6 +32,14 @@ _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 
 async def read_body(request: web.BaseRequest) -> bytes:
     """All bytes of the body. Raises RequestEntityTooLarge, Timeout, BadRequest (cut off in the middle)."""
+    body = await _read(request)
+    said = REMARKS.get()
+    if said is not None:
+        said.body = body
+    return body
+
+
+async def _read(request: web.BaseRequest) -> bytes:
     stream = request.content
     if stream.is_eof() and not stream.total_bytes:
         return b""

@@ -1,0 +1,172 @@
+"""One request as audit events: made when its stages are reached, with what the policy asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from aiohttp import web
+
+from hortus.apiserver.audit.log import AuditLog
+from hortus.apiserver.audit.policy import LEVEL_NAMES, Level, Policy, Question, Verdict
+from hortus.apiserver.audit.redaction import may_be_shown, redacted, without_managed_fields
+from hortus.apiserver.authn.identity import UserInfo
+from hortus.apiserver.http import Reply, RequestInfo, media_type_of
+from hortus.apiserver.remarks import Remarks, remarks
+from hortus.kube import yaml
+from hortus.kube.clock import Clock
+from hortus.kube.objects import Object, format_micro_time
+
+_NOBODY = UserInfo("")
+_LONGEST_ID = 64
+_SHOWN_STATUS = ("status", "message", "reason", "details", "code")
+
+
+class Auditor:
+    def __init__(self, policy: Policy, log: AuditLog, clock: Clock) -> None:
+        self._policy = policy
+        self.log = log
+        self.clock = clock
+
+    def begin(self, request: web.BaseRequest) -> Entry:
+        """A request has come in; who sends it is not known yet."""
+        said = remarks()
+        said.audit_id = request.headers.get("Audit-Id", "")[:_LONGEST_ID] or str(uuid4())
+        entry = Entry(self, request, said)
+        said.on_start = entry.started
+        return entry
+
+    def verdict(self, info: RequestInfo, user: UserInfo) -> Verdict:
+        path = "" if info.resource else info.path
+        asked = Question(
+            user.username,
+            user.groups,
+            info.verb,
+            info.group,
+            info.resource,
+            info.subresource,
+            info.namespace,
+            info.name,
+            path,
+        )
+        return self._policy.verdict(asked)
+
+
+class Entry:
+    """The events of one request."""
+
+    def __init__(self, auditor: Auditor, request: web.BaseRequest, said: Remarks) -> None:
+        self._auditor = auditor
+        self._request = request
+        self._said = said
+        self._at = auditor.clock.now()
+        self._info: RequestInfo | None = None
+        self._user = _NOBODY
+        self._verdict: Verdict | None = None
+
+    def received(self, info: RequestInfo, user: UserInfo) -> None:
+        """It is known what is asked and by whom, after impersonation."""
+        self._info, self._user = info, user
+        verdict = self._judged(info)
+        if verdict.level and "RequestReceived" not in verdict.omitted:
+            self._write(self._event(info, verdict, "RequestReceived"))
+
+    def started(self) -> None:
+        """The answer has begun and goes on for long."""
+        info = self._info
+        if info is None:
+            return
+        verdict = self._judged(info)
+        if verdict.level and "ResponseStarted" not in verdict.omitted:
+            event = self._event(info, verdict, "ResponseStarted")
+            event["responseStatus"] = {"metadata": {}, "code": 200}
+            self._write(event)
+
+    def done(self, info: RequestInfo, code: int, reply: Reply | None) -> None:
+        """The answer is made, or the stream has ended; `info` may be all that is known."""
+        verdict = self._judged(info)
+        if not verdict.level or "ResponseComplete" in verdict.omitted:
+            return
+        event = self._event(info, verdict, "ResponseComplete")
+        shown = may_be_shown(info.group, info.resource, info.subresource)
+        status: Object = {"metadata": {}, "code": code}
+        answer = _decoded(reply.body, reply.content_type) if reply is not None and _worth(code, verdict) else None
+        if isinstance(answer, dict) and answer.get("kind") == "Status":
+            status |= {key: answer[key] for key in _SHOWN_STATUS if key in answer}
+        event["responseStatus"] = status
+        if info.resource and shown and verdict.level >= Level.REQUEST and info.method not in ("GET", "HEAD"):
+            sent = _decoded(self._said.body, self._request.headers.get("Content-Type", ""))
+            self._add(event, "requestObject", sent, info, verdict)
+        if info.resource and shown and verdict.level >= Level.REQUEST_RESPONSE:
+            self._add(event, "responseObject", answer, info, verdict)
+        if self._said.annotations:
+            event["annotations"] = self._said.annotations
+        self._write(event)
+
+    def _judged(self, info: RequestInfo) -> Verdict:
+        if self._verdict is None:
+            self._verdict = self._auditor.verdict(info, self._said.impersonator or self._user)
+        return self._verdict
+
+    def _event(self, info: RequestInfo, verdict: Verdict, stage: str) -> Object:
+        request, impersonator = self._request, self._said.impersonator
+        event: Object = {
+            "kind": "Event",
+            "apiVersion": "audit.k8s.io/v1",
+            "level": LEVEL_NAMES[verdict.level],
+            "auditID": self._said.audit_id,
+            "stage": stage,
+            "requestURI": request.path_qs,
+            "verb": info.verb,
+            "user": (impersonator or self._user).to_json(),
+        }
+        if impersonator is not None:
+            event["impersonatedUser"] = self._user.to_json()
+        if request.remote:
+            event["sourceIPs"] = [request.remote]
+        event["userAgent"] = request.headers.get("User-Agent", "")
+        if info.resource:
+            event["objectRef"] = _reference(info)
+        event["requestReceivedTimestamp"] = format_micro_time(self._at)
+        event["stageTimestamp"] = format_micro_time(self._auditor.clock.now())
+        return event
+
+    def _add(self, event: Object, field: str, body: Any, info: RequestInfo, verdict: Verdict) -> None:
+        if body is None:
+            return
+        body = redacted(body, info.group, info.resource)
+        event[field] = without_managed_fields(body) if verdict.without_managed_fields else body
+
+    def _write(self, event: Object) -> None:
+        self._auditor.log.write(orjson.dumps(event))
+
+
+def _worth(code: int, verdict: Verdict) -> bool:
+    """Whether the answer is looked into: for its Status, or because all of it is wanted."""
+    return code >= 400 or verdict.level >= Level.REQUEST_RESPONSE
+
+
+def _reference(info: RequestInfo) -> Object:
+    found = {
+        "resource": info.resource,
+        "namespace": info.namespace,
+        "name": info.name,
+        "apiGroup": info.group,
+        "apiVersion": info.version,
+        "subresource": info.subresource,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _decoded(body: bytes, content_type: str) -> Any:
+    """A body as JSON; None for what is neither JSON nor YAML. Protobuf is not unfolded for the log."""
+    media = media_type_of(content_type)
+    if not body:
+        return None
+    try:
+        if media.endswith("yaml"):
+            return yaml.load(body.decode())
+        return orjson.loads(body) if media.endswith("json") or not media else None
+    except (ValueError, RecursionError):
+        return None
