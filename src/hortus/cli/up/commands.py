@@ -55,6 +55,12 @@ def up(
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="YAML with settings of the simulation and the controllers."),
     ] = None,
+    audit_policy: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="An audit.k8s.io/v1 Policy: requests are recorded in logs/audit.log."
+        ),
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when it is up; stop it with `down`.")] = False,
 ) -> None:
     """Start a fleet control plane on this machine.
@@ -63,11 +69,11 @@ def up(
     needed; `kubectl` works at once with the kubeconfig named at the end. State survives restarts.
     """
     state = _state(context, state_dir)
+    options = Options(state.path, port, clusters, ephemeral=ephemeral, config=config, audit_policy=audit_policy)
     if detach:
-        _detach(state, port=port, clusters=clusters, ephemeral=ephemeral, config=config)
+        _detach(state, options)
         return
     console = Console(stderr=False)
-    options = Options(state=state.path, port=port, clusters=clusters, ephemeral=ephemeral, config=config)
     try:
         state.acquire()
     except StateError as error:
@@ -131,7 +137,7 @@ def _state(context: typer.Context, given: Path | None) -> StateDirectory:
     return StateDirectory(given or before or default_directory())
 
 
-def _detach(state: StateDirectory, *, port: int, clusters: int, ephemeral: bool, config: Path | None) -> None:
+def _detach(state: StateDirectory, options: Options) -> None:
     """Run `hortus up` as a background process whose output goes to a file, and show that output until it is up."""
     try:
         # Asked here, so that the file of one that runs already is not written over.
@@ -139,10 +145,11 @@ def _detach(state: StateDirectory, *, port: int, clusters: int, ephemeral: bool,
         state.release()
     except StateError as error:
         _fail(str(error))
-    command = [sys.executable, "-m", "hortus", "up", "--state-dir", str(state.path), "--port", str(port)]
-    command += ["--clusters", str(clusters)]
-    command += ["--ephemeral"] if ephemeral else []
-    command += ["--config", str(config)] if config else []
+    command = [sys.executable, "-m", "hortus", "up", "--state-dir", str(state.path), "--port", str(options.port)]
+    command += ["--clusters", str(options.clusters)]
+    command += ["--ephemeral"] if options.ephemeral else []
+    command += ["--config", str(options.config)] if options.config else []
+    command += ["--audit-policy", str(options.audit_policy)] if options.audit_policy else []
     log = state.logs / "up.log"
     with open(log, "wb", opener=_private) as output:
         child = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments

@@ -34,6 +34,7 @@ async def _apiserver(arguments: argparse.Namespace, stop: asyncio.Event) -> None
         StateDirectory(arguments.state_dir),
         port=arguments.port,
         ephemeral=arguments.ephemeral,
+        audit_policy=arguments.audit_policy,
         config=read_config(arguments.config),
         stop=stop,
     )
@@ -96,6 +97,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--clusters", type=int, default=0)
     parser.add_argument("--ephemeral", action="store_true")
     parser.add_argument("--config", type=Path)
+    parser.add_argument("--audit-policy", type=Path)
     return parser.parse_args()
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from pathlib import Path
 from typing import Any
 
-from hortus.apiserver import ApiServer, Local, Settings, open_server
+from hortus.apiserver import ApiServer, AuditSettings, Local, Settings, open_server
+from hortus.apiserver.audit import PolicyError
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz import Attributes
 from hortus.apiserver.clusters import certificate_kubeconfig, token_kubeconfig
@@ -40,15 +42,22 @@ _EVERYWHERE = "*"
 
 
 async def serve(
-    state: StateDirectory, *, port: int, ephemeral: bool, config: dict[str, Any], stop: asyncio.Event
+    state: StateDirectory,
+    *,
+    port: int,
+    ephemeral: bool,
+    config: dict[str, Any],
+    stop: asyncio.Event,
+    audit_policy: Path | None = None,
 ) -> None:
     """Serve until `stop`. Raises CannotRun."""
+    audit = AuditSettings(audit_policy, state.logs / "audit.log") if audit_policy else None
     backend: Backend = MemoryBackend() if ephemeral else SqliteBackend(state.database)
     token = _simulation_token(state)
     simulation = UserInfo("system:simulation", groups=("system:masters",))
     try:
-        server = await open_server(Settings(port=port), backend, tokens={(_EVERYWHERE, token): simulation})
-    except StoreFailed as error:
+        server = await open_server(Settings(port=port, audit=audit), backend, tokens={(_EVERYWHERE, token): simulation})
+    except (StoreFailed, PolicyError) as error:
         raise CannotRun(str(error)) from None
     except OSError as error:
         raise CannotRun(f"port {port} on 127.0.0.1: {error.strerror}; choose another with --port N") from None

@@ -33,6 +33,8 @@ class Options(msgspec.Struct, frozen=True):
     ephemeral: bool = False
     config: Path | None = None
     """A configuration file for the simulation and the controllers."""
+    audit_policy: Path | None = None
+    """What the API server records of requests in logs/audit.log; None: nothing."""
 
 
 class PortTaken(Exception):
@@ -106,7 +108,10 @@ class Session:
         return False
 
     async def _start(self, port: int) -> None:
-        server = self._child("apiserver", "--port", str(port), *(["--ephemeral"] if self._options.ephemeral else []))
+        arguments = ["--ephemeral"] if self._options.ephemeral else []
+        if self._options.audit_policy:
+            arguments += ["--audit-policy", str(self._options.audit_policy)]
+        server = self._child("apiserver", "--port", str(port), *arguments)
 
         def heard(name: str, said: Report) -> None:
             # Whoever asks how it is must not be told of a process that has been restarted since.
