@@ -38,7 +38,10 @@ Figures = dict[str, dict[str, float]]
 def server(folder: Path) -> Iterator[tuple[Path, int]]:
     """The API server of `hortus up` alone; its kubeconfig and process id."""
     command = [sys.executable, "-m", "hortus.cli.up.processes", "apiserver", "--state-dir", str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+    # With bytecode, as an installed package has it: some development environments switch writing it off.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as child:
         assert child.stdout is not None
         for line in child.stdout:
             if msgspec.json.decode(line, type=Report).state == "ready":

@@ -50,7 +50,7 @@ class Caller(asyncio.Protocol):
     def __init__(self, head: str) -> None:
         self._head = head
         self._transport: asyncio.Transport | None = None
-        self._buffer = b""
+        self._buffer = bytearray()
         self._needed = 0
         self._answer: asyncio.Future[tuple[int, bytes]] | None = None
         self._on_data: Callable[[bytes, float], None] | None = None
@@ -95,7 +95,7 @@ class Caller(asyncio.Protocol):
         if self._on_data is not None:
             self._on_data(data, time.perf_counter())
             return
-        self._buffer = self._buffer + data if self._buffer else data
+        self._buffer += data
         if not self._needed:
             end = self._buffer.find(b"\r\n\r\n")
             if end < 0:
@@ -104,6 +104,6 @@ class Caller(asyncio.Protocol):
             self._needed = end + 4 + int(self._buffer[start : self._buffer.index(b"\r", start)])
         if len(self._buffer) < self._needed:
             return
-        answer, self._buffer, self._needed = self._buffer, b"", 0
+        answer, self._buffer, self._needed = bytes(self._buffer), bytearray(), 0
         assert self._answer is not None
         self._answer.set_result((int(answer[9:12]), answer))
