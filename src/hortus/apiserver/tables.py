@@ -24,9 +24,12 @@ _NAME = Column("Name", ".metadata.name", format="name", description="What the ob
 
 
 def columns_of(kind: Kind) -> tuple[Column, ...]:
-    """The kind's columns; the name comes first also where a CRD does not say so."""
+    """The kind's columns; the name comes first also where a CRD does not say so, but not where it has its place."""
     columns = kind.definition.columns
-    return columns if columns and columns[0].name == "Name" else (_NAME, *columns)
+    has_place = any(
+        column.name == "Name" and (column.format == "name" or not index) for index, column in enumerate(columns)
+    )
+    return columns if has_place else (_NAME, *columns)
 
 
 def definitions_of(kind: Kind) -> list[Object]:

@@ -96,3 +96,17 @@ def test_who_am_i_and_what_may_i(kubectl: Kubectl) -> None:
     kubectl("create", "clusterrolebinding", "viewers", "--clusterrole=view", "--user=vera")
     assert kubectl("auth", "can-i", "list", "pods", "--as=vera") == "yes\n"
     assert "secrets is forbidden" in kubectl("get", "secrets", "--as=vera", code=1)
+
+
+def test_events_are_shown_by_what_they_say_and_not_by_name(kubectl: Kubectl) -> None:
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "web.1", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "name": "web", "namespace": "default"},
+        "reason": "Started",
+        "message": "it runs",
+        "type": "Normal",
+    }
+    kubectl("create", "-f", "-", stdin=event)
+    assert kubectl("get", "events").splitlines()[0].split() == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
