@@ -476,6 +476,35 @@ async def test_two_clusters_of_one_shoot_share_its_secret_in_peace(here: World) 
         await here.until_secret(lambda obj: not obj)
 
 
+async def test_two_clusters_of_one_shoot_made_at_once_make_one_secret(here: World) -> None:
+    here.garden.gate = asyncio.Event()
+    async with here.controlled():
+        await here.create()
+        await here.garden.entered.wait()
+        await here.create(here.cluster("rt-2"))
+        await here.rest("rt-2")
+        assert here.garden.calls == ["c-1"]
+        here.garden.gate.set()
+        for name in ("rt-1", "rt-2"):
+            await here.until_condition(CREATED, name)
+        assert here.garden.calls == ["c-1"]
+        with pytest.raises(NotFound):
+            await here.secret("kubeconfig-rt-2")
+
+
+async def test_a_secret_that_somebody_laid_out_elsewhere_for_the_shoot_gets_no_kubeconfig() -> None:
+    async with running_apiserver() as server, world(server) as here:
+        here.watched = "*"
+        bait = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bait", "namespace": "default"}}
+        bait["metadata"]["labels"] = {Label.SHOOT_NAME: "c-1"}
+        made = await here.client.create(SECRETS, bait)
+        async with here.controlled():
+            await here.create()
+            await here.until_condition(CREATED)
+            assert content(await here.secret()) == kubeconfig("c-1-1")
+        assert await here.client.get(SECRETS, "bait", "default") == made
+
+
 async def test_two_clusters_of_one_shoot_that_want_different_keys_are_told(here: World) -> None:
     async with here.controlled():
         await here.create()

@@ -46,6 +46,9 @@ FIELD_MANAGER = "infrastructure-manager"
 MISSING_SHOOT_PAUSE = 300.0
 """Seconds until a shoot that does not exist is asked for again; its appearing is watched, this is for gardens that do
 not let us watch."""
+TWIN_PAUSE = 1.0
+"""Seconds until a cluster looks again whether another one of the same shoot has made the Secret they share; that it has
+is watched, this is for when it fails."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -77,6 +80,8 @@ class GardenerClusterController:
         self._metrics = metrics
         self._events = events
         self._clock = clock
+        self._making: dict[str, ObjectKey] = {}
+        """By shoot, which cluster makes its Secret now."""
         clusters.add_index("shoot", lambda cluster: (service.shoot_name(cluster),))
         clusters.add_index("name", lambda cluster: (cluster["metadata"]["name"],))
         secrets.add_index("shoot", kept.by_shoot)
@@ -92,6 +97,18 @@ class GardenerClusterController:
             return None
         cluster = await self._hold(cluster)
         secret = await self._find_secret(cluster)
+        if secret is not None:
+            return await self._tend(cluster, secret)
+        # Of two that each made one, neither could be told to be the shoot's.
+        shoot = service.shoot_name(cluster)
+        if self._making.setdefault(shoot, key) != key:
+            return Result(requeue_after=TWIN_PAUSE)
+        try:
+            return await self._tend(cluster, None)
+        finally:
+            del self._making[shoot]
+
+    async def _tend(self, cluster: Object, secret: Object | None) -> Result:
         shared = secret is not None and await self._shared(cluster, secret)
         decision = service.decide(cluster, secret, self._settings.policy, self._clock.now(), home=self._home(cluster))
         if decision.action is Action.KEEP and secret is not None:
@@ -178,7 +195,8 @@ class GardenerClusterController:
         try:
             if named is None and not self._watches(reference.namespace):
                 named = await self._read_secret(reference)
-            return service.choose_secret(cluster, self._secrets.by("shoot", service.shoot_name(cluster)), named)
+            by_shoot = self._secrets.by("shoot", service.shoot_name(cluster))
+            return service.choose_secret(cluster, by_shoot, named)
         except (AmbiguousSecret, KubeError) as error:
             await self._fail(cluster, Reason.CHECK_FAILED, str(error), actor=Actor.OPERATOR)
 

@@ -58,9 +58,12 @@ def shoot_name(cluster: Object) -> str:
 def choose_secret(cluster: Object, by_shoot: Sequence[Object], by_name: Object | None) -> Object | None:
     """The Secret of this cluster: found by its shoot label, as the contract says, whatever its name.
 
+    Only in the namespace that the cluster names: whoever may write Secrets elsewhere must not come by a kubeconfig.
     Only when no label leads to one, the Secret that has the wanted name counts, if it is ours for this very cluster:
     somebody took labels off. Raises AmbiguousSecret.
     """
+    namespace = secret_reference(cluster).namespace
+    by_shoot = [secret for secret in by_shoot if secret["metadata"]["namespace"] == namespace]
     if len(by_shoot) > 1:
         names = ", ".join(sorted(f"{s['metadata']['namespace']}/{s['metadata']['name']}" for s in by_shoot))
         raise AmbiguousSecret(
