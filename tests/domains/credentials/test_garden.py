@@ -56,7 +56,7 @@ GET = "failed to get shoot: "
     [
         (failure(404, "NotFound", "no c-1"), GET, "(cluster owner: there is no shoot c-1", Actor.USER),
         (failure(403, "Forbidden"), CREATE, "(operator: the garden credential needs create on", Actor.OPERATOR),
-        (failure(401, "Unauthorized"), CREATE, "(operator: the garden credential needs create on", Actor.OPERATOR),
+        (failure(401, "Unauthorized"), CREATE, "(operator: the garden does not accept the cred", Actor.OPERATOR),
         (failure(422, "Invalid", "too short"), CREATE, "(operator: see kubeconfig-expiration-time", Actor.OPERATOR),
         (failure(429, "TooManyRequests"), CREATE, "(nobody needs to act: tried again)", Actor.NOBODY),
         (failure(500, "InternalError"), CREATE, "(garden operator: the garden has a fault", Actor.PROVIDER),

@@ -109,7 +109,13 @@ def _failure(error: KubeError, shoot: str, namespace: str) -> GardenFailure:
                 actor=Actor.USER,
                 missing=True,
             )
-        case Unauthorized() | Forbidden():
+        case Unauthorized():
+            return GardenFailure(
+                f"{request}: {error} (operator: the garden does not accept the credential in gardener-kubeconfig-path: "
+                "it has expired, or its account is gone)",
+                actor=Actor.OPERATOR,
+            )
+        case Forbidden():
             return GardenFailure(
                 f"{request}: {error} (operator: the garden credential needs create on shoots/adminkubeconfig in "
                 f"namespace {namespace})",
