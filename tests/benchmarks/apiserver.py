@@ -1,7 +1,7 @@
 """The API server of `hortus up` under load: TLS, SQLite with durable writes, callers in a process of their own.
 
 Rates are of 16 callers on keep-alive connections, one request in flight each. `cpu_ms` is the server's processor time
-per request: on a shared machine it says more than a rate does. `run()` is about two minutes.
+per request: on a shared machine it says more than a rate does. `run()` takes about 40 seconds.
 """
 
 from __future__ import annotations
