@@ -24,6 +24,7 @@ import uvloop
 
 from hortus.apiserver import Admission, ApiServer, ResourceDefinition, Settings, open_server
 from hortus.apiserver.authn import UserInfo
+from hortus.apiserver.authn.static_tokens import EVERY_CLUSTER
 from hortus.apiserver.clusters import RESOURCE as LOGICAL_CLUSTER
 from hortus.apiserver.clusters import certificate_kubeconfig
 from hortus.apiserver.store import Backend, MemoryBackend, SqliteBackend
@@ -44,7 +45,9 @@ class TestServer:
 
     __test__ = False
 
-    def __init__(self, server: ApiServer, loop: asyncio.AbstractEventLoop, token: str, folder: Path) -> None:
+    def __init__(
+        self, server: ApiServer, loop: asyncio.AbstractEventLoop, token: str, token_everywhere: str, folder: Path
+    ) -> None:
         self.server = server
         self.loop = loop
         self.url = server.url
@@ -52,6 +55,8 @@ class TestServer:
         """PEM that verifies the server."""
         self.token = token
         """Bearer token of the admin of the root cluster, and of those named at start."""
+        self.token_everywhere = token_everywhere
+        """Bearer token of the admin of every logical cluster, of those too that are made later."""
         self._folder = folder
 
     @property
@@ -142,7 +147,7 @@ def started_apiserver(
     `extensions` are further kinds by logical cluster; these clusters and `clusters` exist when it is ready. `folder`
     keeps state and kubeconfigs, so that a second server can go on where the first one stopped.
     """
-    token = secrets.token_urlsafe(24)
+    token, token_everywhere = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     named = dict.fromkeys([*clusters, *(extensions or {})])
 
     async def compose(home: Path) -> ApiServer:
@@ -150,7 +155,7 @@ def started_apiserver(
             settings or Settings(),
             _backend(store, home),
             definitions=definitions,
-            tokens={(name, token): ADMIN for name in ("root", *named)},
+            tokens={(name, token): ADMIN for name in ("root", *named)} | {(EVERY_CLUSTER, token_everywhere): ADMIN},
             admission=admission,
             clock=clock,
         )
@@ -163,7 +168,7 @@ def started_apiserver(
     with tempfile.TemporaryDirectory() as scratch:
         home = folder or Path(scratch)
         with _threaded(lambda: compose(home)) as (server, loop):
-            yield TestServer(server, loop, token, home)
+            yield TestServer(server, loop, token, token_everywhere, home)
 
 
 async def _make_clusters(server: ApiServer, names: Sequence[str]) -> None:

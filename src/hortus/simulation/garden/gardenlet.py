@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from hortus.engine import Cache, Result
+from hortus.engine import Cache, Result, remove_finalizer
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
@@ -62,6 +62,14 @@ class Gardenlet:
         self._runs: dict[ObjectKey, _Run] = {}
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
+        try:
+            return await self._work(key)
+        except NotFound:
+            # It went while the cache still showed it.
+            self._runs.pop(key, None)
+            return None
+
+    async def _work(self, key: ObjectKey) -> Result | None:
         shoot = self._shoots.get(key)
         if shoot is None:
             self._runs.pop(key, None)
@@ -139,8 +147,10 @@ class Gardenlet:
         patch: dict[str, Any] = {}
         if FINALIZER not in (metadata.get("finalizers") or ()) and not metadata.get("deletionTimestamp"):
             patch["finalizers"] = [*(metadata.get("finalizers") or ()), FINALIZER]
-        if (metadata.get("annotations") or {}).get(OPERATION_ANNOTATION, "").startswith("rotate-"):
-            patch["annotations"] = {OPERATION_ANNOTATION: None}
+        asked = (metadata.get("annotations") or {}).get(OPERATION_ANNOTATION, "").split(";")
+        kept = [word for word in asked if not word.strip().startswith("rotate-")]
+        if kept != asked:
+            patch["annotations"] = {OPERATION_ANNOTATION: ";".join(kept) or None}
         if not patch:
             return shoot
         if "finalizers" in patch:
@@ -150,19 +160,7 @@ class Gardenlet:
 
     async def _release(self, shoot: Object) -> None:
         """Take the finalizer off, so that the shoot can go."""
-        finalizers = shoot["metadata"].get("finalizers") or ()
-        if FINALIZER not in finalizers:
-            return
-        live = await self._client.get(SHOOTS, shoot["metadata"]["name"], shoot["metadata"]["namespace"])
-        metadata = live["metadata"]
-        rest = [name for name in metadata.get("finalizers") or () if name != FINALIZER]
-        patch = {"metadata": {"finalizers": rest or None, "resourceVersion": metadata["resourceVersion"]}}
-        try:
-            await self._client.patch(
-                SHOOTS, metadata["name"], patch, metadata["namespace"], field_manager=FIELD_MANAGER
-            )
-        except NotFound:
-            return
+        await remove_finalizer(self._client, SHOOTS, shoot, FINALIZER)
 
     async def _write(self, shoot: Object, status: Mapping[str, Any]) -> None:
         await self._patch(shoot, {"status": dict(status)}, subresource="status")

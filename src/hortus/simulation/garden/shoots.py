@@ -130,16 +130,22 @@ class ShootStrategy:
         }
 
     def _take_operation(self, obj: Object, old: Object) -> bool:
-        """Act on the operation annotation as the server does; returns whether the generation is raised."""
+        """Act on the operation annotation as the server does; returns whether the generation is raised.
+
+        Values are joined with `;`. The server takes off those that it has acted upon, gardenlet the rotations.
+        """
         annotations = obj["metadata"].get("annotations") or {}
-        wanted = annotations.get(OPERATION_ANNOTATION)
+        wanted = annotations.get(OPERATION_ANNOTATION, "")
         last = last_operation(old)
         if not wanted or last is None or wanted == _annotations(old).get(OPERATION_ANNOTATION):
             return False
-        if wanted == "reconcile" or (wanted == "retry" and last["state"] == FAILED):
+        words = [word.strip() for word in wanted.split(";")]
+        done = {"reconcile"} | ({"retry"} if last["state"] == FAILED else set())
+        if rest := ";".join(word for word in words if word not in done):
+            annotations[OPERATION_ANNOTATION] = rest
+        else:
             del annotations[OPERATION_ANNOTATION]
-            return True
-        return bool(wanted.startswith("rotate-"))
+        return any(word in done or word.startswith("rotate-") for word in words)
 
     def _confirmed_by(self, obj: Object, old: Object, context: WriteContext) -> None:
         annotations = obj["metadata"].get("annotations")
