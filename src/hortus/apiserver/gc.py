@@ -125,7 +125,7 @@ class GarbageCollector:
         if kind is None or record is None:
             return None
         namespace, _, name = key.name.partition("/")
-        return Scope(cluster, kind, SERVER, namespace, name), with_revision(kind.decode(record.value), record)
+        return Scope(cluster, kind, SERVER, namespace, name), with_revision(orjson.loads(record.value), record)
 
     async def _check_owners(self, scope: Scope, obj: Object) -> None:
         """Delete an object without living owners; take references to gone ones out of one that has others."""

@@ -35,6 +35,7 @@ from hortus.apiserver.resources.kind import Kind, with_revision
 from hortus.apiserver.resources.scaling import scale_of, scaled
 from hortus.apiserver.resources.scope import Scope, WriteOptions
 from hortus.apiserver.resources.subresources import BODIES, SCALE
+from hortus.apiserver.resources.versions import read
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.store.backend import Watch
 from hortus.kube.errors import BadRequest, MethodNotAllowed, NotFound
@@ -188,7 +189,7 @@ class Router:
         handler: SubresourceHandler,
         query: Query,
     ) -> Reply:
-        record = await self._ctx.storage.get(scope.key)
+        record = await read(self._ctx, scope)
         if record is None:
             raise not_found(scope.kind, scope.name)
         body = await read_body(request)

@@ -104,7 +104,7 @@ class ApiServer:
         self.context = Context(
             storage, self.registry, clock, namespaces, admission, CreationGuard(authorizer), reviewer
         )
-        CustomKinds(storage, self.registry)
+        CustomKinds(storage, self.registry, self.webhooks)
         self.registry.replace_strategy(GROUP, PLURAL, lambda inner: DefinitionStrategy(inner, self.registry))
         self.collector = GarbageCollector(self.context)
         self.namespaces = NamespaceController(self.context)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import orjson
+from collections.abc import Sequence
 
 from hortus.apiserver.admission.configurations import Binding, Policy
 from hortus.apiserver.admission.requests import Request
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.store.backend import Key
+from hortus.apiserver.resources.versions import presented
+from hortus.apiserver.store.backend import Key, Record
 from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector
 
@@ -47,12 +48,16 @@ class Params:
         name, selector = reference.get("name"), LabelSelector.from_object(reference.get("selector"))
         if name:
             record = await self._storage.get(Key(kind.bucket(cluster), f"{namespace}/{name}"))
-            return [] if record is None else [orjson.loads(await kind.seen(record.value))]
+            return [] if record is None else await _objects(kind, cluster, [record])
         if selector is None:
             raise _binding_failed("one of name or selector must be provided")
         page = await self._storage.list(kind.bucket(cluster), prefix=f"{namespace}/" if namespace else "")
-        objects = [orjson.loads(await kind.seen(record.value)) for record in page.records]
+        objects = await _objects(kind, cluster, page.records)
         return [obj for obj in objects if selector.matches(obj["metadata"].get("labels"))]
+
+
+async def _objects(kind: Kind, cluster: str, records: Sequence[Record]) -> list[Object]:
+    return [kind.decode(record.value) for record in await presented(kind, cluster, records)]
 
 
 def _namespace(kind: Kind, reference: Object, request: Request) -> str:

@@ -90,8 +90,8 @@ class Policies:
             return None
 
     async def _prepared(self, request: Request, kind: Kind, before: Environment | None) -> Environment:
-        own = request.scope.kind
-        sides = [await shown_as(kind, own, side) for side in (request.obj, request.old)]
+        own, cluster = request.scope.kind, request.scope.cluster
+        sides = [await shown_as(kind, own, cluster, side) for side in (request.obj, request.old)]
         environment = self._environments(request._replace(obj=sides[0], old=sides[1]), kind)
         if before is not None:
             environment.budget = before.budget

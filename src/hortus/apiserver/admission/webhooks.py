@@ -122,12 +122,12 @@ class Webhooks:
     async def _response(self, hook: Webhook, kind: Kind, request: Request, *, mutating: bool) -> ReviewResponse:
         if "v1" not in hook.versions:
             raise CallFailed("webhook does not accept known AdmissionReview versions (v1)")
-        question = request_object(request, kind)
+        question, scope = request_object(request, kind), request.scope
         for name, side in (("object", request.obj), ("oldObject", request.old)):
-            question[name] = await shown_as(kind, request.scope.kind, shown(request.scope, side))
+            question[name] = await shown_as(kind, scope.kind, scope.cluster, shown(scope, side))
         review = {"kind": "AdmissionReview", "apiVersion": REVIEW_VERSION, "request": question}
         try:
-            body = await self._client.ask(request.scope.cluster, hook.client, review, seconds=hook.seconds)
+            body = await self._client.ask(scope.cluster, hook.client, review, seconds=hook.seconds)
         except CallFailed as error:
             raise CallFailed(f"failed to call webhook: {error}") from None
         try:
@@ -148,8 +148,8 @@ class Webhooks:
                 f'admission webhook "{hook.name}" attempted to modify the object, which is not supported for this '
                 "operation"
             )
-        own = request.scope.kind
-        before = await shown_as(kind, own, obj)
+        own, cluster = request.scope.kind, request.scope.cluster
+        before = await shown_as(kind, own, cluster, obj)
         try:
             after = apply_json_patch(before, operations)
         except PatchError as error:
@@ -157,7 +157,7 @@ class Webhooks:
         if after == before:
             return False
         _check_identity(hook, before, after)
-        changed = await shown_as(own, kind, after)
+        changed = await shown_as(own, kind, cluster, after)
         assert changed is not None
         obj.clear()
         obj.update(changed)

@@ -9,7 +9,9 @@ from weakref import WeakValueDictionary
 
 import orjson
 
+from hortus.apiserver.admission import WebhookClient
 from hortus.apiserver.crds.conditions import SUFFIX, has_condition
+from hortus.apiserver.crds.conversion import WebhookConverter
 from hortus.apiserver.resources.definition import Column, ResourceDefinition, WriteContext
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
@@ -36,8 +38,9 @@ class CustomStrategy(PlainStrategy):
 class CustomKinds:
     """Makes kinds of CRDs and keeps each cluster's registry in step with them."""
 
-    def __init__(self, storage: Storage, registry: Registry) -> None:
+    def __init__(self, storage: Storage, registry: Registry, client: WebhookClient) -> None:
         self._storage = storage
+        self._client = client
         self._registry = registry
         self._kinds: WeakValueDictionary[tuple[str, str, bool], Kind] = WeakValueDictionary()
         registry.load_with(self.load)
@@ -71,6 +74,7 @@ class CustomKinds:
         stored = crd.get("status", {}).get("storedVersions") or []
         upgrade = metadata.get("generation", 1) > 1 or len(stored) > 1
         digest = hashlib.sha256(orjson.dumps([spec, upgrade], option=orjson.OPT_SORT_KEYS)).hexdigest()
+        converter = self._converter(spec)
         kinds = []
         for version in spec["versions"]:
             if not version["served"]:
@@ -78,12 +82,29 @@ class CustomKinds:
             key = (digest, version["name"], terminating)
             kind = self._kinds.get(key)
             if kind is None:
-                kind = self._kinds[key] = _kind(spec, version, digest, upgrade=upgrade, terminating=terminating)
+                kind = self._kinds[key] = _kind(
+                    spec, version, digest, upgrade=upgrade, terminating=terminating, converter=converter
+                )
             kinds.append(kind)
         return kinds
 
+    def _converter(self, spec: Object) -> WebhookConverter | None:
+        conversion = spec.get("conversion") or {}
+        if conversion.get("strategy") != "Webhook":
+            return None
+        schemas = {f"{spec['group']}/{version['name']}": _schema(version) for version in spec["versions"]}
+        return WebhookConverter(conversion.get("webhook") or {}, schemas, self._client)
 
-def _kind(spec: Object, version: Object, digest: str, *, upgrade: bool, terminating: bool) -> Kind:
+
+def _kind(
+    spec: Object,
+    version: Object,
+    digest: str,
+    *,
+    upgrade: bool,
+    terminating: bool,
+    converter: WebhookConverter | None,
+) -> Kind:
     storage = next(each["name"] for each in spec["versions"] if each["storage"])
     return Kind(
         _definition(spec, version, terminating=terminating),
@@ -91,6 +112,7 @@ def _kind(spec: Object, version: Object, digest: str, *, upgrade: bool, terminat
         digest=digest,
         storage_version=storage,
         upgrade=upgrade or storage != version["name"],
+        converter=converter,
     )
 
 

@@ -15,6 +15,7 @@ from hortus.apiserver.resources.definition import WriteContext
 from hortus.apiserver.resources.failures import conflict, not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
 from hortus.apiserver.resources.scope import DeleteOptions, Outcome, Preconditions, Scope
+from hortus.apiserver.resources.versions import presented_record, read, stored_value
 from hortus.apiserver.resources.writing import may_go
 from hortus.apiserver.store.backend import Mismatch, Record
 from hortus.kube.objects import Object, format_time
@@ -26,14 +27,14 @@ _PROPAGATION = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
 
 async def delete(ctx: Context, scope: Scope, options: DeleteOptions) -> Outcome:
     """Delete or mark one object. Raises NotFound, Conflict (a precondition), and what the kind's strategy refuses."""
-    record = await ctx.storage.get(scope.key)
+    record = await read(ctx, scope)
     while True:
         if record is None:
             raise not_found(scope.kind, scope.name)
         try:
             return await _delete_state(ctx, scope, record, options)
         except Mismatch as mismatch:
-            record = mismatch.current
+            record = await presented_record(scope.kind, scope.cluster, mismatch.current)
 
 
 async def _delete_state(ctx: Context, scope: Scope, record: Record, options: DeleteOptions) -> Outcome:
@@ -52,11 +53,13 @@ async def _delete_state(ctx: Context, scope: Scope, record: Record, options: Del
     if options.dry_run:
         return _outcome(kind, obj, gone=may_go(obj))
     if may_go(obj):
-        revision = await ctx.storage.delete(record, kind.encode(obj if obj["metadata"].get("finalizers") else old))
+        final = obj if obj["metadata"].get("finalizers") else old
+        revision = await ctx.storage.delete(record, await stored_value(kind, scope.cluster, final))
         obj["metadata"]["resourceVersion"] = str(revision)
         return _outcome(kind, obj, gone=True)
     if obj != old:
-        obj = with_revision(obj, await ctx.storage.put(record.key, kind.encode(obj), replaced=record))
+        value = await stored_value(kind, scope.cluster, obj)
+        obj = with_revision(obj, await ctx.storage.put(record.key, value, replaced=record))
     return _outcome(kind, obj, gone=False)
 
 

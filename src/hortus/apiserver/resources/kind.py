@@ -9,18 +9,30 @@ revision can be put in, an item of a list stripped of its type, or another versi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
 from hortus.apiserver.resources.definition import ResourceDefinition
 from hortus.apiserver.store.backend import Record, Value
+from hortus.kube.errors import InternalError
 from hortus.kube.objects import Object, Resource
 from hortus.schema import Structural
 from hortus.schema.merge import MergeSchema
 
 _RESOURCE_VERSION = b'"resourceVersion":"'
+
+
+class Converter(Protocol):
+    """Makes objects of one version out of another's, where that takes more than another apiVersion."""
+
+    async def presented(self, cluster: str, values: Sequence[bytes], kind: Kind) -> list[bytes]:
+        """Stored objects in the version of `kind`, laid out as stored ones. Raises InternalError."""
+
+    async def convert(self, cluster: str, objects: Sequence[Object], version: str) -> list[Object]:
+        """The objects in another apiVersion; those given stay as they are. Raises InternalError."""
 
 
 class Kind:
@@ -32,9 +44,11 @@ class Kind:
         digest: str = "",
         storage_version: str = "",
         upgrade: bool = False,
+        converter: Converter | None = None,
     ) -> None:
         """`storage_version` is the version objects are written in, this one unless said; `upgrade` says that objects
-        may lie there which were written under another schema or version and need work when read."""
+        may lie there which were written under another schema or version and need work when read; `converter` makes
+        other versions of objects where they differ by more than their apiVersion."""
         resource = definition.resource
         self.definition = definition
         self.resource: Resource = resource
@@ -49,9 +63,11 @@ class Kind:
         self.group_resource = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         self.group_kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
         self.upgrade = upgrade
+        self.converter = converter
         self.type_head = self._head(resource.api_version)
         self._stored = stored
-        self._stored_head = self._head(f"{group}/{self.storage_version}" if group else self.storage_version)
+        self.storage_api_version = f"{group}/{self.storage_version}" if group else self.storage_version
+        self._stored_head = self._head(self.storage_api_version)
         self._write_head = self._stored_head + _RESOURCE_VERSION
         self._items_typed = custom
 
@@ -81,17 +97,27 @@ class Kind:
         """The bytes to store, cut where the revision goes."""
         if self._stored is not None:
             obj = self._stored.write(obj)
+        return self._cut(self._write_head, obj)
+
+    def typed(self, obj: Object, revision: str = "") -> bytes:
+        """An object of this version in the layout of stored ones; at its own revision unless one is given."""
+        value = self._cut(self.type_head + _RESOURCE_VERSION, obj)
+        return value.head + (revision or revision_of(obj)).encode() + value.tail
+
+    def _cut(self, head: bytes, obj: Object) -> Value:
         metadata = obj["metadata"]
         if "resourceVersion" in metadata:
             metadata = {key: value for key, value in metadata.items() if key != "resourceVersion"}
         rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
         tail = orjson.dumps(metadata)[1:]
         if rest:
-            return Value(self._write_head, b'",%s,%s' % (tail, orjson.dumps(rest)[1:]))
-        return Value(self._write_head, b'",%s}' % tail)
+            return Value(head, b'",%s,%s' % (tail, orjson.dumps(rest)[1:]))
+        return Value(head, b'",%s}' % tail)
 
     def decode(self, value: bytes) -> Object:
         """The stored object as this version shows it. Every call gives a fresh object."""
+        if self.converter is not None and not value.startswith(self.type_head):
+            raise InternalError(f"{self.group_resource}: an object of another version has not been converted")
         obj: Object = orjson.loads(value)
         if self._stored is not None:
             obj = self._stored.read(obj)
@@ -99,10 +125,6 @@ class Kind:
             obj["apiVersion"] = self.resource.api_version
             self.structural.default(obj)
         return obj
-
-    async def seen(self, value: bytes) -> bytes:
-        """The stored bytes as this version shows them, however long that takes."""
-        return self.shown(value)
 
     def reshaped(self, obj: Object, own: Kind) -> Object:
         """An object of another version of this resource as this version shows it; `obj` stays as it is."""
@@ -136,6 +158,12 @@ def cut_revision(value: bytes) -> Value:
     """Stored bytes cut where their revision stands, without decoding them."""
     start = value.index(_RESOURCE_VERSION) + len(_RESOURCE_VERSION)
     return Value(value[:start], value[value.index(b'"', start) :])
+
+
+def revision_in(value: bytes) -> str:
+    """The revision that stands in stored bytes."""
+    start = value.index(_RESOURCE_VERSION) + len(_RESOURCE_VERSION)
+    return value[start : value.index(b'"', start)].decode()
 
 
 def revision_of(obj: Object) -> str:

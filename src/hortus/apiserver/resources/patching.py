@@ -17,6 +17,7 @@ from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.failures import conflict, forbidden_field, invalid_options, not_found, required
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
 from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
+from hortus.apiserver.resources.versions import presented_record, read
 from hortus.apiserver.resources.writing import create, read_object, store_update
 from hortus.apiserver.store.backend import Mismatch, Record
 from hortus.kube import patches
@@ -82,7 +83,7 @@ def _patched(step: Callable[[], Any]) -> Object:
 
 async def modify(ctx: Context, scope: Scope, change: Change, options: WriteOptions) -> Outcome:
     """Read, change and write, again when another writer was first. Raises NotFound, Conflict, what `change` raises."""
-    record = await ctx.storage.get(scope.key)
+    record = await read(ctx, scope)
     for _ in range(_TRIES):
         if record is None:
             raise not_found(scope.kind, scope.name)
@@ -95,7 +96,7 @@ async def modify(ctx: Context, scope: Scope, change: Change, options: WriteOptio
         try:
             return await store_update(ctx, scope, record, obj, options, warnings)
         except Mismatch as mismatch:
-            record = mismatch.current
+            record = await presented_record(scope.kind, scope.cluster, mismatch.current)
     raise conflict(scope.kind, scope.name)
 
 
@@ -120,7 +121,7 @@ async def apply(ctx: Context, scope: Scope, applied: Object, options: WriteOptio
     believed = metadata.check_resource_version(kind, scope.name, applied["metadata"])
     intent = as_bytes(applied)
     for _ in range(_TRIES):
-        record = await ctx.storage.get(scope.key)
+        record = await read(ctx, scope)
         try:
             if record is None:
                 return await _apply_new(ctx, scope, orjson.loads(intent), options, believed)

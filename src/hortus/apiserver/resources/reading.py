@@ -18,6 +18,7 @@ from hortus.apiserver.resources.failures import bad_value, forbidden_field, inva
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.scope import Scope
 from hortus.apiserver.resources.selection import Selection, selection_of
+from hortus.apiserver.resources.versions import presented_page, read
 from hortus.apiserver.store.backend import Page, Record, RevisionCompacted, RevisionInFuture
 from hortus.kube.errors import BadRequest, Expired, Timeout
 
@@ -47,7 +48,7 @@ async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
     """The object as bytes. Raises NotFound; Timeout for a resourceVersion that is not there yet."""
     if "resourceVersion" in query:
         await check_not_future(ctx, revision_in(query))
-    record = await ctx.storage.get(scope.key)
+    record = await read(ctx, scope)
     if record is None:
         raise not_found(scope.kind, scope.name)
     return scope.kind.shown(record.value)
@@ -76,9 +77,10 @@ async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
 
 async def _page(ctx: Context, scope: Scope, prefix: str, position: Position, limit: int) -> Page:
     after = prefix + position.after if position.after else ""
-    return await ctx.storage.list(
+    page = await ctx.storage.list(
         scope.bucket, prefix=prefix, after=after, limit=limit, revision=max(position.revision, 0)
     )
+    return await presented_page(scope.kind, scope.cluster, page)
 
 
 def _listing(kind: Kind, page: Page, values: list[bytes], prefix: str) -> Listing:

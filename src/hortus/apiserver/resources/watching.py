@@ -21,8 +21,9 @@ from hortus.apiserver.resources.kind import Kind, cut_revision
 from hortus.apiserver.resources.reading import check_not_future, revision_in
 from hortus.apiserver.resources.scope import Scope
 from hortus.apiserver.resources.selection import Selection, selection_of
+from hortus.apiserver.resources.versions import presented_changes, presented_page
 from hortus.apiserver.store.backend import Change, RevisionCompacted, RevisionInFuture, Watch
-from hortus.kube.errors import ApiError, Expired
+from hortus.kube.errors import ApiError, Expired, InternalError
 
 _BOOKMARK_EVERY = 60.0
 """Seconds between bookmarks (kube-apiserver sends one about each minute)."""
@@ -157,6 +158,9 @@ async def watch(
         elif after > ctx.storage.revision:
             await ctx.storage.backend.sync()  # another server on the same store may have given it out
         changes = ctx.storage.watch(scope.bucket, after=after, prefix=prefix)
+    except InternalError as error:
+        await send(encoder.error(error))
+        return
     except (RevisionCompacted, RevisionInFuture):
         await send(encoder.error(too_old(after, ctx.storage.backend.compacted)))
         return
@@ -164,12 +168,14 @@ async def watch(
     async with aclosing(changes):
         try:
             await _follow(scope, options, encoder, send, changes)
+        except InternalError as error:
+            await send(encoder.error(error))
         except RevisionCompacted:
             await send(encoder.error(too_old(changes.seen, ctx.storage.backend.compacted)))
 
 
 async def _send_initial(ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, prefix: str) -> int:
-    page = await ctx.storage.list(scope.bucket, prefix=prefix)
+    page = await presented_page(scope.kind, scope.cluster, await ctx.storage.list(scope.bucket, prefix=prefix))
     lines = [
         encoder.line("ADDED", record.value, 0)
         for record in page.records
@@ -201,6 +207,7 @@ async def _follow(scope: Scope, options: Options, encoder: Encoder, send: Send, 
 async def _send_changes(scope: Scope, options: Options, encoder: Encoder, send: Send, changes: Watch) -> None:
     """Send events until the watch ends. Cut off at any point, none is lost: what `send` was given has gone out."""
     async for batch in changes:
+        batch = await presented_changes(scope.kind, scope.cluster, batch)
         lines = _lines(scope.kind, options.selection, encoder, batch)
         if lines:
             await send(lines[0] if len(lines) == 1 else b"".join(lines))

@@ -23,6 +23,13 @@ from hortus.apiserver.resources.failures import (
 )
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
 from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
+from hortus.apiserver.resources.versions import (
+    presented_record,
+    read,
+    shown_unwritten,
+    shown_written,
+    stored_value,
+)
 from hortus.apiserver.store.backend import Mismatch, Record
 from hortus.kube.errors import ApiError, BadRequest
 from hortus.kube.objects import Object
@@ -75,11 +82,11 @@ async def _store_create(
     ctx: Context, scope: Scope, obj: Object, options: WriteOptions, warnings: Sequence[str], *, generated: bool
 ) -> Outcome:
     kind = scope.kind
-    value = kind.encode(obj)
+    value = await stored_value(kind, scope.cluster, obj)
     if options.dry_run:
         if await ctx.storage.get(scope.key) is not None:
             raise already_exists(kind, scope.name)
-        return Outcome(kind.without_revision(value), 201, warnings, obj)
+        return Outcome(shown_unwritten(kind, value, obj), 201, warnings, obj)
     try:
         record = await ctx.storage.put(scope.key, value, replaced=None)
     except Mismatch:
@@ -88,7 +95,7 @@ async def _store_create(
             # The client did not choose this name and may simply ask again for another.
             error.retry_after = 1
         raise error from None
-    return Outcome(kind.shown(record.value), 201, warnings, with_revision(obj, record))
+    return Outcome(shown_written(kind, record.value, obj), 201, warnings, with_revision(obj, record))
 
 
 async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions) -> Outcome:
@@ -102,7 +109,7 @@ async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions
         raise BadRequest("name must be provided")
     if kind.resource.namespaced:
         metadata.check_namespace(obj["metadata"], scope.namespace)
-    record = await ctx.storage.get(scope.key)
+    record = await read(ctx, scope)
     if record is None:
         if kind.definition.create_on_update and not scope.subresource:
             if ctx.creation is not None:
@@ -120,9 +127,10 @@ async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions
         try:
             return await store_update(ctx, scope, record, attempt, options, warnings)
         except Mismatch as mismatch:
-            if mismatch.current is None:
+            current = await presented_record(kind, scope.cluster, mismatch.current)
+            if current is None:
                 raise not_found(kind, scope.name) from None
-            record = mismatch.current
+            record = current
 
 
 async def store_update(
@@ -167,14 +175,14 @@ async def store_update(
         ],
     )
     await _admit(ctx, scope, "UPDATE", obj, old, options, review)
-    value = kind.encode(obj)
+    value = await stored_value(kind, scope.cluster, obj)
     if options.dry_run:
-        return Outcome(kind.shown(value.at(record.revision)), 200, warnings, obj)
+        return Outcome(shown_written(kind, value.at(record.revision), obj), 200, warnings, obj)
     if "deletionTimestamp" in obj["metadata"] and may_go(obj):
         revision = await ctx.storage.delete(record, value)
-        return Outcome(kind.shown(value.at(revision)), 200, warnings, obj)
+        return Outcome(shown_written(kind, value.at(revision), obj), 200, warnings, obj)
     written = await ctx.storage.put(record.key, value, replaced=record)
-    return Outcome(kind.shown(written.value), 200, warnings, with_revision(obj, written))
+    return Outcome(shown_written(kind, written.value, obj), 200, warnings, with_revision(obj, written))
 
 
 async def _mutated(review: Review, kind: Kind, scope: Scope, obj: Object, old: Object) -> Object:
