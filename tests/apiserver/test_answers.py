@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -13,8 +15,15 @@ from hortus.testing.apiserver import TestServer
 _PATH = "/api/v1/namespaces/default"
 
 
-async def _connected(server: TestServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]), ssl=server.tls())
+@asynccontextmanager
+async def _connected(server: TestServer) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    port = int(server.url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=server.tls())
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        await writer.wait_closed()
 
 
 async def _head(reader: asyncio.StreamReader) -> tuple[str, dict[str, str]]:
@@ -26,13 +35,11 @@ async def _asked(
     server: TestServer, method: str, *, version: str = "1.1", headers: str = "", path: str = _PATH
 ) -> tuple[str, dict[str, str], bytes]:
     """One request on a connection of its own: status line, headers, and what follows until the server closes."""
-    reader, writer = await _connected(server)
     head = f"{method} {path} HTTP/{version}\r\nHost: a\r\nAuthorization: Bearer {server.token}\r\n{headers}\r\n"
-    writer.write(head.encode())
-    status, found = await _head(reader)
-    body = await asyncio.wait_for(reader.read(), 10)
-    writer.close()
-    return status, found, body
+    async with _connected(server) as (reader, writer):
+        writer.write(head.encode())
+        status, found = await _head(reader)
+        return status, found, await asyncio.wait_for(reader.read(), 10)
 
 
 async def test_a_client_that_closes_is_told_so_and_gets_the_whole_body(server: TestServer) -> None:
@@ -59,14 +66,13 @@ async def test_head_gets_the_length_without_the_body(server: TestServer) -> None
 
 
 async def test_requests_in_one_packet_are_answered_in_order(server: TestServer) -> None:
-    reader, writer = await _connected(server)
     request = f"GET %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {server.token}\r\n\r\n"
-    writer.write((request % _PATH + request % f"{_PATH}-not-there").encode())
-    first, headers = await _head(reader)
-    await reader.readexactly(int(headers["content-length"]))
-    second, headers = await _head(reader)
-    await reader.readexactly(int(headers["content-length"]))
-    writer.close()
+    async with _connected(server) as (reader, writer):
+        writer.write((request % _PATH + request % f"{_PATH}-not-there").encode())
+        first, headers = await _head(reader)
+        await reader.readexactly(int(headers["content-length"]))
+        second, headers = await _head(reader)
+        await reader.readexactly(int(headers["content-length"]))
     assert (first, second) == ("HTTP/1.1 200 OK", "HTTP/1.1 404 Not Found")
 
 
