@@ -8,7 +8,7 @@ DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 UP_FLAGS ?=
 
-.PHONY: help up down test check bench oracles soak format lock clean
+.PHONY: help up down test check bench oracles soak format lock reference clean
 
 help:  ## What each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,6 +60,9 @@ format: $(DEV_STAMP)  ## Format the sources
 
 lock: $(DEV_STAMP)  ## Resolve pyproject.toml again into locks/
 	@$(BIN)/python tools/lock.py
+
+reference: $(DEV_STAMP)  ## Write the generated parts of docs/ again
+	@$(BIN)/python tools/reference.py
 
 clean:  ## Remove the local environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis bench.json

@@ -1,0 +1,73 @@
+"""The console blocks of a page, run as a reader would: what they print must be what the page shows.
+
+A block begins with ```console; lines that begin with `$ ` are typed, `<<END` goes on to a line `END`, and what stands
+below is the output, of which `...` leaves any lines out. Numbers may differ, and so may blanks.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = "/home/you"
+"""What the pages call the reader's home."""
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_MARK = "=====step====="
+_PRELUDE = """
+hortus() { if [ "$1" = up ]; then shift; command hortus up --port 0 "$@"; else command hortus "$@"; fi; }
+exec 2>&1 </dev/null
+"""
+"""Any free port: the page's own may be taken where tests run."""
+
+
+class Step(NamedTuple):
+    command: str
+    output: str
+
+
+def steps(page: Path) -> list[Step]:
+    """All commands of a page with their output, in the order of the page."""
+    return [step for block in _BLOCK.finditer(page.read_text()) for step in _steps(block[1])]
+
+
+def _steps(block: str) -> Iterator[Step]:
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines()
+        end = lines.index("END") + 1 if lines[0].endswith("<<END") else 1
+        yield Step("\n".join(lines[:end]), "\n".join(lines[end:]))
+
+
+def run(found: list[Step], home: Path, environment: Mapping[str, str]) -> list[str]:
+    """What each step prints, all of them typed into one shell whose home is `home`."""
+    folder = home / "work"
+    folder.mkdir(exist_ok=True)
+    if not (folder / "examples").exists():
+        (folder / "examples").symlink_to(ROOT / "examples")
+    path = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    script = _PRELUDE + "".join(f"{step.command}\necho '{_MARK}'\n" for step in found)
+    done = subprocess.run(
+        ["bash", "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=100,
+        cwd=folder,
+        env={**environment, "HOME": str(home), "PATH": path, "COLUMNS": "100"},
+    )
+    return done.stdout.replace(str(home), HOME).split(f"{_MARK}\n")[:-1]
+
+
+def agree(shown: str, printed: str) -> bool:
+    """Whether `printed` is what the page shows, but for numbers, blanks and what `...` leaves out."""
+    pattern = r"\n".join(r"(?:.*\n)*?.*" if line == "..." else re.escape(line) for line in _plain(shown).splitlines())
+    return re.fullmatch(pattern, _plain(printed)) is not None
+
+
+def _plain(text: str) -> str:
+    lines = (re.sub(r"\d+(\.\d+)?", "#", " ".join(line.split())) for line in text.strip().splitlines())
+    return "\n".join(line for line in lines if line)

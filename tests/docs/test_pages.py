@@ -1,0 +1,120 @@
+"""The pages as a whole: what they show is what happens, what they name exists, what is generated is up to date."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.docs.consoles import ROOT, agree, run, steps
+from tests.scenarios.running import Up, environment, kubectl, until, up
+
+from hortus.cli.main import app
+from hortus.domains.credentials.settings import FLAGS
+from hortus.domains.credentials.types import MESSAGES, Annotation, Label, Reason
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")])
+DECISIONS = sorted(ROOT.glob("docs/adr/[0-9]*.md"))
+IN_A_FLEET = ("README.md", "docs/credentials.md")
+"""Pages whose commands are typed while `hortus up` runs in the reader's home."""
+ELSEWHERE = ("docs/adding-a-kind.md",)
+"""Pages with a test file of their own. The commands of all others need nothing to begin with."""
+_LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(#[^)\s]+)?\)")
+_FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+
+needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home in which `hortus up` runs and its three clusters are ready."""
+    home = tmp_path_factory.mktemp("home")
+    with up(home / ".local" / "state" / "hortus") as running:
+        until(lambda: _states(running) == ["Ready"] * 3, "three clusters are ready")
+        yield home
+
+
+def _states(running: Up) -> list[str]:
+    query = "jsonpath={.items[*].status.state}"
+    return kubectl(running.kubeconfig, "get", "gardenerclusters", "-A", "-o", query).stdout.split()
+
+
+@needs_kubectl
+@pytest.mark.parametrize("name", IN_A_FLEET)
+def test_what_a_page_types_into_a_running_fleet_prints_what_it_shows(name: str, fleet: Path) -> None:
+    _check(ROOT / name, fleet)
+
+
+ALONE = sorted({str(page.relative_to(ROOT)) for page in PAGES if steps(page)} - {*IN_A_FLEET, *ELSEWHERE})
+
+
+@needs_kubectl
+@pytest.mark.parametrize("name", ALONE)
+def test_what_a_page_types_prints_what_it_shows(name: str, tmp_path: Path) -> None:
+    _check(ROOT / name, tmp_path)
+
+
+def _check(page: Path, home: Path) -> None:
+    wanted = steps(page)
+    printed = run(wanted, home, environment())
+    assert len(printed) == len(wanted)
+    for step, output in zip(wanted, printed, strict=True):
+        assert agree(step.output, output), f"{page.name}: $ {step.command}\nshown:\n{step.output}\nprinted:\n{output}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in _LINK.findall(_FENCED.sub("", page.read_text())):
+        if "://" in target:
+            continue
+        found = (page.parent / target).resolve() if target else page
+        assert found.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor[1:] in _anchors(found), f"{page.name} links to {target}{anchor}"
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", _FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in heads}
+
+
+def test_every_decision_can_be_found_from_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    for decision in DECISIONS:
+        assert f"({decision.relative_to(ROOT / 'docs')})" in index, f"docs/README.md does not link {decision.name}"
+
+
+def test_generated_parts_are_up_to_date() -> None:
+    checked = subprocess.run(
+        [sys.executable, "tools/reference.py", "--check"], cwd=ROOT, capture_output=True, text=True, env={**os.environ}
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_every_command_is_described() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text()
+    for command in app.registered_commands:
+        name = command.name or (command.callback.__name__ if command.callback else "")
+        assert f"<!-- generated: help {name} -->" in text
+
+
+def test_the_credentials_page_names_the_whole_contract() -> None:
+    text = (ROOT / "docs" / "credentials.md").read_text()
+    constants = [value for cls in (Reason, Annotation) for name, value in vars(cls).items() if name.isupper()]
+    constants += [Label.SHOOT_NAME, Label.MANAGED_BY, Label.CLUSTER_NAME]
+    missing = [
+        text_ for text_ in [*constants, *MESSAGES.values(), *(f"--{flag.name}" for flag in FLAGS)] if text_ not in text
+    ]
+    assert missing == []
+
+
+def test_a_decision_takes_two_pages_at_most_and_says_what_would_change_it() -> None:
+    for decision in DECISIONS:
+        text = decision.read_text()
+        assert len(text.split()) <= 900, f"{decision.name} is longer than two pages"
+        assert "What would make us change it" in text, decision.name

@@ -1,0 +1,98 @@
+"""Keep what docs/ says of commands, flags and settings in step with the code.
+
+A page marks the places: `<!-- generated: help up -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
+`--check` only tells which are out of date. Words after `generated:`: `help [command]`, `flags`, `settings NAME`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from typer.testing import CliRunner
+
+from hortus.cli.main import app
+from hortus.domains.credentials.settings import FLAGS
+from hortus.kube import durations
+from hortus.schema import descriptions
+from hortus.simulation.settings import Fault, GardenSettings
+
+ROOT = Path(__file__).resolve().parent.parent
+WIDTH = "100"
+_PART = re.compile(r"(<!-- generated: (?P<what>[\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_SETTINGS = {"GardenSettings": GardenSettings, "Fault": Fault}
+
+
+def pages() -> Iterator[Path]:
+    yield from sorted((ROOT / "docs").rglob("*.md"))
+    yield from sorted((ROOT / "src").rglob("README.md"))
+
+
+def regenerated(text: str) -> str:
+    """The page with every generated part as the code has it now. Raises KeyError for words it does not know."""
+    return _PART.sub(lambda found: f"{found[1]}{_part(found['what'].split())}{found[3]}", text)
+
+
+def _part(words: list[str]) -> str:
+    match words:
+        case ["help", *command]:
+            return _help(command)
+        case ["flags"]:
+            return _table(("Flag", "Kind", "Default", "Meaning"), _flags())
+        case ["settings", name]:
+            return _table(("Setting", "Default", "Meaning"), _settings(_SETTINGS[name]))
+        case _:
+            raise KeyError(f"<!-- generated: {' '.join(words)} -->")
+
+
+def _help(command: list[str]) -> str:
+    shown = CliRunner().invoke(
+        app, [*command, "--help"], prog_name="hortus", env={"COLUMNS": WIDTH, "TERM": "dumb", "NO_COLOR": "1"}
+    )
+    if shown.exit_code != 0:
+        raise KeyError(f"hortus {' '.join(command)} --help: {shown.output}")
+    lines = (line.rstrip() for line in shown.output.strip().splitlines())
+    return "```text\n" + "\n".join(lines) + "\n```\n"
+
+
+def _flags() -> Iterator[tuple[str, ...]]:
+    for flag in FLAGS:
+        default = durations.from_seconds(flag.default) if flag.kind == "duration" else str(flag.default)
+        default = default.lower() if flag.kind == "bool" else default
+        yield f"`--{flag.name}`", flag.kind, f"`{default}`", flag.help
+
+
+def _settings(cls: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:
+    meanings = descriptions.of_fields(cls)
+    for field in msgspec.structs.fields(cls):
+        yield f"`{field.name}`", _default(field.default), meanings.get(field.name, "")
+
+
+def _default(value: object) -> str:
+    if value == ():
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else "empty"
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [heads, tuple("---" for _ in heads), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def main() -> int:
+    check = "--check" in sys.argv[1:]
+    stale = [page for page in pages() if regenerated(page.read_text()) != page.read_text()]
+    for page in stale:
+        if check:
+            print(f"{page.relative_to(ROOT)} is out of date; run: make reference")
+        else:
+            page.write_text(regenerated(page.read_text()))
+            print(f"wrote {page.relative_to(ROOT)}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
