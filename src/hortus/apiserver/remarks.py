@@ -1,7 +1,8 @@
 """What judges of a request want said beside its answer: warnings to the client, annotations to the audit log.
 
 Made when somebody has something to say, found again by the server when it answers, errors included. A request is one
-task, so a context variable carries it; the server clears it before the next request of the same connection.
+task, so a context variable carries it; the server clears it before the next request of the same connection. Both are
+bounded: they come from foreign code, and tasks that are no requests are never cleared.
 """
 
 from __future__ import annotations
@@ -10,6 +11,11 @@ from collections.abc import Callable
 from contextvars import ContextVar
 
 from hortus.apiserver.authn.identity import UserInfo
+
+_MOST_WARNINGS = 4096
+"""Characters of all warnings of an answer together (k8s.io/apiserver, warning recorder)."""
+_MOST_ANNOTATIONS = 128
+_LONGEST_ANNOTATION = 16 * 1024
 
 
 class Remarks:
@@ -25,6 +31,16 @@ class Remarks:
         """Called when a stream begins."""
         self.warnings: list[str] = []
         self.annotations: dict[str, str] = {}
+
+    def warn(self, text: str) -> None:
+        """Each text once, as long as there is room."""
+        told = sum(map(len, self.warnings))
+        if text and text not in self.warnings and told + len(text) <= _MOST_WARNINGS:
+            self.warnings.append(text)
+
+    def annotate(self, key: str, value: str) -> None:
+        if len(self.annotations) < _MOST_ANNOTATIONS:
+            self.annotations.setdefault(key, value[:_LONGEST_ANNOTATION])
 
 
 REMARKS: ContextVar[Remarks | None] = ContextVar("remarks", default=None)

@@ -238,6 +238,31 @@ def unused_port() -> int:
         return int(free.getsockname()[1])
 
 
+async def test_a_bundle_that_is_none_is_told(wire: Wire, namespace: str) -> None:
+    client = {"url": "https://127.0.0.1:1/", "caBundle": "bm90aGluZw=="}
+    assert "unable to load root certificates" in (await _refused(wire, namespace, client)).message
+
+
+async def test_warnings_are_bounded_and_told_once(wire: Wire, namespace: str, hook: Webhook) -> None:
+    texts = ["a" * 3000, "a" * 3000, "b" * 3000, "c"]
+    client = hook.client("/v", lambda request: {"allowed": True, "warnings": texts})
+    await _configure(wire, "Validating", f"{namespace}-a", webhook("v.example.com", client, namespace))
+    answer = await wire.post(_path(namespace), configmap("a"))
+    assert [len(text) for text in answer.headers.getall("Warning")] == [3008, 9]
+
+
+async def test_a_webhook_sees_what_would_be_stored(wire: Wire, namespace: str, hook: Webhook) -> None:
+    client = hook.client(
+        "/m", lambda request: patch({"op": "add", "path": "/spec/containers/0/resources/x", "value": 1})
+    )
+    hooks = webhook("m.example.com", client, namespace, rules=[rule(resources=["pods"])])
+    await _configure(wire, "Mutating", f"{namespace}-a", hooks)
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "app", "image": "i"}]}}
+    made = await wire.post(f"/api/v1/namespaces/{namespace}/pods", pod)
+    [asked] = hook.requests("/m")
+    assert (made.code, asked["object"]["spec"]) == (201, made.body["spec"])
+
+
 async def test_a_webhook_of_another_authority_is_not_believed(wire: Wire, namespace: str, hook: Webhook) -> None:
     client = hook.client("/v", lambda request: {"allowed": True})
     del client["caBundle"]

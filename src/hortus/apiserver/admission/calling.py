@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import ssl
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
@@ -60,12 +59,12 @@ class WebhookClient:
             async with asyncio.timeout(timeout):
                 url, connect_to, name = await self._address(cluster, config)
                 shown = f"{url}?timeout={_go_seconds(seconds)}" if seconds else url
-                return await self._post(shown, connect_to, name, _context(config.get("caBundle") or ""), body)
+                return await self._post(shown, connect_to, name, _trusting(config), body)
         except TimeoutError:
             where = _shown_url(config)
             raise CallFailed(f'Post "{where}?timeout={_go_seconds(seconds)}": context deadline exceeded') from None
-        except (ssl.SSLError, binascii.Error, ValueError) as error:
-            raise CallFailed(f"could not get REST client: unable to load root certificates: {error}") from None
+        except ValueError as error:
+            raise CallFailed(f'"{_shown_url(config)}" cannot be called: {error}') from None
 
     async def _address(self, cluster: str, config: Object) -> tuple[str, str, str]:
         """The URL as it is shown, the origin to connect to (empty: that of the URL), and the name to verify."""
@@ -152,6 +151,13 @@ _WORDS = {
     415: "the server does not accept the request's content type",
     429: "the server has received too many requests and has asked us to try again later",
 }
+
+
+def _trusting(config: Object) -> ssl.SSLContext:
+    try:
+        return _context(config.get("caBundle") or "")
+    except (ssl.SSLError, ValueError) as error:
+        raise CallFailed(f"could not get REST client: unable to load root certificates: {error}") from None
 
 
 @lru_cache(maxsize=256)

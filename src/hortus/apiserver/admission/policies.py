@@ -204,21 +204,21 @@ def _annotate(policy: Policy, scope: _Variables) -> None:
         except CelError:
             continue
         if isinstance(value, str) and value.strip():
-            remarks().annotations[f"{policy.name}/{key}"] = value.strip()
+            remarks().annotate(f"{policy.name}/{key}", value.strip())
 
 
 def _tell(found: list[Decision]) -> None:
     audited = []
     for each in found:
         if "Warn" in each.actions:
-            remarks().warnings.append(
+            remarks().warn(
                 f"Validation failed for ValidatingAdmissionPolicy '{each.policy}' with binding '{each.binding}': "
                 f"{each.message}"
             )
         if "Audit" in each.actions:
             audited.append(_audited(each))
     if audited:
-        remarks().annotations[_FAILURES] = orjson.dumps(audited).decode()
+        remarks().annotate(_FAILURES, orjson.dumps(audited).decode())
 
 
 def _audited(decision: Decision) -> Mapping[str, object]:

@@ -113,8 +113,9 @@ class Webhooks:
             raise _internal(f'failed calling webhook "{hook.name}": {error}') from None
         said = remarks()
         for key, value in (response.audit_annotations or {}).items():
-            said.annotations[f"{hook.name}/{key}"] = value
-        said.warnings += response.warnings or ()
+            said.annotate(f"{hook.name}/{key}", value)
+        for text in response.warnings or ():
+            said.warn(text)
         if not response.allowed:
             raise _denied(hook.name, response.status)
         return response

@@ -121,7 +121,7 @@ class Entry:
             "verb": info.verb,
             "user": (impersonator or self._user).to_json(),
         }
-        if impersonator is not None:
+        if impersonator is not None and self._user is not _NOBODY:
             event["impersonatedUser"] = self._user.to_json()
         if request.remote:
             event["sourceIPs"] = [request.remote]

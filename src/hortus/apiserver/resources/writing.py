@@ -1,9 +1,10 @@
 """Create and update: from an object that somebody sent to bytes in the store.
 
 Every write runs the same phases in kube-apiserver's order: type and metadata are read, unknown fields dropped,
-defaults set, the kind's strategy prepares, field ownership is recorded, schema and strategy validate, admission judges,
-and the store decides whether the revision still holds. PUT, every sort of patch, apply, status, scale and the server's
-own controllers all end in `store_update`, so no path skips a rule.
+defaults set, the kind's strategy prepares, webhooks may change the object (then read and prepared again), field
+ownership is recorded, schema and strategy validate, admission judges, and the store decides whether the revision still
+holds. PUT, every sort of patch, apply, status, scale and the server's own controllers all end in `store_update`, so no
+path skips a rule.
 """
 
 from __future__ import annotations
@@ -52,13 +53,12 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
     generated = not obj["metadata"].get("name")
     metadata.begin(kind, obj, scope.namespace, now)
     scope = scope._replace(name=obj["metadata"].get("name", ""))
-    review = await review_of(ctx, scope, "CREATE", options)
-    if review is not None:
-        kind.structural.default(obj)
-        if await review.mutate(obj, None):
-            read_object(kind, obj, _QUIET)
     context = write_context(scope, now, dry_run=options.dry_run)
     _prepare_create(kind, obj, context)
+    review = await review_of(ctx, scope, "CREATE", options)
+    if review is not None and await review.mutate(obj, None):
+        read_object(kind, obj, _QUIET)
+        _prepare_create(kind, obj, context)
     if not applied:
         fields.record(kind, None, obj, scope, options.manager, now)
     _check(kind, scope, [*_problems(kind, obj, None), *kind.definition.strategy.validate(obj, context)])
@@ -153,11 +153,12 @@ async def store_update(
     obj = _isolated(kind, scope.subresource, obj, old)
     _check_uid(kind, scope, obj, old)
     metadata.carry_over(kind, obj, old)
-    review = await review_of(ctx, scope, "UPDATE", options)
-    if review is not None:
-        obj = await _mutated(review, kind, scope, obj, old)
     context = write_context(scope, now, dry_run=options.dry_run)
     _prepare_update(kind, obj, old, context)
+    review = await review_of(ctx, scope, "UPDATE", options)
+    if review is not None and await review.mutate(obj, old):
+        obj = _reread(kind, scope.subresource, obj, old)
+        _prepare_update(kind, obj, old, context)
     if not applied:
         fields.record(kind, old, obj, scope, options.manager, now)
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -185,13 +186,10 @@ async def store_update(
     return Outcome(shown_written(kind, written.value, obj), 200, warnings, with_revision(obj, written))
 
 
-async def _mutated(review: Review, kind: Kind, scope: Scope, obj: Object, old: Object) -> Object:
-    """What webhooks make of an update; parts that this endpoint does not write stay as they are stored."""
-    kind.structural.default(obj)
-    if not await review.mutate(obj, old):
-        return obj
+def _reread(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
+    """What webhooks made of an update; parts that this endpoint does not write stay as they are stored."""
     read_object(kind, obj, _QUIET)
-    obj = _isolated(kind, scope.subresource, obj, old)
+    obj = _isolated(kind, subresource, obj, old)
     metadata.carry_over(kind, obj, old)
     return obj
 
