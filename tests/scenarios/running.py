@@ -15,6 +15,8 @@ from typing import Any
 
 import orjson
 
+from hortus.cli.up.state import StateDirectory
+from hortus.cli.up.status import Status, look
 from hortus.kube import yaml
 
 PATIENCE = 40.0
@@ -103,8 +105,9 @@ class Up:
         found: dict[str, int] = orjson.loads((self.state / "run.json").read_bytes())["processes"]
         return found
 
-    def status(self) -> Any:
-        return orjson.loads(hortus("status", "--state-dir", str(self.state), "-o", "json").stdout)
+    def status(self) -> Status:
+        """What `hortus status` would tell, without a process for it."""
+        return look(StateDirectory(self.state))
 
 
 @contextmanager

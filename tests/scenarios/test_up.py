@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import signal
 import socket
@@ -20,7 +21,7 @@ import pytest
 from tests.scenarios.running import UP, Up, hortus, is_alive, kubectl, until, up
 
 from hortus.kube import Client, Resource
-from hortus.kube.errors import KubeError
+from hortus.kube.errors import KubeError, Unauthorized
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 FAST: dict[str, Any] = {
@@ -34,15 +35,38 @@ FAST: dict[str, Any] = {
 }
 
 
+SHORT_LIVED = {"simulation": {**FAST["simulation"], "kubeconfig_maximum": 6}}
+"""A garden that grants six seconds whatever is asked for, so that a test sees a kubeconfig end."""
+SHOOT = """
+apiVersion: core.gardener.cloud/v1beta1
+kind: Shoot
+metadata: {name: later, namespace: garden-demo}
+spec:
+  region: eu-central-1
+  provider: {type: aws, workers: [{name: w, machine: {type: m6i.large}, minimum: 1, maximum: 1}]}
+"""
+CLUSTER = """
+apiVersion: infrastructuremanager.kyma-project.io/v1
+kind: GardenerCluster
+metadata:
+  name: later
+  namespace: kcp-system
+  labels: {kyma-project.io/shoot-name: later, kyma-project.io/runtime-id: later}
+spec:
+  shoot: {name: later}
+  kubeconfig: {secret: {name: kubeconfig-later, namespace: kcp-system, key: config}}
+"""
+
+
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    with up(tmp_path_factory.mktemp("fleet") / "state", "--clusters", "1", config=FAST) as running:
+    with up(tmp_path_factory.mktemp("fleet") / "state", "--clusters", "1", config=SHORT_LIVED) as running:
         yield running
 
 
 def test_it_says_where_everything_is_and_what_to_try(fleet: Up) -> None:
     output = fleet.expect(UP)
-    server = until(lambda: fleet.status()["server"], "the server's address")
+    server = until(lambda: fleet.status().server, "the server's address")
     for text in (f"at {server}", f"export KUBECONFIG={fleet.kubeconfig}", str(fleet.garden), "hortus tree demo-1"):
         assert text in output
 
@@ -56,6 +80,40 @@ def test_a_cluster_to_begin_with_becomes_ready_and_answers(fleet: Up) -> None:
     assert "kube-system" in kubectl(path, "get", "ns").stdout
     nodes = kubectl(path, "get", "nodes", "--no-headers").stdout.split()
     assert nodes[:2] == ["shoot--demo--demo-1-cpu-worker-0-0", "Ready"]
+
+
+def test_a_cluster_of_ones_own_waits_for_its_shoot_and_its_old_kubeconfigs_end(fleet: Up) -> None:
+    assert kubectl(fleet.kubeconfig, "apply", "-f", "-", stdin=CLUSTER).returncode == 0
+    wait_for(fleet, "later", "Error")
+    told = kubectl(fleet.kubeconfig, "get", "gardenercluster", "-n", "kcp-system", "later", "-o", "yaml").stdout
+    assert "reason: FailedToGetKubeconfig" in told
+    assert kubectl(fleet.garden, "apply", "-f", "-", stdin=SHOOT).returncode == 0
+    wait_for(fleet, "later", "Ready")
+    old = fleet.state / "old.yaml"
+    old.write_bytes(kubeconfig_of(fleet, "later"))
+    assert "kube-system" in kubectl(old, "get", "ns").stdout
+    refused = asyncio.run(refusal(old))
+    assert "Unauthorized" in refused
+    assert "Unauthorized" in kubectl(old, "get", "ns").stderr
+    new = fleet.state / "new.yaml"
+    new.write_bytes(kubeconfig_of(fleet, "later"))
+    assert new.read_bytes() != old.read_bytes()
+    assert "kube-system" in kubectl(new, "get", "ns").stdout
+
+
+async def refusal(kubeconfig: Path) -> str:
+    """What the cluster says once it does not take this kubeconfig any more."""
+    namespaces = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+    async with Client.from_kubeconfig(kubeconfig) as client, asyncio.timeout(20):
+        while True:
+            try:
+                await client.list(namespaces)
+            except Unauthorized as refused:
+                return str(refused)
+
+
+def kubeconfig_of(fleet: Up, name: str) -> bytes:
+    return base64.b64decode(secret(fleet, f"kubeconfig-{name}")["data"]["config"])
 
 
 def test_tree_and_rotate_work_on_a_live_fleet(fleet: Up) -> None:
@@ -90,7 +148,7 @@ def test_files_with_credentials_are_for_their_owner_alone(fleet: Up) -> None:
         for path in fleet.state.rglob("*")
         if path.is_file() and stat.S_IMODE(path.stat().st_mode) & 0o077 and "kubectl-cache" not in path.parts
     ]
-    assert [path for path in readable if path.name != "demo-1.yaml"] == []
+    assert [path for path in readable if path.name not in ("demo-1.yaml", "old.yaml", "new.yaml")] == []
 
 
 def test_a_second_one_on_the_same_state_is_told_who_has_it(fleet: Up) -> None:
@@ -220,19 +278,19 @@ def test_nothing_acknowledged_is_lost_whoever_is_killed(tmp_path: Path) -> None:
             os.kill(pid, signal.SIGKILL)
             until(lambda pid=pid, name=name: first.processes().get(name) not in (None, pid), f"{name} again")
             assert "signal SIGKILL" in first.output
-        until(lambda: first.status()["healthy"], "health")
-        assert not first.status()["problem"]
+        until(lambda: first.status().healthy, "health")
+        assert not first.status().problem
         children = list(first.processes().values())
         goal = len(writer.acknowledged) + random.randrange(1, 40)
         until(lambda: len(writer.acknowledged) >= goal, "writes")
-        server = first.status()["server"]
+        server = first.status().server
         first.process.kill()
         first.process.wait()
         with up(state, "--clusters", "1", config=FAST) as second:
             assert not any(is_alive(pid) for pid in children)
             writer.stop.set()
             writer.join(30)
-            assert second.status()["server"] == server
+            assert second.status().server == server
             lost = set(writer.acknowledged) - kept(second.kubeconfig)
             assert not lost
             wait_for(second, "demo-1", "Ready")

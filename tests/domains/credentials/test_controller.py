@@ -10,11 +10,11 @@ from prometheus_client.utils import floatToGoString
 from structlog.testing import capture_logs
 from tests.domains.credentials.world import CANARY, World, at, condition, content, kubeconfig, world
 
-from hortus.domains.credentials.controller import SECRETS
 from hortus.domains.credentials.garden import GardenFailure
 from hortus.domains.credentials.proof import ProofFailed
 from hortus.domains.credentials.secrets import checksum_of
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, Label
+from hortus.domains.credentials.vault import SECRETS
 from hortus.engine import Actor
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, parse_time

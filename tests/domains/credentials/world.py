@@ -17,11 +17,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 
 from hortus.domains.credentials.composition import assemble
-from hortus.domains.credentials.controller import SECRETS
 from hortus.domains.credentials.garden import GardenFailure, Grant
 from hortus.domains.credentials.proof import ProofFailed
 from hortus.domains.credentials.settings import FLAGS, Settings
 from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annotation, GardenerCluster, Label
+from hortus.domains.credentials.vault import SECRETS
 from hortus.engine import Actor, Cache, EventRecorder, Manager
 from hortus.engine.flags import FlagSet
 from hortus.kube import Client, Resource
@@ -106,6 +106,8 @@ class World:
     def __init__(self, client: Client, namespace: str) -> None:
         self.client = client
         """For the test's own hands."""
+        self.access = client.access
+        """As whom the controller comes."""
         self.namespace = namespace
         self.clock = FakeClock()
         self.garden = FakeGarden(self.clock)
@@ -238,7 +240,7 @@ class World:
     @asynccontextmanager
     async def controlled(self) -> AsyncIterator[None]:
         """The controller at work, as a process that starts now and stops at the end."""
-        async with Client(self.client.access, observer=self.requests) as client:
+        async with Client(self.access, observer=self.requests) as client:
             registry = self.registry = CollectorRegistry()
             manager = Manager(client, clock=self.clock, registry=registry)
             events = EventRecorder(client, component="infrastructure-manager", clock=self.clock)
@@ -299,10 +301,10 @@ class World:
 
 
 @asynccontextmanager
-async def world(server: TestServer) -> AsyncIterator[World]:
+async def world(server: TestServer, namespace: str = "") -> AsyncIterator[World]:
     """A namespace of its own on `server`, with nobody at work yet."""
     async with Client.from_kubeconfig(server.kubeconfig) as client:
-        namespace = f"test-{next(_numbers)}"
+        namespace = namespace or f"test-{next(_numbers)}"
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         await client.apply(CRDS, crd(GardenerCluster), field_manager="tests")
         here = World(client, namespace)

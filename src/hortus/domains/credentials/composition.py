@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials import service
-from hortus.domains.credentials.controller import SECRETS, GardenerClusterController
+from hortus.domains.credentials.controller import GardenerClusterController
 from hortus.domains.credentials.garden import SHOOTS, Garden, GardenClient
 from hortus.domains.credentials.metrics import CredentialMetrics
 from hortus.domains.credentials.proof import ClusterProof, NoProof, Proof
 from hortus.domains.credentials.settings import Settings
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.domains.credentials.vault import SECRETS
 from hortus.engine import (
     Backoff,
     Cache,

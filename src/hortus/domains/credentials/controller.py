@@ -24,6 +24,7 @@ from hortus.domains.credentials.proof import Proof, ProofFailed
 from hortus.domains.credentials.service import Action, AmbiguousSecret, Decision
 from hortus.domains.credentials.settings import Settings
 from hortus.domains.credentials.types import FINALIZER, GARDENER_CLUSTERS, Annotation, Label, Reason
+from hortus.domains.credentials.vault import FIELD_MANAGER, Vault
 from hortus.engine import (
     Actor,
     Cache,
@@ -39,10 +40,8 @@ from hortus.engine import (
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import AlreadyExists, KubeError, NotFound
-from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.kube.objects import Object, ObjectKey
 
-SECRETS = Resource("", "v1", "secrets", "Secret")
-FIELD_MANAGER = "infrastructure-manager"
 MISSING_SHOOT_PAUSE = 300.0
 """Seconds until a shoot that does not exist is asked for again; its appearing is watched, this is for gardens that do
 not let us watch."""
@@ -73,6 +72,7 @@ class GardenerClusterController:
         self._client = client
         self._clusters = clusters
         self._secrets = secrets
+        self._vault = Vault(client, secrets)
         self._shoots = shoots
         self._garden = garden
         self._proof = proof
@@ -147,7 +147,7 @@ class GardenerClusterController:
             self._metrics.clear(key.name)
         for secret in self._secrets.by("cluster", key.name):
             if not _wanted(secret, namesakes) and not _wanted(secret, await self._surely_living(key.name)):
-                await self._delete(secret)
+                await self._vault.delete(secret)
 
     async def _surely_living(self, name: str) -> Sequence[Object]:
         """Ask the server itself: a cache that is behind must not cost anybody a credential."""
@@ -155,14 +155,6 @@ class GardenerClusterController:
             GARDENER_CLUSTERS, self._settings.namespace, fields=f"metadata.name={name}", limit=500
         )
         return listed.items
-
-    async def _delete(self, secret: Object) -> None:
-        metadata = secret["metadata"]
-        try:
-            await self._client.delete(SECRETS, metadata["name"], metadata["namespace"], uid=metadata["uid"])
-        except NotFound:
-            return
-        _log.info("deleted the secret of a cluster that is gone", secret=f"{metadata['namespace']}/{metadata['name']}")
 
     async def _hold(self, cluster: Object) -> Object:
         """See to it that a Secret which we do not watch is not forgotten when its cluster goes."""
@@ -177,9 +169,9 @@ class GardenerClusterController:
         """Delete the Secret that the finalizer stands for, then let the cluster go."""
         if not has_finalizer(cluster, FINALIZER):
             return
-        secret = service.choose_secret(cluster, (), await self._read_secret(service.secret_reference(cluster)))
+        secret = service.choose_secret(cluster, (), await self._vault.read(service.secret_reference(cluster)))
         if secret is not None:
-            await self._delete(secret)
+            await self._vault.delete(secret)
         await remove_finalizer(self._client, GARDENER_CLUSTERS, cluster, FINALIZER)
 
     def _watches(self, namespace: str) -> bool:
@@ -194,7 +186,7 @@ class GardenerClusterController:
         named = self._secrets.get(ObjectKey(reference.namespace, reference.name))
         try:
             if named is None and not self._watches(reference.namespace):
-                named = await self._read_secret(reference)
+                named = await self._vault.read(reference)
             by_shoot = self._secrets.by("shoot", service.shoot_name(cluster))
             return service.choose_secret(cluster, by_shoot, named)
         except (AmbiguousSecret, KubeError) as error:
@@ -215,12 +207,6 @@ class GardenerClusterController:
             )
             await self._fail(cluster, Reason.CHECK_FAILED, text, actor=Actor.USER)
         return True
-
-    async def _read_secret(self, reference: service.SecretReference) -> Object | None:
-        try:
-            return kept.sealed(await self._client.get(SECRETS, reference.name, reference.namespace))
-        except NotFound:
-            return None
 
     async def _renew(
         self, cluster: Object, secret: Object | None, decision: Decision, *, shared: bool
@@ -270,22 +256,16 @@ class GardenerClusterController:
 
     async def _update(self, cluster: Object, secret: Object, patch: Object) -> Object | None:
         """The Secret after `patch`; None when it has gone meanwhile."""
-        metadata = secret["metadata"]
         try:
-            written = await self._client.patch(
-                SECRETS, metadata["name"], patch, metadata["namespace"], field_manager=FIELD_MANAGER
-            )
-        except NotFound:
-            return None
+            return await self._vault.amend(secret, patch)
         except KubeError as error:
             await self._fail(cluster, Reason.UPDATE_FAILED, str(error), actor=Actor.OPERATOR)
-        return self._learn(written)
 
     async def _create(self, cluster: Object, grant: Grant, now: float, home: str) -> Object | None:
         """The new Secret; None when there is one of that name which our cache does not show."""
         secret = service.new_secret(cluster, grant.kubeconfig, now=now, expires=grant.expires, home=home)
         try:
-            return self._learn(await self._client.create(SECRETS, secret, field_manager=FIELD_MANAGER))
+            return await self._vault.create(secret)
         except AlreadyExists:
             return None
         except KubeError as error:
@@ -295,7 +275,7 @@ class GardenerClusterController:
         """The Secret that has the wanted name already, if it is ours: somebody took its shoot label off."""
         reference = service.secret_reference(cluster)
         try:
-            found = service.choose_secret(cluster, (), await self._read_secret(reference))
+            found = service.choose_secret(cluster, (), await self._vault.read(reference))
         except KubeError as error:
             await self._fail(cluster, Reason.CHECK_FAILED, str(error), actor=Actor.OPERATOR)
         if found is None:
@@ -354,10 +334,6 @@ class GardenerClusterController:
             self._events.event(cluster, "Warning", reason, error)
         await self._show(cluster, status)
         raise Retry(error, after=after, reason=reason, actor=actor)
-
-    def _learn(self, written: Object) -> Object:
-        self._secrets.learn(written)
-        return written
 
     def _tell_rotated(self, cluster: Object, decision: Decision) -> None:
         secret = service.secret_reference(cluster)

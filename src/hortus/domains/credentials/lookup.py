@@ -6,10 +6,10 @@ import asyncio
 import base64
 
 from hortus.domains.credentials import service
-from hortus.domains.credentials.controller import SECRETS
 from hortus.domains.credentials.garden import SHOOTS
 from hortus.domains.credentials.proof import ClusterProof, ProofFailed
 from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annotation, Label
+from hortus.domains.credentials.vault import SECRETS
 from hortus.domains.credentials.views import Node, cluster_node, secret_node, shoot_node
 from hortus.kube import Client
 from hortus.kube.errors import KubeError, NotFound
