@@ -1,7 +1,9 @@
 """The fleet that `hortus up --clusters N` begins with: shoots, and a GardenerCluster for each once it is built.
 
 In a Kyma installation another controller writes the GardenerClusters; here the simulation stands in for it, so that a
-newcomer sees a whole fleet. It creates and never changes or deletes: what people do to the fleet stays done.
+newcomer sees a whole fleet. It creates and never changes or deletes: what people edit stays as they left it. What they
+delete may come back at the next start, a missing shoot below N always, a GardenerCluster while its shoot's last
+operation is still its Create.
 """
 
 from __future__ import annotations
