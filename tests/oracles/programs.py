@@ -21,6 +21,9 @@ import pytest
 
 SOURCES = Path(__file__).parent
 _USUAL_PLACE = Path("/usr/local/go/bin/go")
+CONTROL_PLANE = "kubeapiserver"
+"""The program that is several: see `find_assets`."""
+_ROLES = ("etcd", "kube-apiserver", "kube-controller-manager")
 
 
 class GoProgram:
@@ -75,10 +78,34 @@ def build(name: str) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not binary.exists():
             beside = binary.with_suffix(".new")
-            command = [found, "build", "-buildvcs=false", "-o", str(beside), "."]
+            flags = SOURCES / name / "ldflags"
+            linking = [f"-ldflags={flags.read_text().strip()}"] if flags.exists() else []
+            command = [found, "build", "-buildvcs=false", *linking, "-o", str(beside), "."]
             subprocess.run(command, cwd=SOURCES / name, check=True)
             beside.replace(binary)
     return binary
+
+
+def find_assets() -> Path | None:
+    """The folder with `kube-apiserver` and `etcd`, None where there is none."""
+    named = os.environ.get("KUBEBUILDER_ASSETS")
+    if named:
+        return Path(named)
+    binary = built_program(CONTROL_PLANE)
+    return None if binary is None else _linked(binary)
+
+
+def _linked(binary: Path) -> Path:
+    """A folder beside the binary that calls it by each of its names."""
+    folder = cache() / f"{binary.name}.assets"
+    folder.mkdir(exist_ok=True)
+    for role in _ROLES:
+        link = folder / role
+        beside = folder / f".{role}-{os.getpid()}"
+        if not link.is_symlink():
+            beside.symlink_to(binary)
+            beside.replace(link)
+    return folder
 
 
 def programs() -> list[str]:

@@ -172,4 +172,4 @@ def _subresources(kind: Kind) -> dict[str, tuple[dict[str, str], list[str]]]:
         found["scale"] = ({"group": "autoscaling", "version": "v1", "kind": "Scale"}, _STATUS_VERBS)
     if kind.definition.status:
         found["status"] = (own, _STATUS_VERBS)
-    return dict(sorted(found.items()))
+    return dict(sorted(found.items(), reverse=kind.custom))

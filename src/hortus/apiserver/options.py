@@ -81,7 +81,11 @@ def _preconditions(sent: dict[str, Any]) -> Preconditions:
 
 def _dry_run(value: Any, problems: list[FieldProblem]) -> bool:
     values = value if isinstance(value, list) else [value] if value else []
-    problems += [_unsupported("dryRun", each, ("All",)) for each in values if each != "All"]
+    if any(each != "All" for each in values):
+        shown = ",".join(f'"{each}"' for each in values)
+        problems.append(
+            FieldProblem("dryRun", f'Unsupported value: [{shown}]: supported values: "All"', "FieldValueNotSupported")
+        )
     return bool(values)
 
 

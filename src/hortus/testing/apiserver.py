@@ -104,6 +104,7 @@ class TestServer:
 async def running_apiserver(
     *,
     store: Store = "memory",
+    backend: Backend | None = None,
     definitions: Sequence[ResourceDefinition] | None = None,
     extensions: Mapping[str, Sequence[ResourceDefinition]] | None = None,
     clusters: Sequence[str] = (),
@@ -115,6 +116,7 @@ async def running_apiserver(
     """`started_apiserver` for tests that are coroutines."""
     manager = started_apiserver(
         store=store,
+        backend=backend,
         definitions=definitions,
         extensions=extensions,
         clusters=clusters,
@@ -134,6 +136,7 @@ async def running_apiserver(
 def started_apiserver(
     *,
     store: Store = "memory",
+    backend: Backend | None = None,
     definitions: Sequence[ResourceDefinition] | None = None,
     extensions: Mapping[str, Sequence[ResourceDefinition]] | None = None,
     clusters: Sequence[str] = (),
@@ -142,7 +145,7 @@ def started_apiserver(
     folder: Path | None = None,
     settings: Settings | None = None,
 ) -> Iterator[TestServer]:
-    """Serve the built-in kinds unless `definitions` says otherwise.
+    """Serve the built-in kinds unless `definitions` says otherwise, from `store` or a `backend` of one's own.
 
     `extensions` are further kinds by logical cluster; these clusters and `clusters` exist when it is ready. `folder`
     keeps state and kubeconfigs, so that a second server can go on where the first one stopped.
@@ -153,7 +156,7 @@ def started_apiserver(
     async def compose(home: Path) -> ApiServer:
         server = await open_server(
             settings or Settings(),
-            _backend(store, home),
+            backend or _backend(store, home),
             definitions=definitions,
             tokens={(name, token): ADMIN for name in ("root", *named)} | {(EVERY_CLUSTER, token_everywhere): ADMIN},
             admission=admission,

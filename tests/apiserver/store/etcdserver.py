@@ -1,4 +1,4 @@
-"""One real etcd for the tests, from `HORTUS_ETCD`, the envtest folder (`KUBEBUILDER_ASSETS`) or the PATH."""
+"""One real etcd for the tests: `HORTUS_ETCD`, that of envtest (`KUBEBUILDER_ASSETS`) or `make oracles`, or on PATH."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from tests.oracles.programs import find_assets
+
 
 def find_etcd() -> str | None:
-    assets = os.environ.get("KUBEBUILDER_ASSETS", "")
-    return os.environ.get("HORTUS_ETCD") or shutil.which("etcd", path=assets or None) or shutil.which("etcd")
+    named = os.environ.get("HORTUS_ETCD")
+    assets = find_assets()
+    return named or (assets and shutil.which("etcd", path=str(assets))) or shutil.which("etcd")
 
 
 def free_port() -> int:

@@ -1,30 +1,83 @@
-"""Scenarios that any Kubernetes API server must pass; here the embedded one over each of its stores.
+"""Scenarios that any Kubernetes API server must pass: the embedded one over each of its stores, and the original.
 
 A scenario speaks HTTP only, keeps to a namespace of its own and names what it makes so that scenarios do not meet.
+
+`differs(entry)` marks one that the original fails: `entry` begins an item of docs/apiserver-limits.md. Such a scenario
+still runs against the original and must fail there, so that no mark outlives its difference.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
+from tests.apiserver.store.etcdserver import find_etcd, free_port, running_etcd
 from tests.apiserver.wire import Wire, connected
+from tests.oracles.controlplane import RealServer, find_assets, running_control_plane, why_none
 
-from hortus.testing.apiserver import Store, TestServer, started_apiserver
+from hortus.apiserver.store import EtcdBackend
+from hortus.testing.apiserver import TestServer, started_apiserver
+
+Server = TestServer | RealServer
 
 _NUMBERS = itertools.count()
+_LIMITS = Path(__file__).resolve().parents[3] / "docs" / "apiserver-limits.md"
+_REAL = pytest.param("real", marks=pytest.mark.real_apiserver)
+VARIANTS = ["memory", "sqlite", *(["etcd"] if find_etcd() else []), *([_REAL] if find_assets() else [])]
+"""What is not here is not run; test_variants.py says so."""
 
 
-@pytest.fixture(scope="module", params=["memory", "sqlite"])
-def server(request: pytest.FixtureRequest) -> Iterator[TestServer]:
-    store: Store = request.param
-    with started_apiserver(store=store) as running:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    entries = _LIMITS.read_text()
+    for item in items:
+        mark = item.get_closest_marker("differs")
+        if mark is None:
+            continue
+        (entry,) = mark.args
+        assert f"\n- {entry}" in entries, f"{item.nodeid}: docs/apiserver-limits.md has no entry {entry!r}"
+        if item.get_closest_marker("real_apiserver") is not None:
+            item.add_marker(pytest.mark.xfail(reason=entry, strict=True))
+
+
+@pytest.fixture(scope="session")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    """A real kube-apiserver."""
+    assets = find_assets()
+    if assets is None:
+        pytest.skip(why_none())
+    with running_control_plane(assets, tmp_path_factory.mktemp("control-plane")) as running:
         yield running
 
 
+@pytest.fixture(scope="session")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an etcd."""
+    binary = find_etcd()
+    if binary is None:
+        pytest.skip("no etcd here: put it on the PATH (Debian: etcd-server) or name it in HORTUS_ETCD")
+    port = free_port()
+    with running_etcd(binary, tmp_path_factory.mktemp("etcd"), port):
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    if request.param == "real":
+        yield request.getfixturevalue("original")
+        return
+    with ExitStack() as stack:
+        if request.param == "etcd":
+            backend = EtcdBackend([request.getfixturevalue("etcd")], root=f"/scenarios-{next(_NUMBERS)}/")
+            yield stack.enter_context(started_apiserver(backend=backend))
+        else:
+            yield stack.enter_context(started_apiserver(store=request.param))
+
+
 @pytest.fixture
-async def wire(server: TestServer) -> AsyncIterator[Wire]:
+async def wire(server: Server) -> AsyncIterator[Wire]:
     async with connected(server.url, server.token, server.tls()) as found:
         yield found
 
@@ -41,3 +94,10 @@ async def namespace(wire: Wire) -> str:
 def configmaps(namespace: str) -> str:
     """The collection of config maps in the scenario's namespace."""
     return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+@pytest.fixture
+def controllers(server: Server) -> None:
+    """What the scenario sees done is done by controllers, which an envtest folder has not."""
+    if isinstance(server, RealServer) and not server.has_controllers:
+        pytest.skip("no kube-controller-manager beside the real kube-apiserver: run `make oracles` for one")

@@ -102,11 +102,7 @@ async def test_patches_of_what_is_not_there_and_of_unknown_sort(wire: Wire, conf
     await wire.post(configmaps, configmap("a"))
     unknown = await wire.send("PATCH", f"{configmaps}/a", {"data": {}}, content_type="application/json")
     assert unknown.code == 415
-    assert unknown.message == (
-        "the body of the request was in an unknown format - accepted media types include: "
-        "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, "
-        "application/apply-patch+yaml"
-    )
+    assert unknown.message == "415: Unsupported Media Type"
     assert (await wire.merge(f"{configmaps}/a", b"[")).code == 400
     assert (await wire.merge(f"{configmaps}/a?force=true", {"data": {}})).code == 422
 

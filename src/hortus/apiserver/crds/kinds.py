@@ -18,7 +18,7 @@ from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.resources.strategy import PlainStrategy
 from hortus.apiserver.store.backend import Change
-from hortus.kube.errors import MethodNotAllowed
+from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object, Resource
 
 _AGE = Column("Age", ".metadata.creationTimestamp", type="date")
@@ -27,12 +27,18 @@ _AGE = Column("Age", ".metadata.creationTimestamp", type="date")
 class CustomStrategy(PlainStrategy):
     """What is special about objects of custom kinds: none may be made while their definition is being deleted."""
 
-    def __init__(self, *, terminating: bool) -> None:
+    def __init__(self, qualified: tuple[str, str], *, terminating: bool) -> None:
+        self._plural, self._group = qualified
         self._terminating = terminating
 
     def prepare_create(self, obj: Object, context: WriteContext) -> None:
         if self._terminating:
-            raise MethodNotAllowed("create not allowed while custom resource definition is terminating")
+            name = obj["metadata"].get("name", "")
+            raise Forbidden(
+                f'{self._plural}.{self._group} "{name}" is forbidden: '
+                "create not allowed while custom resource definition is terminating",
+                details={"name": name, "group": self._group, "kind": self._plural},
+            )
 
 
 class CustomKinds:
@@ -130,7 +136,7 @@ def _definition(spec: Object, version: Object, *, terminating: bool) -> Resource
         singular=accepted.get("singular") or accepted["kind"].lower(),
         list_kind=accepted.get("listKind") or f"{accepted['kind']}List",
         schema=_schema(version),
-        strategy=CustomStrategy(terminating=terminating),
+        strategy=CustomStrategy((accepted["plural"], spec["group"]), terminating=terminating),
         short_names=tuple(accepted.get("shortNames", ())),
         categories=tuple(accepted.get("categories", ())),
         columns=tuple(_columns(version)),

@@ -7,13 +7,15 @@ so a forged one can at most skip. Form as in kube-apiserver (base64url of JSON),
 from __future__ import annotations
 
 import base64
-from typing import NamedTuple
+import string
+from typing import Any, NamedTuple
 
 import orjson
 
 from hortus.kube.errors import BadRequest, Expired
 
 _VERSION = "meta.k8s.io/v1"
+_ALPHABET = string.ascii_letters + string.digits + "-_"
 
 
 class Position(NamedTuple):
@@ -29,17 +31,30 @@ def token_of(position: Position) -> str:
 
 def position_of(token: str) -> Position:
     """Raises BadRequest for what no server gave out."""
-    try:
-        padded = token + "=" * (-len(token) % 4)
-        body = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        version, revision, start = body["v"], body["rv"], body["start"]
-    except (ValueError, KeyError, TypeError):
-        raise BadRequest("continue key is not valid: it was not given out by this server") from None
-    if version != _VERSION or not isinstance(start, str) or type(revision) is not int or not start:
-        raise BadRequest("continue key is not valid: incorrect encoded start resourceVersion or key")
-    if revision < -1 or revision >= 1 << 63 or any(part in (".", "..") for part in start.split("/")):
-        raise BadRequest(f"continue key is not valid: {start!r} at {revision} is not a position in a list")
+    body = _body_of(token)
+    version, revision, start = body.get("v", ""), body.get("rv", 0), body.get("start", "")
+    if version != _VERSION:
+        raise _not_valid(f"server does not recognize this encoded version {version}")
+    if not isinstance(start, str) or type(revision) is not int or not start or not -1 <= revision < 1 << 63:
+        raise _not_valid("incorrect encoded start resourceVersion or key")
+    if any(part in (".", "..") for part in start.split("/")):
+        raise _not_valid(start)
     return Position(revision, start.removesuffix("\0"))
+
+
+def _body_of(token: str) -> dict[str, Any]:
+    rest = token.lstrip(_ALPHABET)
+    if rest or len(token) % 4 == 1:
+        raise _not_valid(f"illegal base64 data at input byte {len(token) - (len(rest) or 1)}")
+    try:
+        body = orjson.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    except ValueError:
+        raise _not_valid("it holds no JSON") from None
+    return body if isinstance(body, dict) else {}
+
+
+def _not_valid(why: str) -> BadRequest:
+    return BadRequest(f"invalid continue token: continue key is not valid: {why}")
 
 
 def expired(after: str) -> Expired:

@@ -9,7 +9,14 @@ from typing import Any
 
 from hortus.apiserver.resources import names
 from hortus.apiserver.resources.definition import FieldProblem
-from hortus.apiserver.resources.failures import bad_value, cannot_decode, forbidden_field, invalid, required
+from hortus.apiserver.resources.failures import (
+    bad_value,
+    cannot_decode,
+    forbidden_field,
+    invalid,
+    invalid_object,
+    required,
+)
 from hortus.apiserver.resources.kind import Kind
 from hortus.kube.errors import BadRequest
 from hortus.kube.objects import Object, format_time
@@ -44,14 +51,34 @@ def check_type(kind: Kind, obj: Object) -> None:
     api_version, name = obj.get("apiVersion", ""), obj.get("kind", "")
     if not name and kind.custom:
         raise cannot_decode(kind, "Object 'Kind' is missing")
+    if not kind.custom and (api_version not in ("", resource.api_version) or name not in ("", resource.kind)):
+        raise _another_kind(kind, api_version or resource.api_version, name or resource.kind)
     if api_version not in ("", resource.api_version):
         raise BadRequest(
             f"the API version in the data ({api_version}) does not match the expected API version "
             f"({resource.api_version})"
         )
     if name not in ("", resource.kind):
-        raise cannot_decode(kind, f"the kind in the data is {name}")
+        problem = bad_value("kind", name, f"must be {resource.kind}")
+        raise invalid_object(f"{name}.{resource.group}", resource.group, str(name), _name_of(obj), [problem])
     obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+
+
+def _name_of(obj: Object) -> str:
+    metadata = obj.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _another_kind(kind: Kind, api_version: str, name: str) -> BadRequest:
+    """What Go's decoder says: of a version that it has not, or of a kind that does not convert to this one."""
+    resource = kind.resource
+    version = api_version.rpartition("/")[2]
+    if api_version != resource.api_version:
+        why = f'no kind "{name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:110"'
+    else:
+        internal = resource.group.partition(".")[0] or "core"
+        why = f"converting ({version}.{name}) to ({internal}.{resource.kind}): unknown conversion"
+    return BadRequest(f'{name} in version "{version}" cannot be handled as a {resource.kind}: {why}')
 
 
 def read_metadata(kind: Kind, obj: Object) -> list[str]:
@@ -187,13 +214,13 @@ def _annotation_problems(annotations: dict[str, str]) -> list[FieldProblem]:
 def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
     found: list[FieldProblem] = []
     controllers: list[str] = []
-    for index, owner in enumerate(owners):
-        path = f"metadata.ownerReferences[{index}]"
-        for field, empty in (("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")):
+    path = "metadata.ownerReferences"  # kube-apiserver does not say which of them
+    for owner in owners:
+        for field in ("apiVersion", "kind", "name", "uid"):
             value = owner.get(field)
             if not isinstance(value, str) or not value:
-                where = f"{path}.{field}" if field != "apiVersion" else f"{path}.apiVersion"
-                found.append(bad_value(where, value if isinstance(value, str) else "", f"{empty} must not be empty"))
+                problem = "version must not be empty" if field == "apiVersion" else "must not be empty"
+                found.append(bad_value(f"{path}.{field}", "", problem))
         if owner.get("apiVersion") == "v1" and owner.get("kind") == "Event":
             found.append(bad_value(path, "/v1, Kind=Event", "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller") is True:

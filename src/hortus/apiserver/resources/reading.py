@@ -145,7 +145,7 @@ def _check_match(match: str, query: Query, revision: int, token: str) -> None:
         problems.append(
             FieldProblem(
                 path,
-                f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan"',
+                f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""',
                 "FieldValueNotSupported",
             )
         )
@@ -176,7 +176,7 @@ async def check_not_future(ctx: Context, revision: int) -> None:
 
 
 def too_large(revision: int, current: int) -> Timeout:
-    message = f"Too large resource version: {revision}, current: {current}"
+    message = f"Timeout: Too large resource version: {revision}, current: {current}"
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return Timeout(message, details={"causes": [cause]}, retry_after=1)
 

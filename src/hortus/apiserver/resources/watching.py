@@ -53,10 +53,9 @@ class Options(NamedTuple):
 
 
 async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
-    """Raises Invalid, BadRequest, Timeout (a revision that is not there yet)."""
+    """Raises Invalid, BadRequest, Timeout (initial events of a revision that is not there yet)."""
     selection = selection_of(scope.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
     revision = revision_in(query)
-    await check_not_future(ctx, revision)
     sent = query.get("sendInitialEvents")
     match = query.get("resourceVersionMatch", "")
     if sent is not None and match != "NotOlderThan":
@@ -74,6 +73,8 @@ async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
         )
         raise invalid_options("ListOptions", [problem])
     streaming = flag(query, "sendInitialEvents")
+    if streaming:
+        await check_not_future(ctx, revision)
     timeout = seconds(query, "timeoutSeconds") or _DEFAULT_TIMEOUT
     return Options(
         selection,
@@ -146,7 +147,7 @@ async def watch(
 ) -> None:
     """Send events until the time is over, the store closes, or somebody closes the watch that `opened` is told of.
 
-    Raises ConnectionError when the client has gone.
+    A watch from a revision that is yet to come is silent up to it. Raises ConnectionError when the client has gone.
     """
     prefix = f"{scope.namespace}/" if scope.namespace else ""
     after = options.after
@@ -156,7 +157,8 @@ async def watch(
         elif not after:
             after = ctx.storage.revision
         elif after > ctx.storage.revision:
-            await ctx.storage.backend.sync()  # another server on the same store may have given it out
+            current = await ctx.storage.backend.sync()  # another server on the same store may have given it out
+            after = min(after, current)
         changes = ctx.storage.watch(scope.bucket, after=after, prefix=prefix)
     except InternalError as error:
         await send(encoder.error(error))
@@ -207,6 +209,8 @@ async def _follow(scope: Scope, options: Options, encoder: Encoder, send: Send, 
 async def _send_changes(scope: Scope, options: Options, encoder: Encoder, send: Send, changes: Watch) -> None:
     """Send events until the watch ends. Cut off at any point, none is lost: what `send` was given has gone out."""
     async for batch in changes:
+        if batch[0].revision <= options.after:
+            batch = [change for change in batch if change.revision > options.after]
         batch = await presented_changes(scope.kind, scope.cluster, batch)
         lines = _lines(scope.kind, options.selection, encoder, batch)
         if lines:

@@ -20,6 +20,7 @@ from hortus.apiserver.resources.failures import (
     cannot_decode,
     conflict,
     invalid,
+    invalid_object,
     not_found,
 )
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
@@ -119,7 +120,9 @@ async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions
     believed = metadata.check_resource_version(kind, scope.name, obj["metadata"])
     if not believed and not kind.definition.unconditional_update:
         problem = bad_value("metadata.resourceVersion", 0, "must be specified for an update")
-        raise invalid(kind, scope.name, [problem._replace(message=problem.message.replace("0:", "0x0:", 1))])
+        resource = kind.resource
+        # By the plural, unlike other problems: kube-apiserver finds this one in its store, which knows no kinds.
+        raise invalid_object(kind.group_resource, resource.group, resource.plural, scope.name, [problem])
     while True:
         if believed and believed != record.revision:
             raise conflict(kind, scope.name)

@@ -1,0 +1,18 @@
+"""Says once which servers the scenarios are not tried against, and why."""
+
+from __future__ import annotations
+
+import pytest
+from tests.apiserver.store.etcdserver import find_etcd
+from tests.oracles.controlplane import find_assets, why_none
+
+
+def test_scenarios_run_over_etcd() -> None:
+    if find_etcd() is None:
+        pytest.skip("no etcd here, so no scenario over it: put it on the PATH (Debian: etcd-server) or `make oracles`")
+
+
+@pytest.mark.real_apiserver
+def test_scenarios_run_against_the_original() -> None:
+    if find_assets() is None:
+        pytest.skip(why_none())
