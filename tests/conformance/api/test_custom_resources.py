@@ -227,6 +227,9 @@ async def test_a_default_that_comes_later_is_seen_on_read(wire: Wire, group: str
     patch = [{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": schema}]
     changed = await wire.json_patch(f"{CRDS}/beds.{group}", patch)
     assert changed.code == 200, changed.body
+    async with asyncio.timeout(10):
+        while "soil" not in (await wire.get(f"{beds}/a")).body["spec"]:
+            await asyncio.sleep(0.02)
     assert (await wire.get(f"{beds}/a")).body["spec"]["soil"] == "loam"
     assert (await wire.get(beds)).body["items"][0]["spec"]["soil"] == "loam"
 

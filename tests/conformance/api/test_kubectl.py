@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.conformance.api.conftest import VARIANTS, Server
 from tests.conformance.api.test_custom_resources import crd
 
-from hortus.testing.apiserver import TestServer, started_apiserver
+from hortus.testing.apiserver import started_apiserver
 
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
@@ -32,14 +32,17 @@ spec:
 """
 
 
-@pytest.fixture(scope="module")
-def server() -> Any:
+@pytest.fixture(scope="module", params=[each for each in VARIANTS if each not in ("memory", "etcd")])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    if request.param == "real":
+        yield request.getfixturevalue("original")
+        return
     with started_apiserver(store="sqlite") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def kubectl(server: TestServer, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+def kubectl(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     kubeconfig, cache = server.kubeconfig, tmp_path_factory.mktemp("kubectl")
 
     def run(*words: str, stdin: object = None, code: int = 0) -> str:
@@ -81,7 +84,10 @@ def test_mistakes_are_named(kubectl: Kubectl) -> None:
 
 def test_custom_kinds_are_explained_and_waited_for(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=crd("kubectl.example"))
-    kubectl("wait", "--for=condition=Established", "crd/beds.kubectl.example", "--timeout=5s")
+    kubectl("wait", "--for=condition=Established", "crd/beds.kubectl.example", "--timeout=10s")
+    served = kubectl("get", "--raw", "/openapi/v3")
+    while "kubectl.example" not in served:
+        served = kubectl("get", "--raw", "/openapi/v3")
     assert "size\t<integer> -required-" in kubectl("explain", "beds.spec")
     bed = {"apiVersion": "kubectl.example/v1", "kind": "Bed", "metadata": {"name": "b"}, "spec": {"size": 4}}
     assert kubectl("create", "-f", "-", stdin=bed) == "bed.kubectl.example/b created\n"

@@ -133,7 +133,10 @@ async def test_a_binding_needs_a_node(wire: Wire, namespace: str) -> None:
     path = await _pod(wire, namespace, "a", phase="Pending")
     answer = await wire.post(f"{path}/binding", {"metadata": {"name": "a"}, "target": {"kind": "Node"}})
     assert (answer.code, answer.message) == (500, "target.name: Required value")
-    assert (await wire.post(f"{path}-none/binding", {"target": {"name": "n"}})).code == 404
+    nameless = await wire.post(f"{path}/binding", {"target": {"name": "n"}})
+    assert (nameless.code, nameless.message) == (400, "name in URL does not match name in Binding object")
+    missing = {"metadata": {"name": "a-none"}, "target": {"name": "n"}}
+    assert (await wire.post(f"{path}-none/binding", missing)).code == 404
 
 
 async def test_discovery_says_what_the_actions_take(wire: Wire) -> None:

@@ -16,7 +16,7 @@ async def bind(ctx: Context, scope: Scope, binding: Object, options: WriteOption
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
     if not isinstance(metadata, dict) or not isinstance(target, dict):
         raise BadRequest('Binding in version "v1" cannot be handled as a Binding: metadata and target are objects')
-    if metadata.get("name", scope.name) != scope.name:
+    if metadata.get("name", "") != scope.name:
         raise BadRequest("name in URL does not match name in Binding object")
     problem = _problem(target)
     if problem:

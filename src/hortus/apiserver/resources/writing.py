@@ -73,6 +73,7 @@ async def _answered(scope: Scope, obj: Object, warnings: Sequence[str], context:
     assert kind.definition.answer is not None
     kind.structural.default(obj)
     kind.definition.strategy.prepare_create(obj, context)
+    obj.pop("status", None)  # what Go clients send is empty, and not valid as an answer
     found = [FieldProblem(*error) for error in kind.structural.validate(obj)]
     _check(kind, scope, [*found, *kind.definition.strategy.validate(obj, context)])
     answer = await kind.definition.answer(obj, context)
