@@ -267,10 +267,13 @@ async def test_a_definition_takes_its_objects_along(wire: Wire, group: str, beds
     async with wire.watch(f"{CRDS}?{query}") as events:
         terminating = await events.next()
         assert "Terminating" in [each["type"] for each in terminating["object"]["status"]["conditions"]]
-        assert names(await wire.get(beds)) == ["held"]
+        async with asyncio.timeout(10):
+            while names(await wire.get(beds)) != ["held"]:
+                await asyncio.sleep(0.02)
         await wire.merge(f"{beds}/held", {"metadata": {"finalizers": None}})
-        assert (await events.next())["type"] == "DELETED"
-    assert (await wire.get(beds)).code == 404
+        while (await events.next())["type"] != "DELETED":
+            pass
+    await until(wire, beds, 404)
 
 
 @pytest.mark.parametrize(

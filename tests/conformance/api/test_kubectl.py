@@ -45,11 +45,11 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 def kubectl(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     kubeconfig, cache = server.kubeconfig, tmp_path_factory.mktemp("kubectl")
 
-    def run(*words: str, stdin: object = None, code: int = 0) -> str:
+    def run(*words: str, stdin: object = None, code: int | None = 0) -> str:
         text = stdin if isinstance(stdin, str) or stdin is None else json.dumps(stdin)
         command = [str(KUBECTL), f"--kubeconfig={kubeconfig}", f"--cache-dir={cache}", *words]
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=30, cwd=Path(cache))
-        assert done.returncode == code, done.stdout + done.stderr
+        assert code in (None, done.returncode), done.stdout + done.stderr
         return done.stdout + done.stderr
 
     return run
@@ -85,10 +85,10 @@ def test_mistakes_are_named(kubectl: Kubectl) -> None:
 def test_custom_kinds_are_explained_and_waited_for(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=crd("kubectl.example"))
     kubectl("wait", "--for=condition=Established", "crd/beds.kubectl.example", "--timeout=10s")
-    served = kubectl("get", "--raw", "/openapi/v3")
-    while "kubectl.example" not in served:
-        served = kubectl("get", "--raw", "/openapi/v3")
-    assert "size\t<integer> -required-" in kubectl("explain", "beds.spec")
+    # Some servers publish a schema a moment after they serve its kind; the test's own limit of time ends this.
+    while "FIELDS:" not in (explained := kubectl("explain", "beds.spec", code=None)):
+        pass
+    assert "size\t<integer> -required-" in explained
     bed = {"apiVersion": "kubectl.example/v1", "kind": "Bed", "metadata": {"name": "b"}, "spec": {"size": 4}}
     assert kubectl("create", "-f", "-", stdin=bed) == "bed.kubectl.example/b created\n"
     assert kubectl("get", "bd").split()[:5] == ["NAME", "SIZE", "AGE", "b", "4"]
