@@ -5,6 +5,7 @@ A real API server takes a moment to see a new configuration, so each scenario as
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from tests.apiserver.admission.scripted import Webhook, configuration, patch, ru
 from tests.apiserver.wire import Answer, Wire, configmap
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
-_TRIES = 500
+_PATIENCE = 20.0
+"""Seconds after which a server that has not learned of a configuration fails the test."""
 
 Configure = Callable[..., Awaitable[None]]
 
@@ -43,9 +45,9 @@ async def configure(wire: Wire, namespace: str) -> AsyncIterator[Configure]:
 
 async def _until(ask: Callable[[], Awaitable[Answer]], holds: Callable[[Answer], bool]) -> Answer:
     answer = await ask()
-    for _ in range(_TRIES):
-        if holds(answer):
-            break
+    end = asyncio.get_running_loop().time() + _PATIENCE
+    while not holds(answer) and asyncio.get_running_loop().time() < end:
+        await asyncio.sleep(0.02)
         answer = await ask()
     assert holds(answer), answer.body
     return answer

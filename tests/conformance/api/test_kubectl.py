@@ -91,7 +91,7 @@ def test_custom_kinds_are_explained_and_waited_for(kubectl: Kubectl) -> None:
     assert "size\t<integer> -required-" in explained
     bed = {"apiVersion": "kubectl.example/v1", "kind": "Bed", "metadata": {"name": "b"}, "spec": {"size": 4}}
     assert kubectl("create", "-f", "-", stdin=bed) == "bed.kubectl.example/b created\n"
-    assert kubectl("get", "bd").split()[:5] == ["NAME", "SIZE", "AGE", "b", "4"]
+    assert kubectl("get", "beds.kubectl.example").split()[:5] == ["NAME", "SIZE", "AGE", "b", "4"]
     kubectl("delete", "crd", "beds.kubectl.example")
 
 
