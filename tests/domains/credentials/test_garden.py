@@ -195,7 +195,7 @@ async def test_a_kubeconfig_is_data_and_what_is_more_is_refused_without_being_sh
     cluster: TestServer, proof: ClusterProof, part: str, fields: dict[str, Any], says: str
 ) -> None:
     document = spoilt(cluster.kubeconfig_dict(), part, **fields)
-    with pytest.raises(ProofFailed, match="the new kubeconfig is not usable: ") as failed:
+    with pytest.raises(ProofFailed, match="the kubeconfig is not usable: ") as failed:
         await proof.prove(document, shoot="c-1")
     assert says in str(failed.value)
     assert CANARY not in str(failed.value)
@@ -226,7 +226,7 @@ async def test_a_kubeconfig_is_data_and_what_is_more_is_refused_without_being_sh
 )
 async def test_garbage_is_refused_without_being_shown(document: str, proof: ClusterProof) -> None:
     for one in (proof, NoProof()):
-        with pytest.raises(ProofFailed, match="the new kubeconfig is not usable: ") as failed:
+        with pytest.raises(ProofFailed, match="the kubeconfig is not usable: ") as failed:
             await one.prove(document.encode(), shoot="c-1")
         assert CANARY not in str(failed.value)
         assert len(str(failed.value)) < 1000

@@ -68,7 +68,7 @@ class NoProof:
 
 
 def _unusable(error: Exception) -> ProofFailed:
-    return ProofFailed(f"the new kubeconfig is not usable: {error} (garden operator: see what issues kubeconfigs)")
+    return ProofFailed(f"the kubeconfig is not usable: {error} (garden operator: see what issues kubeconfigs)")
 
 
 def _failure(error: Exception, host: str) -> ProofFailed:
@@ -76,7 +76,7 @@ def _failure(error: Exception, host: str) -> ProofFailed:
     match error:
         case Unauthorized() | Forbidden():
             return ProofFailed(
-                f"the new kubeconfig is refused by {host}: {error} (garden operator: its credential or the cluster's "
+                f"the kubeconfig is refused by {host}: {error} (garden operator: its credential or the cluster's "
                 "client CA is wrong)"
             )
         case TransportError(permanent=True):
@@ -84,7 +84,7 @@ def _failure(error: Exception, host: str) -> ProofFailed:
             return _unusable(error)
         case _:
             return ProofFailed(
-                f"the new kubeconfig could not be tried against its cluster: {error} (cluster owner: see the shoot's "
+                f"the kubeconfig could not be tried against its cluster: {error} (cluster owner: see the shoot's "
                 "conditions; tried again)",
                 unreachable=True,
             )
