@@ -33,7 +33,6 @@ SEEN: dict[str, Any] = {
         "surge": "25%",
     },
     "disruption": {"allowed": 0, "least": "50%"},
-    "election": {"held by": "typed", "then": ""},
     "events": {"by": "typed", "count": 1, "message": "it was tried"},
     "informer": ["added", "updated 1", "deleted"],
     "jobs": {"kept": 3, "policy": "Allow", "suspended": False},
@@ -68,6 +67,8 @@ def seen(server: Server, namespace: str) -> dict[str, Any]:
 def test_a_typed_client_cannot_tell_the_servers_apart(seen: dict[str, Any]) -> None:
     resources = seen.pop("discovery")
     del seen["certificate"]
+    # Whether the lease is given back depends on the client: a renewal that its end cuts off makes the release stale.
+    assert seen.pop("election")["held by"] == "typed"
     assert {"deployments", "deployments/scale", "deployments/status"} < set(resources)
     assert seen == SEEN
 
