@@ -1,0 +1,222 @@
+"""The kustomization file as structs: what is known is typed, what is not is refused by name.
+
+Fields: kustomize.config.k8s.io/v1beta1 Kustomization and v1alpha1 Component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from hortus.kube.yaml import YamlError, load
+from hortus.render.kustomize.errors import KustomizeError, Unsupported
+
+FILE_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+COMPONENT = "Component"
+_KINDS = {"Kustomization": "kustomize.config.k8s.io/v1beta1", COMPONENT: "kustomize.config.k8s.io/v1alpha1"}
+
+_REFUSED = {
+    "helmCharts": "charts are rendered by hortus.render.helm, not from inside of a kustomization",
+    "helmChartInflationGenerator": "charts are rendered by hortus.render.helm, not from inside of a kustomization",
+    "helmGlobals": "charts are rendered by hortus.render.helm, not from inside of a kustomization",
+    "generators": "plugins and functions are not run",
+    "transformers": "plugins and functions are not run; use patches, labels, images or replacements",
+    "validators": "plugins and functions are not run",
+    "configurations": "the fields that references and labels go to are fixed",
+    "crds": "the fields that references go to are fixed",
+    "openapi": "schemas are handed in by the caller",
+    "vars": "it is deprecated; use replacements",
+    "buildMetadata": "origins are not written into objects",
+    "inventory": "it is not part of kustomize any more",
+}
+
+
+class _Struct(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    pass
+
+
+class Selector(_Struct, frozen=True):
+    """Which resources are meant; in `patches` the first five are regular expressions, in `replacements` plain text."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    label_selector: str = ""
+    annotation_selector: str = ""
+
+
+class Patch(_Struct, frozen=True):
+    path: str = ""
+    patch: str = ""
+    target: Selector | None = None
+    options: Mapping[str, bool] = {}
+
+
+class Image(_Struct, frozen=True):
+    name: str
+    new_name: str = ""
+    new_tag: str = ""
+    tag_suffix: str = ""
+    digest: str = ""
+
+
+class Replica(_Struct, frozen=True):
+    name: str
+    count: int = 0
+
+
+class FieldSpec(_Struct, frozen=True):
+    """Fields of some kinds, by a path with `/` that leads through lists by itself."""
+
+    path: str
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+    create: bool = False
+
+
+class Label(_Struct, frozen=True):
+    pairs: Mapping[str, str] = {}
+    include_selectors: bool = False
+    include_templates: bool = False
+    fields: tuple[FieldSpec, ...] = ()
+
+
+class GeneratorOptions(_Struct, frozen=True):
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    disable_name_suffix_hash: bool = False
+    immutable: bool = False
+
+
+class Generator(_Struct, frozen=True):
+    """A ConfigMap or Secret to make."""
+
+    name: str = ""
+    namespace: str = ""
+    behavior: str = ""
+    literals: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    envs: tuple[str, ...] = ()
+    env: str = ""
+    options: GeneratorOptions | None = None
+    type: str = ""
+
+
+class FieldOptions(_Struct, frozen=True):
+    delimiter: str = ""
+    index: int = 0
+    create: bool = False
+
+
+class ReplacementSource(_Struct, frozen=True):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    field_path: str = ""
+    options: FieldOptions = FieldOptions()
+
+
+class ReplacementTarget(_Struct, frozen=True):
+    select: Selector | None = None
+    reject: tuple[Selector, ...] = ()
+    field_paths: tuple[str, ...] = ()
+    options: FieldOptions = FieldOptions()
+
+
+class Replacement(_Struct, frozen=True):
+    path: str = ""
+    source: ReplacementSource | None = None
+    targets: tuple[ReplacementTarget, ...] | None = None
+
+
+class LegacySortOptions(_Struct, frozen=True):
+    order_first: tuple[str, ...] = ()
+    order_last: tuple[str, ...] = ()
+
+
+class SortOptions(_Struct, frozen=True):
+    order: str = ""
+    legacy_sort_options: LegacySortOptions | None = None
+
+
+class Kustomization(_Struct, frozen=True):
+    api_version: str = ""
+    kind: str = "Kustomization"
+    metadata: Mapping[str, Any] = {}
+    resources: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    namespace: str = ""
+    name_prefix: str = ""
+    name_suffix: str = ""
+    common_labels: Mapping[str, str] = {}
+    labels: tuple[Label, ...] = ()
+    common_annotations: Mapping[str, str] = {}
+    patches: tuple[Patch, ...] = ()
+    patches_strategic_merge: tuple[str, ...] = ()
+    patches_json6902: tuple[Patch, ...] = msgspec.field(default=(), name="patchesJson6902")
+    images: tuple[Image, ...] = ()
+    image_tags: tuple[Image, ...] = ()
+    replicas: tuple[Replica, ...] = ()
+    replacements: tuple[Replacement, ...] = ()
+    config_map_generator: tuple[Generator, ...] = ()
+    secret_generator: tuple[Generator, ...] = ()
+    generator_options: GeneratorOptions | None = None
+    sort_options: SortOptions | None = None
+
+
+def parse_kustomization(data: bytes, place: str) -> Kustomization:
+    """The kustomization in a file. Raises KustomizeError, Unsupported."""
+    document = read_yaml(data, place)
+    if not isinstance(document, dict):
+        raise KustomizeError(place, "is empty or no mapping; a kustomization is expected")
+    for name in document:
+        if name in _REFUSED:
+            raise Unsupported(place, f"{name}: {_REFUSED[name]}")
+    found = typed(document, Kustomization, place)
+    _check_head(found, place)
+    if not set(document) - {"apiVersion", "kind"}:
+        raise KustomizeError(place, "is empty: it names no resources")
+    return found
+
+
+def read_yaml(data: bytes | str, place: str) -> Any:
+    """The one document in `data`. Raises KustomizeError."""
+    try:
+        return load(data)
+    except YamlError as error:
+        raise KustomizeError(place, str(error)) from None
+
+
+T = TypeVar("T")
+
+
+def typed(document: Any, kind: type[T], place: str) -> T:
+    """`document` as `kind`; a null is the same as nothing. Raises KustomizeError, naming the field."""
+    try:
+        return msgspec.convert(_without_nulls(document), kind)
+    except msgspec.ValidationError as error:
+        raise KustomizeError(place, str(error)) from None
+
+
+def _check_head(found: Kustomization, place: str) -> None:
+    if found.kind not in _KINDS:
+        raise KustomizeError(place, f"kind: {found.kind[:80]!r} is not Kustomization or Component")
+    wanted = _KINDS[found.kind]
+    if found.api_version not in ("", wanted):
+        raise KustomizeError(place, f"apiVersion: {found.api_version[:80]!r} is not {wanted!r}, as {found.kind} has it")
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+    if isinstance(value, list):
+        return [_without_nulls(part) for part in value]
+    return value

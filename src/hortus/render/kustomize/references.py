@@ -1,0 +1,311 @@
+"""Names in other objects that follow the resources they mean.
+
+Which fields hold names of which kinds is kustomize v5's own table. A name is looked up among what resources of that
+kind were called before; of several, those with the same prefixes and suffixes as the object that refers to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from hortus.kube.objects import Object
+from hortus.render.kustomize.errors import KustomizeError
+from hortus.render.kustomize.fieldspecs import split_path
+from hortus.render.kustomize.ordering import kind_rank
+from hortus.render.kustomize.resources import NOT_NAMESPACED, Resource, Resources, text
+
+_RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
+
+
+class _Reference(NamedTuple):
+    """A field of objects of one kind that names an object of another."""
+
+    group: str
+    version: str
+    kind: str
+    path: str
+
+
+class _Target(NamedTuple):
+    group: str
+    version: str
+    kind: str
+    references: list[_Reference]
+
+
+_PODS = {
+    "Pod": "spec",
+    "PodTemplate": "template/spec",
+    "Deployment": "spec/template/spec",
+    "ReplicaSet": "spec/template/spec",
+    "DaemonSet": "spec/template/spec",
+    "StatefulSet": "spec/template/spec",
+    "ReplicationController": "spec/template/spec",
+    "Job": "spec/template/spec",
+    "CronJob": "spec/jobTemplate/spec/template/spec",
+}
+_DATA_KINDS = ("Pod", "PodTemplate", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob")
+_POD_KINDS = ("Pod", "StatefulSet", "Deployment", "ReplicationController", "CronJob", "Job", "DaemonSet")
+
+
+def _data_paths(name: str, volume: str) -> list[str]:
+    """Where pods name a ConfigMap or Secret; `volume` is the last part in a volume."""
+    containers = [
+        f"{part}/{field}"
+        for part in ("containers", "initContainers")
+        for field in (f"env/valueFrom/{name}KeyRef/name", f"envFrom/{name}Ref/name")
+    ]
+    return [f"volumes/{name}/{volume}", *containers, f"volumes/projected/sources/{name}/name"]
+
+
+def _in_pods(kinds: Iterable[str], paths: Iterable[str], *, pod_version: str = "") -> list[_Reference]:
+    paths = list(paths)
+    return [
+        _Reference("", pod_version if kind == "Pod" else "", kind, f"{_PODS[kind]}/{path}")
+        for kind in kinds
+        for path in paths
+    ]
+
+
+def _plain(path: str, kind: str, group: str = "", version: str = "") -> _Reference:
+    return _Reference(group, version, kind, path)
+
+
+def _rules(*kinds: str) -> list[_Reference]:
+    return [_plain("rules/resourceNames", kind) for kind in kinds]
+
+
+def _ingress(annotation: str) -> _Reference:
+    return _plain("metadata/annotations/" + annotation.replace("/", "\\/"), "Ingress")
+
+
+_SCALED = [_plain("spec/scaleTargetRef/name", "HorizontalPodAutoscaler")]
+_SECRET_PATHS = [*_data_paths("secret", "secretName"), "imagePullSecrets/name"]
+_TARGETS = [
+    *(_Target("", "", kind, _SCALED) for kind in ("Deployment", "ReplicationController", "ReplicaSet", "StatefulSet")),
+    _Target(
+        "",
+        "v1",
+        "ConfigMap",
+        [
+            *_in_pods(_DATA_KINDS, _data_paths("configMap", "name"), pod_version="v1"),
+            _plain("spec/configSource/configMap", "Node"),
+            *_rules("Role", "ClusterRole"),
+            _ingress("nginx.ingress.kubernetes.io/fastcgi-params-configmap"),
+        ],
+    ),
+    _Target(
+        "",
+        "v1",
+        "Secret",
+        [
+            *_in_pods(_DATA_KINDS, _SECRET_PATHS, pod_version="v1"),
+            _plain("spec/tls/secretName", "Ingress"),
+            _ingress("ingress.kubernetes.io/auth-secret"),
+            _ingress("nginx.ingress.kubernetes.io/auth-secret"),
+            _ingress("nginx.ingress.kubernetes.io/auth-tls-secret"),
+            _plain("imagePullSecrets/name", "ServiceAccount"),
+            *(
+                _plain(f"parameters/{field}", "StorageClass")
+                for field in ("secretName", "adminSecretName", "userSecretName", "secretRef")
+            ),
+            *_rules("Role", "ClusterRole"),
+            _plain(
+                "spec/template/spec/containers/env/valueFrom/secretKeyRef/name", "Service", "serving.knative.dev", "v1"
+            ),
+            _plain("spec/azureFile/secretName", "PersistentVolume"),
+        ],
+    ),
+    _Target(
+        "",
+        "v1",
+        "Service",
+        [
+            _plain("spec/serviceName", "StatefulSet", "apps"),
+            _plain("spec/rules/http/paths/backend/serviceName", "Ingress"),
+            _plain("spec/backend/serviceName", "Ingress"),
+            _plain("spec/rules/http/paths/backend/service/name", "Ingress"),
+            _plain("spec/defaultBackend/service/name", "Ingress"),
+            _plain("spec/service/name", "APIService", "apiregistration.k8s.io"),
+            _plain("webhooks/clientConfig/service", "ValidatingWebhookConfiguration", _ADMISSION),
+            _plain("webhooks/clientConfig/service", "MutatingWebhookConfiguration", _ADMISSION),
+        ],
+    ),
+    _Target(_RBAC, "", "Role", [_plain("roleRef/name", "RoleBinding", _RBAC)]),
+    _Target(
+        _RBAC,
+        "",
+        "ClusterRole",
+        [_plain("roleRef/name", "RoleBinding", _RBAC), _plain("roleRef/name", "ClusterRoleBinding", _RBAC)],
+    ),
+    _Target(
+        "",
+        "v1",
+        "ServiceAccount",
+        [
+            _plain("subjects", "RoleBinding", _RBAC),
+            _plain("subjects", "ClusterRoleBinding", _RBAC),
+            *_in_pods(_POD_KINDS, ["serviceAccountName"]),
+        ],
+    ),
+    _Target("", "v1", "PersistentVolumeClaim", _in_pods(_POD_KINDS, ["volumes/persistentVolumeClaim/claimName"])),
+    _Target(
+        "",
+        "v1",
+        "PersistentVolume",
+        [_plain("spec/volumeName", "PersistentVolumeClaim"), *_rules("ClusterRole")],
+    ),
+    _Target(
+        "storage.k8s.io",
+        "v1",
+        "StorageClass",
+        [
+            _plain("spec/storageClassName", "PersistentVolume"),
+            _plain("spec/storageClassName", "PersistentVolumeClaim"),
+            _plain("spec/volumeClaimTemplates/spec/storageClassName", "StatefulSet"),
+        ],
+    ),
+    _Target("scheduling.k8s.io", "v1", "PriorityClass", _in_pods(_POD_KINDS, ["priorityClassName"])),
+    _Target(
+        _ADMISSION,
+        "",
+        "ValidatingAdmissionPolicy",
+        [_plain("spec/policyName", "ValidatingAdmissionPolicyBinding", _ADMISSION)],
+    ),
+]
+_TARGETS.sort(key=lambda target: kind_rank(target.group, target.version, target.kind))
+
+
+def fix_references(resources: Resources, place: str) -> None:
+    """Write the present names of resources wherever others refer to them. Raises KustomizeError."""
+    by_old_name: dict[str, list[Resource]] = {}
+    for resource in resources:
+        for name in dict.fromkeys(one.name for one in resource.previous):
+            by_old_name.setdefault(name, []).append(resource)
+    if not by_old_name:
+        return
+    for resource in resources:
+        _Referrer(resource, by_old_name, place).fix()
+
+
+class _Referrer:
+    """One object whose references are brought up to date."""
+
+    def __init__(self, resource: Resource, by_old_name: dict[str, list[Resource]], place: str) -> None:
+        self._resource = resource
+        self._by_old_name = by_old_name
+        self._place = place
+        self._spaces = _subject_spaces(resource)
+
+    def fix(self) -> None:
+        original = self._resource.original
+        for target in _TARGETS:
+            for reference in target.references:
+                if original.is_kind(reference.group, reference.version, reference.kind):
+                    for holder, key in _places(self._resource.obj, split_path(reference.path)):
+                        self._follow(holder, key, target, reference)
+
+    def _follow(self, holder: Any, key: Any, target: _Target, reference: _Reference) -> None:
+        value = holder[key]
+        if isinstance(value, dict):
+            self._follow_map(value, target, reference)
+        elif isinstance(value, list):
+            for place in range(len(value)):
+                self._follow(value, place, target, reference)
+        elif value is not None:
+            found = self._one(text(value), self._candidates(text(value), target, reference), key=lambda one: one.name)
+            if found is not None:
+                holder[key] = found.name
+
+    def _follow_map(self, value: Object, target: _Target, reference: _Reference) -> None:
+        """A map with name and namespace: an account in a binding, the service of a webhook."""
+        if "name" not in value:
+            raise KustomizeError(f"{self._place}: {self._resource.current}", f"{reference.path}: an item has no name")
+        name = text(value["name"])
+        candidates = self._candidates(name, target, reference)
+        if "namespace" in value:
+            candidates = self._in_space(text(value["namespace"]), candidates)
+        found = self._one(name, candidates, key=lambda one: (one.name, one.namespace))
+        if found is not None:
+            value["name"] = found.name
+            if found.namespace:
+                value["namespace"] = found.namespace
+
+    def _in_space(self, space: str, candidates: list[Resource]) -> list[Resource]:
+        """Those that were in the namespace `space`; if nothing at all was, those that are now."""
+        everything = [one for some in self._by_old_name.values() for one in some if self._may_refer(one)]
+        if any(one.original.space == space for one in everything):
+            return [one for one in candidates if one.original.space == space]
+        return [one for one in candidates if one.current.space == space]
+
+    def _candidates(self, name: str, target: _Target, reference: _Reference) -> list[Resource]:
+        group, version, kind = target.group, target.version, target.kind
+        wanted = _role_of(self._resource.obj) if reference.path == "roleRef/name" else None
+        return [
+            one
+            for one in self._by_old_name.get(name, [])
+            if self._may_refer(one)
+            and any(old.is_kind(group, version, kind) for old in one.previous_identities())
+            and (wanted is None or any(old.is_kind(wanted[0], "", wanted[1]) for old in one.previous_identities()))
+            and self._is_near(one)
+        ]
+
+    def _may_refer(self, other: Resource) -> bool:
+        """Cluster-scoped objects refer to anything, others to what is cluster-scoped or in their namespace."""
+        here, there = self._resource.current.space, other.current.space
+        return here == NOT_NAMESPACED or there in (NOT_NAMESPACED, here) or other.namespace in self._spaces
+
+    def _is_near(self, other: Resource) -> bool:
+        here, there = self._resource.current.space, other.current.space
+        return here == NOT_NAMESPACED or there in (NOT_NAMESPACED, here) or other.kind == "ServiceAccount"
+
+    def _one(self, name: str, candidates: list[Resource], *, key: Any) -> Resource | None:
+        if len(candidates) > 1:
+            candidates = [one for one in candidates if self._shares_affixes(one, allow_empty=True)]
+        if len(candidates) > 1:
+            candidates = [one for one in candidates if self._shares_affixes(one, allow_empty=False)]
+        if len({key(one) for one in candidates}) > 1:
+            listed = ", ".join(str(one.current) for one in candidates[:5])
+            raise KustomizeError(f"{self._place}: {self._resource.current}", f"{name!r} may mean any of {listed}")
+        return candidates[0] if candidates else None
+
+    def _shares_affixes(self, other: Resource, *, allow_empty: bool) -> bool:
+        pairs = ((other.prefixes, self._resource.prefixes), (other.suffixes, self._resource.suffixes))
+        return all((allow_empty and not (one and two)) or _same_end(one, two) for one, two in pairs)
+
+
+def _same_end(one: list[str], two: list[str]) -> bool:
+    short, long = sorted((one, two), key=len)
+    return not long if not short else long[-len(short) :] == short
+
+
+def _subject_spaces(resource: Resource) -> set[str]:
+    """The namespaces that a RoleBinding's accounts are said to be in."""
+    subjects = resource.obj.get("subjects") if resource.kind == "RoleBinding" else None
+    return {
+        text(one["namespace"])
+        for one in (subjects if isinstance(subjects, list) else [])
+        if isinstance(one, dict) and one.get("kind") == "ServiceAccount" and one.get("namespace")
+    }
+
+
+def _role_of(obj: Object) -> tuple[str, str] | None:
+    """Group and kind of the role that a binding refers to, where it says both."""
+    role = obj.get("roleRef")
+    if not isinstance(role, dict) or role.get("apiGroup") is None or role.get("kind") is None:
+        return None
+    return text(role["apiGroup"]), text(role["kind"])
+
+
+def _places(value: Any, path: list[str]) -> Iterator[tuple[Any, Any]]:
+    """The containers and keys that a path leads to, through all lists on the way."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _places(item, path)
+    elif isinstance(value, dict) and path[0] in value:
+        if len(path) == 1:
+            yield value, path[0]
+        else:
+            yield from _places(value[path[0]], path[1:])
