@@ -42,7 +42,7 @@ class Parameter:
     def convert(self, value: Any) -> Any:
         """The value as this type. Raises Refused."""
         if self.plain is None:
-            return None if value is ABSENT else value
+            return None if value is ABSENT and self.nil is None else value
         if type(value) is self.plain or type(value) in self.accepted:
             return value
         if value is ABSENT:

@@ -36,4 +36,4 @@ class Limits(msgspec.Struct, frozen=True):
     """Templates within templates."""
     seconds: float = 60.0
     text: int = 16 << 20
-    """Characters of one string that a function may build."""
+    """Characters of one string, or entries of one list, that a function may build."""

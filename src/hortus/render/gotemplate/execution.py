@@ -114,7 +114,7 @@ class _Compiler:
         def write(run: Run, dot: Any, frame: list[Any]) -> None:
             value = evaluate(run, dot, frame)
             if type(value) is not str:
-                value = "<no value>" if value is ABSENT else getattr(value, "shown", None) or text_of(value)
+                value = "<no value>" if value is ABSENT else _shown(value)
             run.spent.size += len(value)
             run.out.append(value)
 
@@ -153,8 +153,11 @@ class _Compiler:
         pipe = node.pipe
         evaluate = self.pipeline(pipe, inner)
         targets = [inner.get(variable.names[0]) for variable in pipe.declared]
-        opaque = {"." + variable.names[0]: 0 for variable in pipe.declared[-1:]}
-        body = self.statements(node.body, {**inner, **opaque, ".": 0})
+        # Whether Go knows the elements only as interface {}; told in errors alone.
+        told = self.slots
+        self.slots += 1
+        opaque = {"." + variable.names[0]: told for variable in pipe.declared[-1:]}
+        body = self.statements(node.body, {**inner, **opaque, ".": told})
         otherwise = self.statements(node.otherwise, dict(inner)) if node.otherwise is not None else None
         item = targets[-1] if targets else None
         key = targets[0] if len(targets) > 1 else None
@@ -171,6 +174,7 @@ class _Compiler:
                 pairs = self._counted(value, at, len(targets))
             empty = True
             step = run.spent.step
+            frame[told] = isinstance(value, list | dict) and type(value) not in ELEMENTS
             for index, part in pairs:
                 empty = False
                 step()
@@ -358,15 +362,14 @@ class _Compiler:
         self, node: nodes.Node, last: nodes.Node, scope: dict[str, int]
     ) -> Callable[[Run, Any, list[Any], Any, str, Any], Any]:
         """What a field of anything but a plain map is; `above` is what the receiver was read from."""
-        opaque = _is_opaque(node, scope)
+        told = _opacity(node, scope)
 
         def slow(run: Run, dot: Any, frame: list[Any], receiver: Any, name: str, above: Any) -> Any:
             method = method_of(receiver, name)
             if method is not None:
                 return self._bound(method, node, [], scope)(run, dot, frame, NO_FINAL)
-            known = opaque if above is None else isinstance(above, dict) and type(above) not in ELEMENTS
             try:
-                return read(receiver, name, self.missing, opaque=known)
+                return read(receiver, name, self.missing, opaque=_is_opaque(above, frame, told))
             except FieldError as error:
                 raise self.failure(last, str(error)) from None
 
@@ -379,7 +382,7 @@ class _Compiler:
         last = last_at(node)
         slow = self._slow_field(node, last, scope)
         scope = dict(scope)
-        opaque = _is_opaque(node, scope)
+        told = _opacity(node, scope)
 
         def chain(run: Run, dot: Any, frame: list[Any], final: Any) -> Any:
             receiver = base(run, dot, frame)
@@ -390,8 +393,8 @@ class _Compiler:
             if method is not None:
                 return self._bound(method, node, arguments, scope)(run, dot, frame, final)
             try:
-                known = opaque if above is None else isinstance(above, dict) and type(above) not in ELEMENTS
-                return read(receiver, names[-1], self.missing, has_arguments=True, opaque=known)
+                opaque = _is_opaque(above, frame, told)
+                return read(receiver, names[-1], self.missing, has_arguments=True, opaque=opaque)
             except FieldError as error:
                 raise self.failure(last, str(error)) from None
 
@@ -462,18 +465,24 @@ class _Compiler:
                 except Refused as error:
                     raise self.failure(at, str(error)) from None
             try:
-                return call(run, *values) if passes else call(*values)
+                value = call(run, *values) if passes else call(*values)
             except FunctionError as error:
                 raise self.failure(command, f"error calling {function.name}: {error}") from None
+            if type(value) is str or type(value) is list:
+                run.spent.weigh(value)
+            return value
 
         return apply
 
     def _guarded(self, apply: Evaluate, function: Function, command: nodes.Node) -> Evaluate:
         def guarded(run: Run, dot: Any, frame: list[Any]) -> Any:
             try:
-                return apply(run, dot, frame)
+                value = apply(run, dot, frame)
             except FunctionError as error:
                 raise self.failure(command, f"error calling {function.name}: {error}") from None
+            if type(value) is str or type(value) is list:
+                run.spent.weigh(value)
+            return value
 
         return guarded
 
@@ -503,7 +512,7 @@ class _Compiler:
         if isinstance(node, nodes.Nil):
             return self._nil(node, parameter)
         evaluate = self._operand(node, scope)
-        if raw:
+        if raw or (parameter.plain is None and parameter.nil is not None):
             return evaluate
         return self._converted(evaluate, parameter, last_at(node))
 
@@ -552,6 +561,13 @@ class _Compiler:
         return lambda _run, _dot, _frame: value
 
 
+def _shown(value: Any) -> str:
+    """A value as an action prints it: what a pointer points to, and by a String method of the pointer too."""
+    if isinstance(value, Struct):
+        return value.shown or text_of(value).removeprefix("&")
+    return text_of(value)
+
+
 def _dot(_run: Run, dot: Any, _frame: list[Any]) -> Any:
     return dot
 
@@ -563,11 +579,18 @@ def _jump(kind: type[Exception]) -> Execute:
     return jump
 
 
-def _is_opaque(node: nodes.Node, scope: dict[str, int]) -> bool:
-    """Whether Go knows the value only as interface {}: what a range goes through, but no result of a pipeline."""
+def _opacity(node: nodes.Node, scope: dict[str, int]) -> int | None:
+    """Where the frame tells whether Go knows a range's element only as interface {}; None for everything else."""
     if isinstance(node, nodes.Field):
-        return "." in scope
-    return isinstance(node, nodes.Variable) and "." + node.names[0] in scope
+        return scope.get(".")
+    return scope.get("." + node.names[0]) if isinstance(node, nodes.Variable) else None
+
+
+def _is_opaque(above: Any, frame: list[Any], told: int | None) -> bool:
+    """Whether Go knows a value only as interface {}: what was read from a map, and elements of a range."""
+    if above is None:
+        return told is not None and bool(frame[told])
+    return isinstance(above, dict) and type(above) not in ELEMENTS
 
 
 def _has_jump(found: nodes.Nodes) -> bool:

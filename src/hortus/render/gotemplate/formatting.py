@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hortus.render.gotemplate import numbers
-from hortus.render.gotemplate.errors import FunctionError
+from hortus.render.gotemplate.errors import FunctionError, LimitExceeded
 from hortus.render.gotemplate.quoting import is_printed, quote, quote_rune
 from hortus.render.gotemplate.values import (
     ABSENT,
@@ -26,13 +26,14 @@ from hortus.render.gotemplate.values import (
 _TOO_LARGE = 1_000_000
 """Largest width or precision; Go's own bound."""
 _LONGEST_PADDING = 1 << 20
+_MOST_ENTRIES = 500_000
 _VERB = re.compile(r"%([+\-# 0]*)(?:(\d+)|(\*))?(?:(\.)(?:(\d+)|(\*))?)?(.)?", re.DOTALL)
 
 
 class Flags:
     """One verb's flags, width and precision."""
 
-    __slots__ = ("minus", "plus", "plus_v", "precision", "sharp", "sharp_v", "space", "width", "zero")
+    __slots__ = ("left", "minus", "plus", "plus_v", "precision", "sharp", "sharp_v", "space", "width", "zero")
 
     def __init__(self, flags: str = "") -> None:
         self.plus = "+" in flags
@@ -44,9 +45,13 @@ class Flags:
         self.sharp_v = False
         self.width: int | None = None
         self.precision: int | None = None
+        self.left = _MOST_ENTRIES
 
-
-_NONE = Flags()
+    def spend(self, entries: int) -> None:
+        """Count entries of lists and maps: a value may hold itself many times over. Raises LimitExceeded."""
+        self.left -= entries + 1
+        if self.left < 0:
+            raise LimitExceeded(f"a value of more than {_MOST_ENTRIES} entries is not printed")
 
 
 def sprint(values: Sequence[Any]) -> str:
@@ -77,7 +82,7 @@ def text_of(value: Any) -> str:
         return str(value)
     if kind is float:
         return numbers.general(value)
-    return formatted(value, "v", _NONE)
+    return formatted(value, "v", Flags())
 
 
 def sprintf(template: str, values: Sequence[Any]) -> str:
@@ -247,10 +252,10 @@ def _pad(text: str, flags: Flags) -> str:
     return ("0" if flags.zero else " ") * (width - len(text)) + text
 
 
-def _bad(value: Any, verb: str) -> str:
+def _bad(value: Any, verb: str, flags: Flags) -> str:
     if value is None or value is ABSENT:
         return f"%!{verb}(<nil>)"
-    return f"%!{verb}({type_name(value)}={formatted(value, 'v', _NONE)})"
+    return f"%!{verb}({type_name(value)}={formatted(value, 'v', flags)})"
 
 
 def formatted(value: Any, verb: str, flags: Flags, depth: int = 0) -> str:
@@ -275,7 +280,7 @@ def formatted(value: Any, verb: str, flags: Flags, depth: int = 0) -> str:
 def _bool(value: Any, verb: str, flags: Flags) -> str:
     if verb in ("t", "v"):
         return _pad("true" if value else "false", flags)
-    return _bad(value, verb)
+    return _bad(value, verb, flags)
 
 
 def _text(value: Any, verb: str, flags: Flags) -> str:
@@ -287,7 +292,7 @@ def _text(value: Any, verb: str, flags: Flags) -> str:
         return _quoted(value, flags)
     if verb in ("x", "X"):
         return _hex(wire_bytes(value), verb, flags)
-    return _bad(value, verb)
+    return _bad(value, verb, flags)
 
 
 def _quoted(value: str, flags: Flags) -> str:
@@ -332,7 +337,7 @@ def _integer(value: Any, verb: str, flags: Flags) -> str:
         char = f" '{chr(number)}'" if flags.sharp and 0 <= number <= 0x10FFFF and is_printed(chr(number)) else ""
         digits = f"{number & 0xFFFFFFFFFFFFFFFF:X}"
         return _pad("U+" + digits.zfill(max(4, flags.precision or 0)) + char, _unzeroed(flags))
-    return _bad(value, verb)
+    return _bad(value, verb, flags)
 
 
 def _based(number: int, verb: str, flags: Flags, *, sharp: bool) -> str:
@@ -378,7 +383,7 @@ def _float(value: Any, verb: str, flags: Flags) -> str:
     elif verb == "b":
         text = _binary_float(value)
     else:
-        return _bad(value, verb)
+        return _bad(value, verb, flags)
     if verb in "GEX":
         text = text if numbers.special(value) else text.upper()
     if flags.sharp and verb in "gGeEfF":
@@ -491,6 +496,7 @@ def _bytes(value: bytes, verb: str, flags: Flags) -> str:
 
 
 def _list(value: Any, verb: str, flags: Flags, depth: int) -> str:
+    flags.spend(len(value))
     if verb in ("s", "q", "x", "X") and ELEMENTS.get(type(value)) == "uint8":
         return _bytes(bytes(value), verb, flags)
     if flags.sharp_v:
@@ -502,6 +508,7 @@ def _list(value: Any, verb: str, flags: Flags, depth: int) -> str:
 
 
 def _map(value: dict[str, Any], verb: str, flags: Flags, depth: int) -> str:
+    flags.spend(len(value))
     if flags.sharp_v:
         if type(value) in NIL_TYPES:
             return type_name(value) + "(nil)"
@@ -519,13 +526,14 @@ def _struct(value: Struct, verb: str, flags: Flags, depth: int) -> str:
     if value.pointer and depth:
         return "0xc000000000"
     mark = "&" if value.pointer else ""
+    fields = [(name, value.fields[name]) for name in value.printed or value.fields]
     if flags.sharp_v:
-        inner = ", ".join(f"{name}:{formatted(part, verb, flags, depth + 1)}" for name, part in value.fields.items())
+        inner = ", ".join(f"{name}:{formatted(part, verb, flags, depth + 1)}" for name, part in fields)
         return f"{mark}{value.type_name}{{{inner}}}"
     if flags.plus_v:
-        inner = " ".join(f"{name}:{formatted(part, verb, flags, depth + 1)}" for name, part in value.fields.items())
+        inner = " ".join(f"{name}:{formatted(part, verb, flags, depth + 1)}" for name, part in fields)
     else:
-        inner = " ".join(formatted(part, verb, flags, depth + 1) for part in value.fields.values())
+        inner = " ".join(formatted(part, verb, flags, depth + 1) for _, part in fields)
     return f"{mark}{{{inner}}}"
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 from hortus.render.gotemplate import numbers
 from hortus.render.gotemplate.values import ABSENT, NIL_TYPES, Struct
 
+_MOST_PIECES = 1_000_000
 _SPECIAL = re.compile(r'[\x00-\x1f"\\<>&\u2028\u2029\ud800-\udfff]')
 _SPECIAL_RAW = re.compile(r'[\x00-\x1f"\\\u2028\u2029\ud800-\udfff]')
 _NAMED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
@@ -48,39 +48,51 @@ def number(value: float) -> str:
     return numbers.positional(sign, digits, point)
 
 
+class _Out(list[str]):
+    """What has been written; too much of it is refused, as a value may hold itself many times over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.write = self.append
+
+    def check(self) -> None:
+        if len(self) > _MOST_PIECES:
+            raise JsonError(f"json: a value of more than {_MOST_PIECES} parts is not written")
+
+
 def dumps(value: Any, *, html: bool = True, indent: str = "") -> str:
     """The value as JSON; `indent` as json.MarshalIndent with no prefix. Raises JsonError."""
-    out: list[str] = []
-    _write(value, out.append, html, indent, "\n" if indent else "")
+    out = _Out()
+    _write(value, out, html, indent, "\n" if indent else "")
     return "".join(out)
 
 
-def _write(value: Any, out: Callable[[str], None], html: bool, indent: str, line: str) -> None:
+def _write(value: Any, out: _Out, html: bool, indent: str, line: str) -> None:
     kind = type(value)
     if kind is str:
-        out(string(value, html=html))
+        out.write(string(value, html=html))
     elif value is None or value is ABSENT or kind in NIL_TYPES:
-        out("null")
+        out.write("null")
     elif kind is bool:
-        out("true" if value else "false")
+        out.write("true" if value else "false")
     elif kind is float:
-        out(number(value))
+        out.write(number(value))
     elif isinstance(value, int):
-        out(str(int(value)))
+        out.write(str(int(value)))
     elif isinstance(value, dict):
         _object([(key, value[key]) for key in sorted(value)], out, html, indent, line)
     elif isinstance(value, bytes):
-        out('"' + base64.b64encode(value).decode() + '"')
+        out.write('"' + base64.b64encode(value).decode() + '"')
     elif isinstance(value, list):
         _array(value, out, html, indent, line)
     else:
         _write_struct(value, out, html, indent, line)
 
 
-def _write_struct(value: Struct, out: Callable[[str], None], html: bool, indent: str, line: str) -> None:
+def _write_struct(value: Struct, out: _Out, html: bool, indent: str, line: str) -> None:
     if value.tags is None:
         if value.text is not None:
-            out(string((value.encoded or value.text)(), html=html))
+            out.write(string((value.encoded or value.text)(), html=html))
             return
         pairs = list(value.fields.items())
     else:
@@ -96,31 +108,33 @@ def _is_empty(value: Any) -> bool:
     return not isinstance(value, Struct) and not value
 
 
-def _object(pairs: list[tuple[str, Any]], out: Callable[[str], None], html: bool, indent: str, line: str) -> None:
+def _object(pairs: list[tuple[str, Any]], out: _Out, html: bool, indent: str, line: str) -> None:
     if not pairs:
-        out("{}")
+        out.write("{}")
         return
+    out.check()
     inner = line + indent if line else ""
     colon = ": " if line else ":"
     mark = "{"
     for key, part in pairs:
-        out(mark + inner + string(key, html=html) + colon)
+        out.write(mark + inner + string(key, html=html) + colon)
         _write(part, out, html, indent, inner)
         mark = ","
-    out(line + "}")
+    out.write(line + "}")
 
 
-def _array(value: list[Any], out: Callable[[str], None], html: bool, indent: str, line: str) -> None:
+def _array(value: list[Any], out: _Out, html: bool, indent: str, line: str) -> None:
     if not value:
-        out("[]")
+        out.write("[]")
         return
+    out.check()
     inner = line + indent if line else ""
     mark = "["
     for part in value:
-        out(mark + inner)
+        out.write(mark + inner)
         _write(part, out, html, indent, inner)
         mark = ","
-    out(line + "]")
+    out.write(line + "]")
 
 
 def _refuse(_name: str) -> Any:

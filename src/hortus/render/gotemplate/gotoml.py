@@ -10,6 +10,9 @@ from typing import Any
 from hortus.render.gotemplate import numbers
 from hortus.render.gotemplate.values import ABSENT, NIL_TYPES, Int64, Struct, Uint8
 
+_MOST_PIECES = 1_000_000
+_DEEPEST = 20
+"""Inline tables and lists; each level may double what is written."""
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f"}
 _CONTROL = re.compile(r'[\x00-\x1f"\\\x7f]')
@@ -51,6 +54,8 @@ def _is_table(value: Any) -> bool:
 
 def _table(path: tuple[str, ...], value: Any, out: list[str]) -> None:
     pairs = value.fields if isinstance(value, Struct) else value
+    if len(out) > _MOST_PIECES:
+        raise TomlError(f"toml: a value of more than {_MOST_PIECES} parts is not written")
     names = list(pairs) if isinstance(value, Struct) else sorted(pairs)
     nested = [name for name in names if _is_table(pairs[name]) or _is_tables(pairs[name])]
     for name in names:
@@ -85,7 +90,9 @@ def _quoted(text: str) -> str:
     return '"' + _CONTROL.sub(lambda found: _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}", text) + '"'
 
 
-def _element(value: Any) -> str:
+def _element(value: Any, depth: int = 0) -> str:
+    if depth > _DEEPEST:
+        raise TomlError(f"toml: nested deeper than {_DEEPEST} levels")
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, bool):
@@ -99,17 +106,17 @@ def _element(value: Any) -> str:
     if isinstance(value, list):
         if any(_is_nil(part) for part in value):
             raise TomlError("toml: cannot encode array with nil element")
-        return "[" + ", ".join(map(_element, value)) + "]"
+        return "[" + ", ".join(_element(part, depth + 1) for part in value) + "]"
     if isinstance(value, dict):
-        return _inline(value)
-    return _quoted(value.text()) if value.text is not None else _inline(value.fields)
+        return _inline(value, depth)
+    return _quoted(value.text()) if value.text is not None else _inline(value.fields, depth)
 
 
-def _inline(value: dict[str, Any]) -> str:
+def _inline(value: dict[str, Any], depth: int) -> str:
     names = [name for name in sorted(value) if not _is_nil(value[name])]
     direct = [name for name in names if not (_is_table(value[name]) or _is_tables(value[name]))]
-    parts = [f"{_key(name)} = {_element(value[name])}" for name in direct]
-    parts += [f"{_key(name)} = {_element(value[name])}" for name in names if name not in direct]
+    parts = [f"{_key(name)} = {_element(value[name], depth + 1)}" for name in direct]
+    parts += [f"{_key(name)} = {_element(value[name], depth + 1)}" for name in names if name not in direct]
     return "{" + ", ".join(parts) + "}"
 
 

@@ -49,6 +49,11 @@ class Spent:
             if time.monotonic() > self._deadline:
                 raise LimitExceeded(f"rendering took longer than {self.limits.seconds:g} s")
 
+    def weigh(self, value: Any) -> None:
+        """Refuse a text or list that has grown too long. Raises LimitExceeded."""
+        if len(value) > self.limits.text:
+            raise LimitExceeded(f"a text or list is longer than {self.limits.text} characters or entries")
+
 
 class Run:
     """Where templates write and look each other up."""

@@ -109,7 +109,7 @@ class Struct:
     `shown` is for a String method of the pointer alone, which Go finds only where an action prints the field itself.
     """
 
-    __slots__ = ("encoded", "fields", "methods", "pointer", "shown", "tags", "text", "type_name")
+    __slots__ = ("encoded", "fields", "methods", "pointer", "printed", "shown", "tags", "text", "type_name")
 
     def __init__(
         self,
@@ -128,6 +128,8 @@ class Struct:
         self.tags = tags
         self.text = text
         self.shown = shown
+        self.printed: tuple[str, ...] | None = None
+        """The fields that fmt shows, where some are there under a second name."""
         self.encoded: Callable[[], str] | None = None
         """The text in JSON and YAML, where it is not that of `text`."""
         self.pointer = pointer

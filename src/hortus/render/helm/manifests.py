@@ -139,6 +139,22 @@ def rendered(
     return _assembled(documents, [document for document, _ in hooks], [hook for _, hook in hooks], crds)
 
 
+def from_text(text: str) -> Rendered:
+    """What helm printed, read back: documents in the order they stand, hooks apart. Raises ChartError."""
+    objects: list[Object] = []
+    hooks: list[Hook] = []
+    source = ""
+    for part in split_documents(text):
+        if part.startswith("# Source: "):
+            source = part.partition("\n")[0].removeprefix("# Source: ")
+        document, events = _read(source, part)
+        if events is not None and _are_known(events):
+            hooks.append(_hook(document, events))
+        elif document.value:
+            objects.append(document.value)
+    return Rendered(objects, hooks, text)
+
+
 def _assembled(
     documents: list[Document], hook_documents: list[Document], hooks: list[Hook], crds: Sequence[tuple[str, bytes]]
 ) -> Rendered:

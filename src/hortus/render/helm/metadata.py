@@ -284,4 +284,5 @@ def chart_struct(found: Metadata, *, is_root: bool) -> Struct:
     outer = {**fields, "IsRoot": is_root}
     chart = Struct("struct { chart.Metadata; IsRoot bool }", outer, tags=_CHART_TAGS)
     chart.fields["Metadata"] = inner
+    chart.printed = ("Metadata", "IsRoot")
     return chart

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from typing import Any
 
 from hortus.render.helm.chart import Chart
+from hortus.render.helm.errors import ChartError
+from hortus.schema.jsonschema import JsonSchema, JsonSchemaError
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(data: bytes) -> JsonSchema:
+    try:
+        return JsonSchema.compile(json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise JsonSchemaError(f"values.schema.json cannot be used: {error}") from None
 
 
 def check_values(chart: Chart, values: dict[str, Any]) -> None:
-    del chart, values
+    """Raises ChartError that names every value which does not fit."""
+    problems = _problems(chart, values)
+    if problems:
+        text = "\n".join(problems)
+        raise ChartError(f"values don't meet the specifications of the schema(s) in the following chart(s):\n{text}")
+
+
+def _problems(chart: Chart, values: dict[str, Any]) -> list[str]:
+    found: list[str] = []
+    if chart.schema is not None:
+        try:
+            violations = _compiled(chart.schema).validate(values)
+        except JsonSchemaError as error:
+            return [f"{chart.name}:", str(error)]
+        if violations:
+            found += [f"{chart.name}:", *(f"- {violation}" for violation in violations)]
+    for child in chart.dependencies:
+        inner = values.get(child.name)
+        if isinstance(inner, dict):
+            found += _problems(child, inner)
+    return found

@@ -10,6 +10,7 @@ from hortus.render.gotemplate.functions.conversions import is_empty, to_text
 from hortus.render.gotemplate.values import NilMap, Strings, type_name
 
 _DEEPEST = 500
+_MOST_ENTRIES = 500_000
 
 
 def make(*pairs: Any) -> dict[str, Any]:
@@ -91,12 +92,20 @@ def merge_overwrite(target: dict[str, Any], *sources: dict[str, Any]) -> dict[st
 def _merged(target: dict[str, Any], sources: tuple[dict[str, Any], ...], *, overwrite: bool) -> dict[str, Any]:
     if isinstance(target, NilMap):
         target = {}
+    left = [_MOST_ENTRIES]
     for source in sources:
-        _merge_into(target, source, overwrite, 0)
+        _merge_into(target, source, overwrite, 0, left)
     return target
 
 
-def _merge_into(target: dict[str, Any], source: dict[str, Any], overwrite: bool, depth: int) -> None:
+def _merge_into(
+    target: dict[str, Any],
+    source: dict[str, Any],
+    overwrite: bool,
+    depth: int,
+    left: list[int],
+) -> None:
+    _spend(left, len(source))
     if depth > _DEEPEST:
         raise FunctionError(f"maps are nested deeper than {_DEEPEST} levels")
     if target is source:
@@ -108,7 +117,7 @@ def _merge_into(target: dict[str, Any], source: dict[str, Any], overwrite: bool,
             continue
         known = target.get(key)
         if isinstance(value, dict) and isinstance(known, dict):
-            _merge_into(known, value, overwrite, depth + 1)
+            _merge_into(known, value, overwrite, depth + 1, left)
             if known or isinstance(known, NilMap):
                 continue
         if overwrite or key not in target or is_empty(known):
@@ -118,16 +127,25 @@ def _merge_into(target: dict[str, Any], source: dict[str, Any], overwrite: bool,
 def deep_copy(value: Any) -> Any:
     if value is None:
         raise FunctionError("reflect: call of reflect.Value.Type on zero Value")
-    return _copied(value, 0)
+    return _copied(value, 0, [_MOST_ENTRIES])
 
 
-def _copied(value: Any, depth: int) -> Any:
+def _spend(left: list[int], entries: int) -> None:
+    """Count entries: a value may hold itself many times over."""
+    left[0] -= entries + 1
+    if left[0] < 0:
+        raise FunctionError(f"values of more than {_MOST_ENTRIES} entries are not copied or merged")
+
+
+def _copied(value: Any, depth: int, left: list[int]) -> Any:
     if depth > _DEEPEST:
         raise FunctionError(f"values are nested deeper than {_DEEPEST} levels")
+    if isinstance(value, dict | list):
+        _spend(left, len(value))
     if isinstance(value, dict):
-        return type(value)((key, _copied(part, depth + 1)) for key, part in value.items())
+        return type(value)([(key, _copied(part, depth + 1, left)) for key, part in value.items()])
     if isinstance(value, list):
-        return type(value)(_copied(part, depth + 1) for part in value)
+        return type(value)([_copied(part, depth + 1, left) for part in value])
     return value
 
 

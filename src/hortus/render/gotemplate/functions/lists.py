@@ -17,19 +17,30 @@ from hortus.render.gotemplate.values import (
     wire_bytes,
 )
 
+_MOST_COMPARED = 1_000_000
+
 
 def deep_equal(first: Any, second: Any) -> bool:
-    """reflect.DeepEqual: the same types all the way down."""
+    """reflect.DeepEqual: the same types all the way down. Raises FunctionError for values without end."""
+    return _equal(first, second, [_MOST_COMPARED])
+
+
+def _equal(first: Any, second: Any, left: list[int]) -> bool:
     if type(first) is not type(second):
         return False
+    if first is second and not isinstance(first, float):
+        return True
+    left[0] -= 1
+    if left[0] < 0:
+        raise FunctionError(f"values of more than {_MOST_COMPARED} entries are not compared")
     if isinstance(first, dict):
         return len(first) == len(second) and all(
-            key in second and deep_equal(value, second[key]) for key, value in first.items()
+            key in second and _equal(value, second[key], left) for key, value in first.items()
         )
     if isinstance(first, list):
-        return len(first) == len(second) and all(map(deep_equal, first, second))
+        return len(first) == len(second) and all(_equal(a, b, left) for a, b in zip(first, second, strict=True))
     if isinstance(first, Struct):
-        return first.type_name == second.type_name and deep_equal(first.fields, second.fields)
+        return first.type_name == second.type_name and _equal(first.fields, second.fields, left)
     return bool(first == second)
 
 

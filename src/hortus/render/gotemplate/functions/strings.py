@@ -183,7 +183,9 @@ def plural(one: str, many: str, count: int) -> str:
 
 
 def join(separator: str, values: Any) -> str:
-    return separator.join(to_texts(values))
+    texts = to_texts(values)
+    bounded(sum(map(len, texts)) + len(texts) * len(separator))
+    return separator.join(texts)
 
 
 def _split_parts(separator: str, text: str, limit: int = -1) -> list[str]:

@@ -43,6 +43,7 @@ _ESCAPES = {
 }
 _LINE_ENDS = re.compile("[\u2028\u2029\x85]+(?=.)")
 _WIDTH = 80
+_MOST_PIECES = 1_000_000
 _LONGEST_SIMPLE_KEY = 128
 _LONGEST_JSON_KEY = 1024
 
@@ -72,6 +73,11 @@ class _Writer:
     def document(self, value: Any) -> str:
         self.node(value, 0, 0, compact=True)
         return "".join(self.out) + "\n"
+
+    def check(self) -> None:
+        """Refuse to write without end: a value may hold itself many times over."""
+        if len(self.out) > _MOST_PIECES:
+            raise Unwritable(f"a value of more than {_MOST_PIECES} parts is not written")
 
     def node(self, value: Any, indent: int, column: int, *, compact: bool, in_map: bool = False) -> None:
         """Write a value at `column`. `compact` says that a collection may begin on this line, after a `- ` or so."""
@@ -104,6 +110,7 @@ class _Writer:
         if not pairs:
             self.out.append("{}" if not column or compact else " {}")
             return
+        self.check()
         if len(pairs) > 1 and not is_sorted:
             pairs = self.sorted(pairs)
         out = self.out
@@ -153,6 +160,7 @@ class _Writer:
         if not parts:
             self.out.append("[]")
             return
+        self.check()
         margin = "\n" + " " * indent
         first = compact
         for part in parts:

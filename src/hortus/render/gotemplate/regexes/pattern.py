@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -29,8 +30,8 @@ _PLACES = {
     "no_boundary": r"(?:(?<![0-9A-Za-z_])(?![0-9A-Za-z_])|(?<=[0-9A-Za-z_])(?=[0-9A-Za-z_]))",
 }
 _NAME = re.compile(r"\$(?:(\$)|\{([0-9A-Za-z_]+)\}|([0-9A-Za-z_]+))", re.ASCII)
-_SMALL_TEXT = 2000
-"""Characters up to which two open repeats in a row may backtrack."""
+_MOST_STEPS = 400_000_000
+"""What backtracking may cost: each open repeat, and the place where a match begins, may go through the text."""
 
 
 class Pattern:
@@ -47,7 +48,7 @@ class Pattern:
 
     def _search(self, text: str) -> Callable[[int], Span | None]:
         compiled = self._compiled
-        if compiled is None or ((self._open or 0) > 1 and len(text) > _SMALL_TEXT):
+        if compiled is None or (self._open and len(text) ** (self._open + 1) > _MOST_STEPS):
             machine = self._machine = self._machine or Machine(self._parsed)
             return lambda start: machine.search(text, start)
         return lambda start: _span(compiled.search(text, start))
@@ -158,8 +159,17 @@ def _varies(node: Node) -> bool:
     if isinstance(node, Sequence):
         return not node.nodes or any(map(_varies, node.nodes))
     if isinstance(node, Choice):
-        return not all(isinstance(part, Chars) for part in node.nodes)
+        return not _are_apart(node.nodes)
     return node.low != node.high or _varies(node.node)
+
+
+def _are_apart(nodes: tuple[Node, ...]) -> bool:
+    """Whether these are single characters, none of which two of them allow."""
+    if not all(isinstance(node, Chars) for node in nodes):
+        return False
+    found = sorted(pair for node in nodes if isinstance(node, Chars) for pair in node.ranges)
+    folds = any(isinstance(node, Chars) and node.fold for node in nodes)
+    return not folds and all(first[1] < second[0] for first, second in itertools.pairwise(found))
 
 
 def _translated(node: Node) -> str:

@@ -1,0 +1,94 @@
+"""One way to render charts, two implementations: the built-in one and the helm binary."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from hortus.render.gotemplate.errors import Limits
+from hortus.render.helm.builtin import Options, Release
+from hortus.render.helm.cache import RenderCache, digest_of_values
+from hortus.render.helm.capabilities import Capabilities
+from hortus.render.helm.manifests import Rendered
+from hortus.render.helm.pool import PoolSettings, Reader, WorkerPool
+from hortus.render.helm.protocol import Render
+from hortus.render.helm.source import ChartSource
+
+
+class RenderRequest(msgspec.Struct, frozen=True):
+    """What to render. `values` are as from one values file: whole numbers become float64 as there."""
+
+    chart: ChartSource
+    values: dict[str, Any] = {}
+    release: Release = Release()
+    capabilities: Capabilities = Capabilities()
+    options: Options = Options()
+
+    def key(self) -> str:
+        """The digest of chart, values, release, capabilities and options."""
+        return digest_of_values(
+            self.chart.digest,
+            self.values,
+            msgspec.to_builtins(self.release),
+            msgspec.to_builtins(self.capabilities),
+            msgspec.to_builtins(self.options),
+        )
+
+
+class ChartRenderer(Protocol):
+    """Renders charts off the event loop."""
+
+    async def render(self, request: RenderRequest, *, lookup: Reader | None = None) -> Rendered:
+        """The chart's objects, hooks apart, in the order of installation. Raises ChartError.
+
+        What comes back may be shared with other callers: do not change it. `lookup` answers the templates' function of
+        that name; what was looked up is never taken from a cache.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End whatever was started."""
+        ...
+
+
+class BuiltinRenderer:
+    """Charts rendered by Hortus itself, in worker processes."""
+
+    def __init__(
+        self,
+        settings: PoolSettings = PoolSettings(),  # noqa: B008 - frozen
+        *,
+        cache: RenderCache | None = None,
+    ) -> None:
+        self._pool = WorkerPool(settings)
+        self._limits = Limits(seconds=settings.seconds)
+        self._cache = cache if cache is not None else RenderCache()
+
+    async def __aenter__(self) -> BuiltinRenderer:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def render(self, request: RenderRequest, *, lookup: Reader | None = None) -> Rendered:
+        key = request.key()
+        known = self._cache.get(key) if lookup is None else None
+        if known is not None:
+            return known
+        message = Render(
+            request.chart.digest,
+            request.values,
+            request.release,
+            request.capabilities,
+            request.options,
+            self._limits,
+            looks_up=lookup is not None,
+        )
+        done = await self._pool.render(message, request.chart.files, lookup)
+        if lookup is None:
+            self._cache.put(key, done.rendered)
+        return done.rendered
+
+    async def close(self) -> None:
+        await self._pool.close()

@@ -1,0 +1,128 @@
+"""A process that renders: charts come in over standard input, objects go out over standard output.
+
+Started by `pool` as `python -m hortus.render.helm.worker <bytes of memory>`. It holds itself to that much address
+space, has no environment but the time zone, and keeps the charts it has loaded. Whoever started it ends it when a
+rendering takes too long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import sys
+import threading
+from collections import OrderedDict
+from typing import Any, BinaryIO
+
+from hortus.render.gotemplate.errors import FunctionError
+from hortus.render.helm import protocol
+from hortus.render.helm.builtin import render_chart
+from hortus.render.helm.chart import Chart
+from hortus.render.helm.errors import ChartError
+from hortus.render.helm.loading import load_files
+
+_MOST_CHARTS = 64
+_MOST_RENDERINGS = 20_000
+"""Renderings after which a worker makes room for a fresh one."""
+_STACK = 192 << 20
+"""Bytes; more than 8 kB for each of the frames below."""
+_DEEPEST_STACK = 20_000
+"""Python frames; templates within templates need about eight each."""
+
+
+class _Worker:
+    def __init__(self, source: BinaryIO, target: BinaryIO) -> None:
+        self._source = source
+        self._target = target
+        self._charts: OrderedDict[str, Chart] = OrderedDict()
+        self._looked_up = False
+
+    def serve(self) -> None:
+        for number in range(1, _MOST_RENDERINGS + 1):
+            message = self._receive()
+            if not isinstance(message, protocol.Render):
+                return
+            self._send(self._answer(message, is_last=number == _MOST_RENDERINGS))
+
+    def _receive(self) -> Any:
+        header = self._source.read(protocol.HEADER)
+        if len(header) < protocol.HEADER:
+            return protocol.Stop()
+        return protocol.to_worker.decode(self._source.read(int.from_bytes(header, "big")))
+
+    def _send(self, message: Any) -> None:
+        self._target.write(protocol.framed(message))
+        self._target.flush()
+
+    def _answer(self, message: protocol.Render, *, is_last: bool) -> Any:
+        try:
+            return self._rendered(message)
+        except ChartError as error:
+            return protocol.Failed(str(error), is_last)
+        except MemoryError:
+            return protocol.Failed("rendering needs more memory than its worker is given", is_last=True)
+        except RecursionError:
+            return protocol.Failed("the chart or its values are nested too deeply", is_last)
+        except Exception as error:
+            # A mistake of ours must not take the worker's other charts with it; the type is enough to find it.
+            return protocol.Failed(f"internal error while rendering: {type(error).__name__}: {error}", is_last)
+
+    def _rendered(self, message: protocol.Render) -> Any:
+        chart = self._chart(message)
+        if chart is None:
+            return protocol.Unknown()
+        self._looked_up = False
+        found = render_chart(
+            chart,
+            message.values,
+            release=message.release,
+            capabilities=message.capabilities,
+            options=message.options,
+            lookup=self._lookup if message.looks_up else None,
+            limits=message.limits,
+        )
+        return protocol.Done(found, self._looked_up)
+
+    def _chart(self, message: protocol.Render) -> Chart | None:
+        if message.files is not None:
+            self._charts[message.digest] = load_files(message.files)
+            while len(self._charts) > _MOST_CHARTS:
+                self._charts.popitem(last=False)
+        chart = self._charts.get(message.digest)
+        if chart is not None:
+            self._charts.move_to_end(message.digest)
+        return chart
+
+    def _lookup(self, version: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
+        self._looked_up = True
+        self._send(protocol.Lookup(version, kind, namespace, name))
+        answer = self._receive()
+        if not isinstance(answer, protocol.Found):
+            raise FunctionError("the reader of lookups is gone")
+        if answer.error:
+            raise FunctionError(answer.error)
+        return answer.value
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    memory = int(sys.argv[1])
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.setrecursionlimit(_DEEPEST_STACK)
+    # Nothing that prints by mistake may break a frame.
+    target = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=1 << 16)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    with contextlib.suppress(BrokenPipeError):
+        _Worker(sys.stdin.buffer, target).serve()
+
+
+if __name__ == "__main__":
+    # Deep templates need a deep stack, in C too; the main thread's size is not ours to choose.
+    threading.stack_size(_STACK)
+    _thread = threading.Thread(target=main)
+    _thread.start()
+    _thread.join()
