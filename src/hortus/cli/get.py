@@ -101,20 +101,20 @@ class _Request:
 
     async def _follow(self, client: Client, resource: Resource, fields: str, version: str, widths: Any) -> None:
         """Print each change as it comes; a table row is asked for anew, as the server renders it."""
-        async for event in client.watch(
-            resource, self._namespace, resource_version=version, labels=self._selector, fields=fields
-        ):
-            if event.type == "BOOKMARK":
-                continue
-            if not self._format.tabular:
-                print_objects([event.object], self._format, single=True)
-                continue
-            metadata = event.object["metadata"]
-            path = resource.path(metadata.get("namespace", ""))
-            query = {"fieldSelector": f"metadata.name={metadata['name']}"}
-            answer = await client.request("GET", path, query=query, accept=_TABLE)
-            table = self._rows(resource, orjson.loads(answer.body))
-            widths = print_table(table, heads=False, widths=widths)
+        watch = client.watch(resource, self._namespace, resource_version=version, labels=self._selector, fields=fields)
+        async with watch as events:
+            async for event in events:
+                if event.type == "BOOKMARK":
+                    continue
+                if not self._format.tabular:
+                    print_objects([event.object], self._format, single=True)
+                    continue
+                metadata = event.object["metadata"]
+                path = resource.path(metadata.get("namespace", ""))
+                query = {"fieldSelector": f"metadata.name={metadata['name']}"}
+                answer = await client.request("GET", path, query=query, accept=_TABLE)
+                table = self._rows(resource, orjson.loads(answer.body))
+                widths = print_table(table, heads=False, widths=widths)
 
 
 async def _find(client: Client, word: str) -> Resource | None:

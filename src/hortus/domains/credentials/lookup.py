@@ -65,14 +65,15 @@ async def rotation_done(client: Client, asked: Object, timeout: float) -> str | 
     """Wait until the annotation is gone and the cluster is Ready; None when it is, else what its condition says."""
     metadata = asked["metadata"]
     latest = asked
+    watch = client.watch(
+        GARDENER_CLUSTERS,
+        metadata["namespace"],
+        resource_version=metadata["resourceVersion"],
+        name=metadata["name"],
+    )
     try:
-        async with asyncio.timeout(timeout):
-            async for event in client.watch(
-                GARDENER_CLUSTERS,
-                metadata["namespace"],
-                resource_version=metadata["resourceVersion"],
-                name=metadata["name"],
-            ):
+        async with asyncio.timeout(timeout), watch as events:
+            async for event in events:
                 if event.type == "DELETED":
                     return "it was deleted"
                 if event.type not in ("ADDED", "MODIFIED"):
