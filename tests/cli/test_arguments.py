@@ -16,6 +16,9 @@ from hortus.cli.arguments import hoisted
         (["get", "--", "--kubeconfig", "f"], ["get", "--", "--kubeconfig", "f"]),
         (["get", "--kubeconfig"], ["--kubeconfig", "get"]),
         (["run", "--kubeconfig", "f"], ["run", "--kubeconfig", "f"]),
+        (["--context", "c", "run", "--kubeconfig", "f"], ["--context", "c", "run", "--kubeconfig", "f"]),
+        (["up", "--state-dir", "d", "-d"], ["--state-dir", "d", "up", "-d"]),
+        (["--help"], ["--help"]),
     ],
 )
 def test_connection_options_are_moved_to_the_front(given: list[str], expected: list[str]) -> None:

@@ -12,8 +12,7 @@ def hoisted(arguments: Sequence[str], commands_of_their_own: Sequence[str] = ())
 
     Commands in `commands_of_their_own` read such options themselves and get their line as it is.
     """
-    command = next((word for word in arguments if not word.startswith("-")), "")
-    if command in commands_of_their_own:
+    if _command(arguments) in commands_of_their_own:
         return list(arguments)
     front: list[str] = []
     rest: list[str] = []
@@ -29,3 +28,14 @@ def hoisted(arguments: Sequence[str], commands_of_their_own: Sequence[str] = ())
         else:
             front += [word, *([value] if (value := next(words, None)) is not None else [])]
     return front + rest
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """The first word that is neither an option nor the value of one of ours."""
+    words = iter(arguments)
+    for word in words:
+        if not word.startswith("-"):
+            return word
+        if word in _ANYWHERE:
+            next(words, None)
+    return ""

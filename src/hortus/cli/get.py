@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import orjson
@@ -10,7 +13,7 @@ import typer
 from hortus.kube import Client
 from hortus.kube.discovery import Discovery, UnknownResource
 from hortus.kube.objects import Object, Resource
-from hortus.terminal import CommandError, Connections, Format, Table, print_objects, print_table, run
+from hortus.terminal import CommandError, Connections, Format, Table, completing, print_objects, print_table, run
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 _ALIASES = {"clusters": "gardenerclusters", "cluster": "gardenerclusters", "gc": "gardenerclusters"}
@@ -20,8 +23,18 @@ _ALIASES = {"clusters": "gardenerclusters", "cluster": "gardenerclusters", "gc":
 def register(app: typer.Typer, connect: Any) -> None:
     @app.command(rich_help_panel="Clusters", name="get")
     def get(
-        kind: Annotated[str, typer.Argument(help="clusters, shoots, secrets, ... as kubectl names them.")],
-        name: Annotated[str, typer.Argument(help="One object; all when left out.", show_default=False)] = "",
+        kind: Annotated[
+            str,
+            typer.Argument(
+                help="clusters, shoots, secrets, ... as kubectl names them.", autocompletion=completing(_kinds)
+            ),
+        ],
+        name: Annotated[
+            str,
+            typer.Argument(
+                help="One object; all when left out.", show_default=False, autocompletion=completing(_names)
+            ),
+        ] = "",
         namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only this namespace.")] = "",
         all_namespaces: Annotated[
             bool, typer.Option("--all-namespaces", "-A", help="All, which is the default.")
@@ -54,16 +67,8 @@ class _Request:
         self._heads = heads
 
     async def serve(self, connections: Connections, *, watch: bool) -> None:
-        async with connections.management() as client:
-            resource = await _find(client, self._kind)
-            if resource is not None:
-                await self._show(client, resource, watch=watch)
-                return
-        async with connections.garden() as garden:
-            resource = await _find(garden, self._kind)
-            if resource is None:
-                raise CommandError(f"neither the management cluster nor the garden serves {self._kind!r}")
-            await self._show(garden, resource, watch=watch)
+        async with _serving(connections, self._kind) as (client, resource):
+            await self._show(client, resource, watch=watch)
 
     async def _show(self, client: Client, resource: Resource, *, watch: bool) -> None:
         fields = f"metadata.name={self._name}" if self._name else ""
@@ -72,9 +77,10 @@ class _Request:
         else:
             listed = await client.list(resource, self._namespace, labels=self._selector, fields=fields)
             self._expect(listed.items, resource)
-            print_objects(listed.items, self._format, single=bool(self._name))
+            print_objects(listed.items, self._format, single=bool(self._name) and len(listed.items) == 1)
             version, widths = listed.resource_version, ()
         if watch:
+            sys.stdout.flush()
             await self._follow(client, resource, fields, version, widths)
 
     async def _table(self, client: Client, resource: Resource, fields: str) -> tuple[str, Any]:
@@ -108,6 +114,7 @@ class _Request:
                     continue
                 if not self._format.tabular:
                     print_objects([event.object], self._format, single=True)
+                    sys.stdout.flush()
                     continue
                 metadata = event.object["metadata"]
                 path = resource.path(metadata.get("namespace", ""))
@@ -115,6 +122,39 @@ class _Request:
                 answer = await client.request("GET", path, query=query, accept=_TABLE)
                 table = self._rows(resource, orjson.loads(answer.body))
                 widths = print_table(table, heads=False, widths=widths)
+                sys.stdout.flush()
+
+
+@asynccontextmanager
+async def _serving(connections: Connections, kind: str) -> AsyncIterator[tuple[Client, Resource]]:
+    """The first of management cluster and garden that serves `kind`. Raises CommandError when neither does."""
+    async with connections.management() as client:
+        if (resource := await _find(client, kind)) is not None:
+            yield client, resource
+            return
+    try:
+        garden = connections.garden()
+    except CommandError as error:
+        raise CommandError(f"the management cluster does not serve {kind!r}, and {error}") from None
+    async with garden:
+        if (resource := await _find(garden, kind)) is None:
+            raise CommandError(f"neither the management cluster nor the garden serves {kind!r}")
+        yield garden, resource
+
+
+async def _kinds(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
+    found = {*_ALIASES}
+    for client in (connections.management(), connections.garden()):
+        async with client:
+            found |= {one.resource.plural for one in (await Discovery.look(client)).served if "list" in one.verbs}
+    return found
+
+
+async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
+    kind = given.get("kind") or ""
+    async with _serving(connections, _ALIASES.get(kind, kind)) as (client, resource):
+        listed = await client.list(resource, given.get("namespace") or "", metadata_only=True)
+        return [obj["metadata"]["name"] for obj in listed.items]
 
 
 async def _find(client: Client, word: str) -> Resource | None:

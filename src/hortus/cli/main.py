@@ -9,8 +9,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,7 +23,27 @@ from hortus.cli.up import commands as up
 from hortus.cli.up.state import default_directory
 from hortus.terminal import Connections
 
-app = typer.Typer(name="hortus", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_show_locals=False)
+
+def _connections(options: Mapping[str, Any]) -> Connections:
+    """What the root options say."""
+    paths = {
+        name: Path(options[name]) for name in ("state_dir", "kubeconfig", "garden_kubeconfig") if options.get(name)
+    }
+    return Connections(
+        local_state=paths.get("state_dir") or default_directory(),
+        kubeconfig=paths.get("kubeconfig"),
+        context=options.get("context") or "",
+        garden_kubeconfig=paths.get("garden_kubeconfig"),
+    )
+
+
+app = typer.Typer(
+    name="hortus",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_show_locals=False,
+    context_settings={"obj": _connections},
+)
 _chosen: dict[str, Connections] = {}
 
 
@@ -34,6 +55,7 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def _root(
+    options: typer.Context,
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Management cluster. Else $KUBECONFIG, else the local fleet.")
     ] = None,
@@ -52,12 +74,7 @@ def _root(
 
     Start here: `hortus up` runs a whole fleet control plane on this machine.
     """
-    _chosen["now"] = Connections(
-        local_state=state_dir or default_directory(),
-        kubeconfig=kubeconfig,
-        context=context,
-        garden_kubeconfig=garden_kubeconfig,
-    )
+    _chosen["now"] = _connections(options.params)
 
 
 def _connect() -> Connections:

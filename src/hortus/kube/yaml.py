@@ -246,9 +246,9 @@ def _ambiguous(text: str) -> bool:
 _Dumper.add_representer(str, _represent_text)
 
 
-def dump(value: Any, *, sort_keys: bool = False) -> str:
-    """One document. Keys stay in their order unless `sort_keys` (kubectl sorts)."""
-    return str(_emit([value], sort_keys=sort_keys))
+def dump(value: Any, *, sort_keys: bool = False, ascii_only: bool = False) -> str:
+    """One document. Keys stay in their order unless `sort_keys` (kubectl sorts); `ascii_only` escapes all else."""
+    return str(_emit([value], sort_keys=sort_keys, allow_unicode=not ascii_only))
 
 
 def dump_all(values: list[Any], *, sort_keys: bool = False) -> str:
@@ -257,6 +257,5 @@ def dump_all(values: list[Any], *, sort_keys: bool = False) -> str:
 
 
 def _emit(values: list[Any], **options: Any) -> Any:
-    return yaml.dump_all(
-        values, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=2**31 - 1, **options
-    )
+    options = {"allow_unicode": True, **options}
+    return yaml.dump_all(values, Dumper=_Dumper, default_flow_style=False, width=2**31 - 1, **options)

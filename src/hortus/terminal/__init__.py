@@ -4,6 +4,7 @@ A domain's `commands.py` says what people type and what is shown; this package m
 domain and is no shell: `cli` is.
 """
 
+from hortus.terminal.completion import completing
 from hortus.terminal.connections import Connections
 from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, CommandError, run
 from hortus.terminal.output import Format, plain, print_objects
@@ -17,6 +18,7 @@ __all__ = [
     "Format",
     "Table",
     "clean",
+    "completing",
     "plain",
     "print_objects",
     "print_table",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +13,11 @@ import typer
 from hortus.kube import yaml
 from hortus.kube.objects import Object
 from hortus.schema.jsonpath import JsonPath, JsonPathError, Template, printed
-from hortus.terminal.table import Table, clean, print_table
+from hortus.terminal.table import HARMFUL, Table, clean, print_table
 
+_AS_JSON = {code: f"\\u{code:04x}" for code in HARMFUL}
+"""Escaped, a JSON text says the same."""
+_FOR_TERMINALS = dict.fromkeys(code for code in (*range(32), *HARMFUL) if chr(code) not in "\t\n")
 NAMES = "table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=HEAD:PATH,..."
 
 
@@ -41,9 +45,10 @@ class Format(msgspec.Struct, frozen=True):
 def plain(value: Any, format: Format) -> None:
     """Print any JSON-like value as JSON or YAML."""
     if format.name == "json":
-        print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+        print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode().translate(_AS_JSON))
     else:
-        print(yaml.dump(value), end="")
+        text = yaml.dump(value)
+        print(text if text == text.translate(_AS_JSON) else yaml.dump(value, ascii_only=True), end="")
 
 
 def print_objects(objects: Sequence[Object], format: Format, *, single: bool) -> None:
@@ -53,7 +58,9 @@ def print_objects(objects: Sequence[Object], format: Format, *, single: bool) ->
             for obj in objects:
                 print(clean(_name(obj)))
         case "jsonpath":
-            print(_template(format.argument).render(objects[0] if single else _list(objects)))
+            text = _template(format.argument).render(objects[0] if single else _list(objects))
+            # Into a pipe goes what the object says to the byte; a terminal would act upon it.
+            print(text.translate(_FOR_TERMINALS) if sys.stdout.isatty() else text)
         case "custom-columns":
             _custom_columns(objects, format.argument)
         case _:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 _GAP = 3
-_CONTROL = dict.fromkeys((*range(32), 127, *range(128, 160)))
-_CONTROL |= dict.fromkeys((8206, 8207, *range(8234, 8239), *range(8294, 8298)))
+HARMFUL = (127, *range(128, 160), 8206, 8207, *range(8234, 8239), *range(8294, 8298))
+"""Code points above the first 32 that move a terminal's cursor or the direction of its text."""
+_CONTROL = dict.fromkeys((*range(32), *HARMFUL))
 
 
 class Table(NamedTuple):

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
 from hortus.kube.objects import Object
-from hortus.terminal import EXIT_ERROR, EXIT_TIMEOUT, CommandError, Connections, Format, clean, plain, run
+from hortus.terminal import EXIT_ERROR, EXIT_TIMEOUT, CommandError, Connections, Format, clean, completing, plain, run
 
 if TYPE_CHECKING:
     from hortus.kube.kubeconfig import Kubeconfig
 
 Connect = Callable[[], Connections]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the GardenerCluster.")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the GardenerCluster.")]
-
 DEFAULT_NAMESPACE = "kcp-system"
+
+
+async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
+    from hortus.domains.credentials.types import GARDENER_CLUSTERS
+
+    async with connections.management() as client:
+        listed = await client.list(GARDENER_CLUSTERS, given.get("namespace") or DEFAULT_NAMESPACE, metadata_only=True)
+        return [cluster["metadata"]["name"] for cluster in listed.items]
+
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the GardenerCluster.", autocompletion=completing(_names))
+]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the GardenerCluster.")]
 
 
 def register(app: typer.Typer, connect: Connect) -> None:
