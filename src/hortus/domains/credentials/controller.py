@@ -83,7 +83,7 @@ class GardenerClusterController:
         self._making: dict[str, ObjectKey] = {}
         """By shoot, which cluster makes its Secret now."""
         clusters.add_index("shoot", lambda cluster: (service.shoot_name(cluster),))
-        clusters.add_index("name", lambda cluster: (cluster["metadata"]["name"],))
+        clusters.add_index("label", lambda cluster: (kept.label_of(cluster["metadata"]["name"]),))
         secrets.add_index("shoot", kept.by_shoot)
         secrets.add_index("cluster", kept.by_cluster)
 
@@ -128,7 +128,7 @@ class GardenerClusterController:
         """The GardenerClusters that a Secret concerns: by its cluster label, and by its shoot label."""
         metadata = secret["metadata"]
         name = (metadata.get("labels") or {}).get(Label.CLUSTER_NAME)
-        found = dict.fromkeys(self._clusters.keys_by("name", name)) if name else {}
+        found = dict.fromkeys(self._clusters.keys_by("label", name)) if name else {}
         for shoot in kept.by_shoot(secret):
             found |= dict.fromkeys(self._clusters.keys_by("shoot", shoot))
         if name and not found:
@@ -142,19 +142,20 @@ class GardenerClusterController:
 
     async def _gone(self, key: ObjectKey) -> None:
         """Take the Secrets of a GardenerCluster along that is no more."""
-        namesakes = self._clusters.by("name", key.name)
+        label = kept.label_of(key.name)
+        namesakes = self._clusters.by("label", label)
         if not namesakes:
             self._metrics.clear(key.name)
-        for secret in self._secrets.by("cluster", key.name):
-            if not _wanted(secret, namesakes) and not _wanted(secret, await self._surely_living(key.name)):
+        for secret in self._secrets.by("cluster", label):
+            if not _wanted(secret, namesakes) and not _wanted(secret, await self._surely_living(label)):
                 await self._vault.delete(secret)
 
-    async def _surely_living(self, name: str) -> Sequence[Object]:
+    async def _surely_living(self, label: str) -> Sequence[Object]:
         """Ask the server itself: a cache that is behind must not cost anybody a credential."""
-        listed = await self._client.list(
-            GARDENER_CLUSTERS, self._settings.namespace, fields=f"metadata.name={name}", limit=500
-        )
-        return listed.items
+        # A label as long as labels get may stand for a longer name.
+        fields = f"metadata.name={label}" if len(label) < kept.LABEL_LIMIT else ""
+        listed = await self._client.list(GARDENER_CLUSTERS, self._settings.namespace, fields=fields, limit=500)
+        return [cluster for cluster in listed.items if kept.label_of(cluster["metadata"]["name"]) == label]
 
     async def _hold(self, cluster: Object) -> Object:
         """See to it that a Secret which we do not watch is not forgotten when its cluster goes."""

@@ -13,8 +13,17 @@ from collections.abc import Iterable
 from hortus.domains.credentials.types import MANAGER, Label
 from hortus.kube.objects import Object
 
+LABEL_LIMIT = 63
+"""Characters of a label's value; names of objects have 253."""
 SELECTOR = Label.SHOOT_NAME
 """Label selector of the Secrets that may be kubeconfig Secrets: the contract finds them by their shoot label."""
+
+
+def label_of(name: str) -> str:
+    """The value of the cluster label for a GardenerCluster's name: itself, shortened where no label is that long."""
+    if len(name) <= LABEL_LIMIT:
+        return name
+    return f"{name[: LABEL_LIMIT - 13]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def checksum(content: str) -> str:

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from hortus.domains.credentials.rotation import RotationPolicy, next_rotation, share_of
-from hortus.domains.credentials.secrets import checksum_of
+from hortus.domains.credentials.secrets import checksum_of, label_of
 from hortus.domains.credentials.types import CONDITION, MANAGER, MESSAGES, Annotation, Label, Reason, State
 from hortus.kube.objects import Object, format_time, parse_time
 
@@ -80,7 +80,7 @@ def _is_ours(cluster: Object, secret: Object) -> bool:
     metadata = secret["metadata"]
     labels = metadata.get("labels") or {}
     if Label.CLUSTER_NAME in labels:
-        return bool((labels.get(Label.MANAGED_BY), labels[Label.CLUSTER_NAME]) == (MANAGER, _name(cluster)))
+        return bool((labels.get(Label.MANAGED_BY), labels[Label.CLUSTER_NAME]) == (MANAGER, _label(cluster)))
     uid = cluster["metadata"].get("uid")
     if any(owner.get("uid") == uid for owner in metadata.get("ownerReferences") or ()):
         return True
@@ -93,7 +93,7 @@ def holder_of(secret: Object, claimants: Sequence[Object]) -> Object:
     The others may read and renew it; were each to write its own labels, they would never come to rest.
     """
     name = (secret["metadata"].get("labels") or {}).get(Label.CLUSTER_NAME)
-    named = [cluster for cluster in claimants if _name(cluster) == name]
+    named = [cluster for cluster in claimants if _label(cluster) == name]
     return min(named or claimants, key=_seniority)
 
 
@@ -145,7 +145,7 @@ def wanted_labels(cluster: Object) -> dict[str, str]:
     labels = dict(cluster["metadata"].get("labels") or {})
     labels[Label.SHOOT_NAME] = shoot_name(cluster)
     labels[Label.MANAGED_BY] = MANAGER
-    labels[Label.CLUSTER_NAME] = _name(cluster)
+    labels[Label.CLUSTER_NAME] = _label(cluster)
     return labels
 
 
@@ -316,3 +316,7 @@ def _time(secret: Object, annotation: str) -> float | None:
 
 def _name(cluster: Object) -> str:
     return str(cluster["metadata"]["name"])
+
+
+def _label(cluster: Object) -> str:
+    return label_of(_name(cluster))
