@@ -161,9 +161,12 @@ class Decoder:
         name = ""
         value: Any = None
         for number, wire_type, first, last in _fields(data, start, end):
-            if number == 1 and wire_type == BYTES:
+            if number in (1, 2) and wire_type != BYTES:
+                # Go reads on as if the type were right; what comes of that is nobody's label.
+                raise WireError(f"proto: wrong wireType = {wire_type} in an entry of {reader.name}")
+            if number == 1:
                 name = _text(data[first:last])
-            elif number == 2 and wire_type == BYTES:
+            elif number == 2:
                 value = self._value(data, first, last, reader, budget, depth)
         if value is None and reader.kind in ("string", "enum"):
             value = ""
