@@ -182,7 +182,7 @@ def is_header(block: bytes) -> bool:
         return False
     rest = block[:148] + b" " * 8 + block[156:]
     wanted = int(stated[1], 8)
-    return wanted in (sum(rest), sum(byte - 256 if byte > 127 else byte for byte in rest))
+    return wanted == sum(rest) or wanted == sum(byte - 256 if byte > 127 else byte for byte in rest)
 
 
 def _name(header: bytes) -> bytes:
