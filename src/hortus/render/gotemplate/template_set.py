@@ -56,6 +56,6 @@ class TemplateSet:
             return run.text(template, data)
         except RecursionError:
             raise LimitExceeded("templates or values are nested too deeply") from None
-        except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             # A function let through what it should have refused; the template gets the blame with a name on it.
             raise ExecutionError(f"template: {name}: a function failed: {type(error).__name__}: {error}") from error
