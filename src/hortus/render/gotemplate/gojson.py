@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from hortus.render.gotemplate import numbers
+from hortus.render.gotemplate.quoting import quote_rune
 from hortus.render.gotemplate.values import ABSENT, NIL_TYPES, Struct
 
 _MOST_PIECES = 1_000_000
@@ -248,8 +249,6 @@ def _odd(text: str, at: int, wants: str, stack: list[str]) -> str:
         return "unexpected end of JSON input"
     shown = {"'": "'\\''", '"': "'\"'"}.get(char)
     if shown is None:
-        from hortus.render.gotemplate.quoting import quote_rune
-
         shown = quote_rune(ord(char))
     return f"invalid character {shown} {place}"
 

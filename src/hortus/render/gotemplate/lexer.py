@@ -10,6 +10,8 @@ import enum
 import re
 from typing import NamedTuple
 
+from hortus.render.gotemplate.quoting import quote
+
 _SPACE = " \t\r\n"
 _LETTER = r"[^\W\d]|_"
 _TEXT = re.compile(r"\{\{")
@@ -94,8 +96,6 @@ class Token(NamedTuple):
             return self.text
         if self.kind in _KEYWORD_KINDS:
             return f"<{self.text}>"
-        from hortus.render.gotemplate.quoting import quote
-
         return quote(self.text[:10]) + "..." if len(self.text.encode("utf-8", "replace")) > 10 else quote(self.text)
 
 

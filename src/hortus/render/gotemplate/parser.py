@@ -7,8 +7,8 @@ from collections.abc import Container
 from hortus.render.gotemplate import nodes
 from hortus.render.gotemplate.errors import ParseError
 from hortus.render.gotemplate.lexer import T, Token, tokens
-from hortus.render.gotemplate.numbers import INT64_MAX, INT64_MIN, UINT64_MAX, parse_float, parse_integer
-from hortus.render.gotemplate.quoting import quote, unquote, unquote_rune
+from hortus.render.gotemplate.literals import number
+from hortus.render.gotemplate.quoting import quote, unquote
 
 _OPERANDS = frozenset(
     (
@@ -298,9 +298,9 @@ class _Parser:
     def _check(self, pipe: nodes.Pipe, context: str) -> None:
         if not pipe.commands:
             raise self.error(f"missing value for {context}")
-        for number, command in enumerate(pipe.commands[1:], start=2):
+        for stage, command in enumerate(pipe.commands[1:], start=2):
             if isinstance(command.arguments[0], nodes.Literal | nodes.Dot | nodes.Nil):
-                raise self.error(f"non executable command in pipeline stage {number}")
+                raise self.error(f"non executable command in pipeline stage {stage}")
 
     def _command(self) -> nodes.Command:
         command = nodes.Command(self.peek_word().position)
@@ -384,44 +384,6 @@ class _Parser:
 
     def _number(self, token: Token) -> nodes.Literal:
         try:
-            return _number(token)
+            return number(token)
         except ValueError as error:
             raise self.error(str(error)) from None
-
-
-def _number(token: Token) -> nodes.Literal:
-    text = token.text
-    found = nodes.Literal(token.position, "number", text, None)
-    if token.kind is T.CHARACTER:
-        code = unquote_rune(text)
-        found.value = found.integer = found.unsigned = code
-        found.floating = float(code)
-        return found
-    if token.kind is T.COMPLEX or text.endswith("i"):
-        raise ValueError(f"complex numbers are not supported: {quote(text)}")
-    whole = parse_integer(text)
-    if whole is not None and INT64_MIN <= whole <= INT64_MAX:
-        found.value = found.integer = whole
-        found.floating = float(whole)
-    if whole is not None and 0 <= whole <= UINT64_MAX and text[0] not in "+-":
-        found.unsigned = whole
-        found.floating = float(whole)
-    if found.floating is None:
-        _float(found, text)
-    elif any(c in text for c in ".eEpP") and not text.lower().startswith("0x"):
-        found.value = found.floating
-    return found
-
-
-def _float(found: nodes.Literal, text: str) -> None:
-    value = parse_float(text)
-    if value is None:
-        raise ValueError(f"illegal number syntax: {quote(text)}")
-    if not any(c in text for c in ".eEpP"):
-        raise ValueError(f"integer overflow: {quote(text)}")
-    found.floating = found.value = value
-    if value.is_integer():
-        if INT64_MIN <= value <= INT64_MAX:
-            found.integer = int(value)
-        if 0 <= value <= UINT64_MAX:
-            found.unsigned = int(value)

@@ -10,6 +10,7 @@ import msgspec
 
 from hortus.render.gotemplate.functions.strings import SPACES
 from hortus.render.gotemplate.functions.versions import Version, VersionError
+from hortus.render.gotemplate.numbers import general
 from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.values import NilList, NilStrings, StringMap, Strings, Struct
 from hortus.render.helm.errors import ChartError
@@ -82,8 +83,6 @@ def _text(value: Any, where: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        from hortus.render.gotemplate.numbers import general
-
         return str(value) if isinstance(value, int) else general(value, single=True, high=21)
     raise ChartError(f"{where} must be a string, not {type(value).__name__}")
 

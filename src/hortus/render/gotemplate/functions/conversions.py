@@ -8,7 +8,7 @@ from typing import Any
 from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.formatting import text_of
 from hortus.render.gotemplate.numbers import INT64_MAX, INT64_MIN, parse_float, parse_integer
-from hortus.render.gotemplate.values import NilList, NilStrings, Strings, Struct, wire_text
+from hortus.render.gotemplate.values import NilList, NilStrings, Strings, Struct, Uint8, kind_name, wire_text
 
 _LOWEST = INT64_MIN
 """What a float beyond int64 becomes on amd64."""
@@ -78,13 +78,9 @@ def elements(value: Any, verb: str) -> list[Any]:
     if isinstance(value, list):
         return value
     if isinstance(value, bytes):
-        from hortus.render.gotemplate.values import Uint8
-
         return [Uint8(part) for part in value]
     if value is None:
         raise FunctionError("runtime error: invalid memory address or nil pointer dereference")
-    from hortus.render.gotemplate.values import kind_name
-
     raise FunctionError(f"Cannot {verb} type {kind_name(value)}")
 
 

@@ -79,12 +79,12 @@ class _Writer:
         if len(self.out) > _MOST_PIECES:
             raise Unwritable(f"a value of more than {_MOST_PIECES} parts is not written")
 
-    def node(self, value: Any, indent: int, column: int, *, compact: bool, in_map: bool = False) -> None:
+    def node(self, value: Any, indent: int, column: int, *, compact: bool) -> None:
         """Write a value at `column`. `compact` says that a collection may begin on this line, after a `- ` or so."""
         if isinstance(value, dict) and type(value) not in NIL_TYPES:
             self.mapping(list(value.items()), indent, column, compact=compact)
         elif isinstance(value, list) and type(value) not in NIL_TYPES:
-            self.sequence(value, indent, column, compact=compact, in_map=in_map)
+            self.sequence(value, indent, column, compact=compact)
         elif isinstance(value, Struct) and value.text is None:
             self.mapping(self._fields(value), indent, column, compact=compact, is_sorted=self.version == 3)
         else:
@@ -138,7 +138,7 @@ class _Writer:
             self.put_scalar(key, indent, indent + 2)
             self.out.append("\n" + " " * indent + ": ")
             if isinstance(part, dict | list):
-                self.node(part, indent + 2, indent + 2, compact=True, in_map=True)
+                self.node(part, indent + 2, indent + 2, compact=True)
             else:
                 self.put_scalar(part, indent, indent + 2)
             return
@@ -146,7 +146,7 @@ class _Writer:
         self.out.append(text + ":")
         if isinstance(part, dict | list | Struct) and part and type(part) not in NIL_TYPES:
             if isinstance(part, list):
-                self.sequence(part, indent if self.version == 2 else indent + 2, indent, compact=False, in_map=True)
+                self.sequence(part, indent if self.version == 2 else indent + 2, indent, compact=False)
             elif isinstance(part, Struct) and part.text is not None:
                 self.out.append(" ")
                 self.put_scalar(part, indent, indent + len(text) + 2)
@@ -156,7 +156,7 @@ class _Writer:
         self.out.append(" ")
         self.node(part, indent, indent + len(text) + 2, compact=True)
 
-    def sequence(self, parts: list[Any], indent: int, column: int, *, compact: bool, in_map: bool) -> None:
+    def sequence(self, parts: list[Any], indent: int, column: int, *, compact: bool) -> None:
         if not parts:
             self.out.append("[]")
             return
@@ -170,7 +170,6 @@ class _Writer:
                 self.node(part, indent + 2, indent + 2, compact=True)
             else:
                 self.put_scalar(part, indent, indent + 2)
-        del column, in_map
 
     # Scalars
 
@@ -325,11 +324,9 @@ def _literal(text: str, indent: int) -> str:
         hints += "+"
     margin = " " * indent
     lines = text.split("\n")
-    end = "\n" if text.endswith("\n\n") or text == "\n" else ""
     if text.endswith("\n"):
         lines.pop()
     body = "\n".join(margin + line if line else "" for line in lines)
-    del end
     return f"|{hints}\n{body}"
 
 

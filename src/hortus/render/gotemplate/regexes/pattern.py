@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 
+from hortus.render.gotemplate.regexes.classes import Ranges
 from hortus.render.gotemplate.regexes.machine import Machine, Span
 from hortus.render.gotemplate.regexes.syntax import (
     Assert,
@@ -15,7 +16,6 @@ from hortus.render.gotemplate.regexes.syntax import (
     Choice,
     Group,
     Node,
-    Ranges,
     Repeat,
     Sequence,
     parse,

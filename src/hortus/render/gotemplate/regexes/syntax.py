@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-import unicodedata
 from typing import NamedTuple
+
+from hortus.render.gotemplate.regexes.classes import (
+    ANY,
+    CONTROLS,
+    NOT_NEWLINE,
+    PERL,
+    POSIX,
+    Ranges,
+    folded,
+    merged,
+    negated,
+    unicode_class,
+)
 
 _MOST_REPEATS = 1000
 _DEEPEST = 100
 _LARGEST = 50_000
 """Nodes of the expression with its counted repeats written out."""
-
-Ranges = tuple[tuple[int, int], ...]
 
 
 class RegexError(ValueError):
@@ -57,87 +66,6 @@ class Choice(NamedTuple):
 
 
 Node = Chars | Assert | Repeat | Group | Sequence | Choice
-ANY: Ranges = ((0, sys.maxunicode),)
-NOT_NEWLINE: Ranges = ((0, 9), (11, sys.maxunicode))
-_PERL: dict[str, Ranges] = {
-    "d": ((0x30, 0x39),),
-    "s": ((9, 10), (12, 13), (32, 32)),
-    "w": ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)),
-}
-_POSIX: dict[str, Ranges] = {
-    "alnum": ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)),
-    "alpha": ((0x41, 0x5A), (0x61, 0x7A)),
-    "ascii": ((0, 0x7F),),
-    "blank": ((9, 9), (32, 32)),
-    "cntrl": ((0, 0x1F), (0x7F, 0x7F)),
-    "digit": ((0x30, 0x39),),
-    "graph": ((0x21, 0x7E),),
-    "lower": ((0x61, 0x7A),),
-    "print": ((0x20, 0x7E),),
-    "punct": ((0x21, 0x2F), (0x3A, 0x40), (0x5B, 0x60), (0x7B, 0x7E)),
-    "space": ((9, 13), (32, 32)),
-    "upper": ((0x41, 0x5A),),
-    "word": _PERL["w"],
-    "xdigit": ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)),
-}
-_CONTROLS = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
-_CATEGORIES = frozenset(
-    group[0] + minor
-    for group in ("Lultmo", "Mnce", "Ndlo", "Pcdseifo", "Smcko", "Zslp", "Ccfos")
-    for minor in ("", *group[1:])
-)
-_SCRIPTS = {"Latin": "LATIN", "Greek": "GREEK", "Cyrillic": "CYRILLIC", "Han": "CJK UNIFIED", "Hebrew": "HEBREW"}
-_SCRIPTS |= {"Arabic": "ARABIC", "Hiragana": "HIRAGANA", "Katakana": "KATAKANA", "Thai": "THAI", "Hangul": "HANGUL"}
-
-
-def negated(ranges: Ranges) -> Ranges:
-    """What the ranges leave."""
-    found: list[tuple[int, int]] = []
-    at = 0
-    for low, high in merged(ranges):
-        if low > at:
-            found.append((at, low - 1))
-        at = high + 1
-    if at <= sys.maxunicode:
-        found.append((at, sys.maxunicode))
-    return tuple(found)
-
-
-def merged(ranges: Ranges) -> Ranges:
-    """The same characters, sorted and without overlaps."""
-    found: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(high, found[-1][1]))
-        else:
-            found.append((low, high))
-    return tuple(found)
-
-
-@functools.cache
-def _unicode_class(name: str) -> Ranges | None:
-    if name == "Any":
-        return ANY
-    if name in _CATEGORIES:
-        return _scan(lambda char: unicodedata.category(char).startswith(name))
-    prefix = _SCRIPTS.get(name)
-    if prefix is None:
-        return None
-    return _scan(lambda char: unicodedata.name(char, "").startswith(prefix) and char.isalpha())
-
-
-def _scan(wanted: object) -> Ranges:
-    assert callable(wanted)
-    found: list[tuple[int, int]] = []
-    begin = -1
-    for code in range(sys.maxunicode + 2):
-        inside = code <= sys.maxunicode and wanted(chr(code))
-        if inside and begin < 0:
-            begin = code
-        elif not inside and begin >= 0:
-            found.append((begin, code - 1))
-            begin = -1
-    return tuple(found)
 
 
 class Parsed(NamedTuple):
@@ -196,17 +124,16 @@ class _Parser:
     def sequence(self, depth: int) -> Node:
         parts: list[Node] = []
         while self.at < len(self.text) and self.text[self.at] not in "|)":
-            begin = self.at
             node = self.atom(depth)
             if node is not None:
-                parts.append(self.repeats(node, begin))
+                parts.append(self.repeats(node))
             elif self.text[self.at : self.at + 1] in tuple("*+?"):
                 raise RegexError("missing argument to repetition operator", self.text[self.at])
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
     # Repeats
 
-    def repeats(self, node: Node, begin: int) -> Node:
+    def repeats(self, node: Node) -> Node:
         last = ""
         while (found := self._bounds()) is not None:
             low, high, end = found
@@ -220,7 +147,6 @@ class _Parser:
                 raise RegexError("invalid nested repetition operator", last + self.text[end - len(operator) : self.at])
             last = self.text[end - len(operator) : self.at]
             node = Repeat(node, low, high, greedy)
-        del begin
         return node
 
     def _bounds(self) -> tuple[int, int | None, int] | None:
@@ -324,10 +250,10 @@ class _Parser:
 
     def escape(self) -> Node:
         char = self._escaped()
-        if char in _PERL:
-            return Chars(_PERL[char])
-        if char.lower() in _PERL and char.isupper():
-            return Chars(negated(_PERL[char.lower()]))
+        if char in PERL:
+            return Chars(PERL[char])
+        if char.lower() in PERL and char.isupper():
+            return Chars(negated(PERL[char.lower()]))
         places = {"A": "begin", "z": "end", "b": "boundary", "B": "no_boundary"}
         if char in places:
             return Assert(places[char])
@@ -353,8 +279,8 @@ class _Parser:
         return Sequence(parts)
 
     def _code(self, char: str) -> int:
-        if char in _CONTROLS:
-            return _CONTROLS[char]
+        if char in CONTROLS:
+            return CONTROLS[char]
         if char == "x":
             return self._hex()
         if "1" <= char <= "7" and self.text[self.at : self.at + 1] not in tuple("01234567"):
@@ -398,7 +324,7 @@ class _Parser:
             name = self._escaped()
         if name.startswith("^"):
             name, negate = name[1:], not negate
-        ranges = _unicode_class(name)
+        ranges = unicode_class(name)
         if ranges is None:
             raise RegexError("invalid character class range", self.text[begin : self.at])
         return negated(ranges) if negate else ranges
@@ -420,7 +346,7 @@ class _Parser:
         self.at += 1
         ranges = merged(tuple(found))
         if self.flags.fold:
-            ranges = _folded(ranges)
+            ranges = folded(ranges)
         return negated(ranges) if negate else ranges
 
     def _bracket_part(self, begin: int) -> Ranges:
@@ -433,7 +359,7 @@ class _Parser:
             char = self._escaped()
             if char in "pP":
                 return self._unicode(char == "P")
-            ranges = _PERL[char.lower()]
+            ranges = PERL[char.lower()]
             return negated(ranges) if char.isupper() else ranges
         start = self.at
         low = self._bracket_char(begin)
@@ -455,20 +381,8 @@ class _Parser:
     def _posix(self, end: int) -> Ranges:
         name = self.text[self.at + 2 : end]
         negate = name.startswith("^")
-        ranges = _POSIX.get(name.removeprefix("^"))
+        ranges = POSIX.get(name.removeprefix("^"))
         if ranges is None:
             raise RegexError("invalid character class range", self.text[self.at : end + 2])
         self.at = end + 2
         return negated(ranges) if negate else ranges
-
-
-def _folded(ranges: Ranges) -> Ranges:
-    """With the other case of each letter; only of small ranges, large ones hold both anyway."""
-    extra: list[tuple[int, int]] = []
-    for low, high in ranges:
-        if high - low > 2000:
-            continue
-        for code in range(low, high + 1):
-            others = (chr(code).lower(), chr(code).upper())
-            extra += [(ord(other), ord(other)) for other in others if len(other) == 1]
-    return merged((*ranges, *extra))

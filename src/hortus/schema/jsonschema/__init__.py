@@ -1,0 +1,37 @@
+"""JSON Schema, draft 4 to 2020-12, as charts and modules ship it: validation alone, and nothing is ever fetched.
+
+A schema is compiled once to closures over the value and its path. What is not supported (`unevaluatedProperties`,
+`$dynamicRef`, references to other documents) is refused by name when compiling, never passed over. Recursion is bounded
+by depth and the whole validation by a number of steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hortus.schema.jsonschema.compiler import Compiler
+from hortus.schema.jsonschema.violations import Check, JsonSchemaError, State, Violation
+
+_MOST_PROBLEMS = 50
+
+
+class JsonSchema:
+    """A compiled schema."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+
+    @classmethod
+    def compile(cls, document: Any) -> JsonSchema:
+        """A schema from its document (dict or boolean). Raises JsonSchemaError."""
+        try:
+            return cls(Compiler(document).schema(document, ""))
+        except RecursionError:
+            raise JsonSchemaError("the schema is nested too deeply") from None
+
+    def validate(self, value: Any) -> list[Violation]:
+        """What is wrong with the value, nothing when it fits. Raises JsonSchemaError when it takes too long."""
+        return self._check(value, "", State())[:_MOST_PROBLEMS]
+
+
+__all__ = ["JsonSchema", "JsonSchemaError", "Violation"]
