@@ -113,11 +113,18 @@ def _element(value: Any, depth: int = 0) -> str:
 
 
 def _inline(value: dict[str, Any], depth: int) -> str:
-    names = [name for name in sorted(value) if not _is_nil(value[name])]
-    direct = [name for name in names if not (_is_table(value[name]) or _is_tables(value[name]))]
-    parts = [f"{_key(name)} = {_element(value[name], depth + 1)}" for name in direct]
-    parts += [f"{_key(name)} = {_element(value[name], depth + 1)}" for name in names if name not in direct]
-    return "{" + ", ".join(parts) + "}"
+    """A table in braces: simple values, then tables. The library leaves a comma where a nil was last."""
+    names = sorted(value)
+    nested = [
+        name for name in names if not _is_nil(value[name]) and (_is_table(value[name]) or _is_tables(value[name]))
+    ]
+    out: list[str] = []
+    for group, trails in (([name for name in names if name not in nested], bool(nested)), (nested, False)):
+        for number, name in enumerate(group, start=1):
+            if not _is_nil(value[name]):
+                end = ", " if trails or number < len(group) else ""
+                out.append(f"{_key(name)} = {_element(value[name], depth + 1)}{end}")
+    return "{" + "".join(out) + "}"
 
 
 def _float(value: float) -> str:

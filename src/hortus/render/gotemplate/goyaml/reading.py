@@ -86,7 +86,10 @@ class _Builder:
         self._next()
         if isinstance(self._next(), yaml.StreamEndEvent):
             return None
-        return self._value(self._next(), 0)
+        found = self._value(self._next(), 0)
+        # The end of the document is looked at too: what stands behind a value may make it none.
+        self._next()
+        return found
 
     def _value(self, event: Any, depth: int) -> Any:
         kind = type(event)
