@@ -228,6 +228,18 @@ async def test_clusters_with_only_the_default_policy_share_one_index() -> None:
         assert await here.authorizer.index("two") is not one
 
 
+async def test_a_cluster_with_bindings_of_its_own_shares_the_roles_and_keeps_the_default_bindings() -> None:
+    async with world(born=BORN) as here:
+        for name in ("one", "two"):
+            await here.create_cluster(name)
+        await here.write(*binding("b", USER, "view", cluster="two"))
+        one, two = await here.authorizer.index("one"), await here.authorizer.index("two")
+        assert two.cluster_roles is one.cluster_roles
+        assert await may(here, "list core/pods ns", cluster="two")
+        assert await may(here, "get /apis", cluster="two")
+        assert not await may(here, "list core/pods ns", cluster="one")
+
+
 async def test_an_allowed_request_says_which_binding_allowed_it() -> None:
     async with world(born=BORN) as here:
         await here.write(*binding("b", {"kind": "ServiceAccount", "name": "bot"}, "view", namespace="ns"))

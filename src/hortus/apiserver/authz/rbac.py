@@ -1,8 +1,8 @@
 """RBAC over the objects in the store: who may do what in which logical cluster.
 
 A cluster's index is compiled at its first request and dropped when one of its RBAC objects is written (`changed`);
-clusters that hold nothing but the default policy share one index. Verdicts are remembered per user, so a decision
-on a warm path costs about a microsecond and no I/O.
+clusters share what they were born with, and cost what they have of their own. Verdicts are remembered per user, so
+a decision on a warm path costs about a microsecond and no I/O.
 """
 
 from __future__ import annotations
@@ -68,14 +68,21 @@ class RbacAuthorizer:
         self._building.pop(cluster, None)
 
     def _compiled(self, pages: Sequence[Sequence[Record]]) -> Index:
-        if any(record.revision != BORN_REVISION for records in pages for record in records):
+        born = [[record for record in records if record.revision == BORN_REVISION] for records in pages]
+        own = [[record for record in records if record.revision != BORN_REVISION] for records in pages]
+        cluster_roles, cluster_role_bindings, roles, role_bindings = own
+        if cluster_roles or roles:
             return _compile(pages)
-        # Only default policy: the same values, so the same index (some defaults may be deleted).
-        key = tuple(hash(record.value) for records in pages for record in records)
-        if key not in self._pristine:
-            self._pristine[key] = _compile(pages)
-        return self._pristine[key]
+        # Of the default policy only: the same values, so the same index (some defaults may be deleted).
+        key = tuple(hash(record.value) for records in born for record in records)
+        base = self._pristine.get(key)
+        if base is None:
+            base = self._pristine[key] = _compile(born)
+        if not (cluster_role_bindings or role_bindings):
+            return base
+        return _compile(own, base=base)
 
 
-def _compile(pages: Sequence[Sequence[Record]]) -> Index:
-    return Index(RbacObjects(*(decode(record.value for record in records) for records in pages)))
+def _compile(pages: Sequence[Sequence[Record]], *, base: Index | None = None) -> Index:
+    objects = RbacObjects(*(decode(record.value for record in records) for records in pages))
+    return Index(objects, base=base)
