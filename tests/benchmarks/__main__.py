@@ -29,17 +29,22 @@ def benchmarks() -> list[str]:
     return sorted(name for name in found if name not in _NOT_ONE)
 
 
-def table_of(title: str, figures: dict[str, dict[str, Any]]) -> Table:
+def table_of(title: str, figures: dict[str, Any]) -> Table:
+    """Figures by subject, or without subjects where a benchmark has only one."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("what")
     table.add_column("figure")
     table.add_column("value", justify="right")
-    for subject, values in figures.items():
-        for name, value in values.items():
-            table.add_row(
-                subject, name, f"{value:,.3g}" if isinstance(value, float) and value < 100 else f"{value:,.0f}"
-            )
+    for subject, found in figures.items():
+        for name, value in found.items() if isinstance(found, dict) else [("", found)]:
+            table.add_row(subject, name, _shown(value))
     return table
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,.3g}" if isinstance(value, float) and value < 100 else f"{value:,.0f}"
 
 
 def main(names: list[str]) -> None:
