@@ -39,21 +39,28 @@ async def ensure_shoots(garden: Client, project: str, count: int) -> None:
 
 
 class FleetController:
-    """Gives each built shoot of the fleet its GardenerCluster. Watches Shoots; owns nothing."""
+    """Gives each built shoot of the fleet its GardenerCluster, once. Watches Shoots; owns nothing."""
 
     def __init__(self, *, client: Client, shoots: Cache) -> None:
         self._client = client
         self._shoots = shoots
+        self._given: dict[ObjectKey, str] = {}
+        """The uid of the shoot by its key: a cluster that somebody deletes does not come back with the next event."""
 
     async def reconcile(self, key: ObjectKey) -> None:
         shoot = self._shoots.get(key)
-        if shoot is None or shoot["metadata"].get("deletionTimestamp"):
+        if shoot is None:
+            self._given.pop(key, None)
+            return
+        uid = shoot["metadata"]["uid"]
+        if shoot["metadata"].get("deletionTimestamp") or self._given.get(key) == uid:
             return
         last = (shoot.get("status") or {}).get("lastOperation") or {}
         if last.get("type") != "Create" or last.get("state") != "Succeeded":
             return
         with suppress(AlreadyExists):
             await self._client.create(GARDENER_CLUSTERS, fleet_cluster(shoot))
+        self._given[key] = uid
 
 
 def of_fleet(shoot: Object) -> bool:
