@@ -6,13 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-
-# A gate gives the same verdict for the same code: there, examples are drawn from a fixed seed. At home they are new
-# each time, and what they find becomes a test.
-settings.register_profile("gate", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("gate")
 
 _UPSTREAM = Path(__file__).resolve().parents[2] / "shared" / "upstream"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tests.schema.definitions import CASES, Case
 
@@ -273,6 +273,7 @@ def spelled(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @SETTINGS
+@example(case=("email", "a@ [1.2.3.4]"))
 @given(case=spelled())
 def test_formats_take_the_same_texts(kubernetes: Any, case: tuple[str, str]) -> None:
     name, text = case

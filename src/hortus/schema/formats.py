@@ -130,7 +130,7 @@ _ATOM = r"[A-Za-z0-9!#$%&'*+\-/=?^_`{|}~\x80-\U0010ffff]++"
 _QUOTED = r'"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[^\x00-\x08\x0a-\x1f\x7f])*+"'
 _WORD = rf"(?:{_ATOM}(?:\.{_ATOM})*+|{_QUOTED})"
 _SPACE = r"[ \t]*+(?:\([^()\\]*+\)[ \t]*+)*+"
-_ADDRESS = rf"{_WORD}@(?:{_SPACE}{_ATOM}(?:\.{_ATOM})*+|\[(?P<ip>[^\[\]\\]*+)\])"
+_ADDRESS = rf"{_WORD}@{_SPACE}(?:{_ATOM}(?:\.{_ATOM})*+|\[(?P<ip>[^\[\]\\]*+)\])"
 _MAILBOX = rf"{_SPACE}(?:(?P<bare>{_ADDRESS})|(?:{_WORD}|[. \t])*+<{_ADDRESS.replace('<ip>', '<ip2>')}>){_SPACE}"
 
 
