@@ -98,6 +98,8 @@ def _struct(cls: type[msgspec.Struct], where: str) -> dict[str, Any]:
         found["properties"][field.encode_name] = _field(field, texts.get(field.name, ""), f"{where}.{field.name}")
         if field.required:
             required.append(field.encode_name)
+    if not found["properties"]:
+        del found["properties"]
     if required:
         found["required"] = sorted(required)
     found.update(getattr(cls, "__schema__", {}))
