@@ -13,16 +13,19 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 from hortus.domains.credentials import settings as credentials
 from hortus.domains.credentials.composition import add_controller
 from hortus.engine import Elector, EventRecorder, HealthServer, HttpServer, Manager, parse_address, serve_metrics
-from hortus.engine.flags import Flag, FlagError
-from hortus.engine.logging import LogSettings
-from hortus.kube import Access, Client, ConnectionSettings, RequestMetrics, SystemClock
-from hortus.kube.kubeconfig import KubeconfigError, in_cluster, load
+from hortus.engine.configuration import CONFIG, Configuration, Reloader
+from hortus.engine.files import KubeconfigFile
+from hortus.engine.flags import Flag, FlagError, FlagSet
+from hortus.engine.logging import LogSettings, set_level
+from hortus.kube import Access, Client, ConnectionSettings, RateLimiter, RequestMetrics, SystemClock
+from hortus.kube.kubeconfig import KubeconfigError, in_cluster, load, through_proxy
 
 ELECTION_NAME = "f1c68560.kyma-project.io"
 """The Go system's lease, so that both never work at the same time while one replaces the other."""
 COMPONENT = "infrastructure-manager"
 
 _OWN: tuple[Flag, ...] = (
+    CONFIG,
     Flag("kubeconfig", "string", "", "Kubeconfig file of the management cluster; the pod's own account without it."),
     Flag("metrics-bind-address", "string", ":8080", "Address of /metrics; 0 for none."),
     Flag("health-probe-bind-address", "string", ":8081", "Address of /healthz and /readyz; 0 for none."),
@@ -30,7 +33,7 @@ _OWN: tuple[Flag, ...] = (
     Flag("leader-election-namespace", "string", "", "Namespace of the lease; the pod's own without it."),
     Flag("zap-devel", "bool", False, "Logs for development: console, debug, stack traces from warnings on."),
     Flag("zap-encoder", "string", "", "Log encoding: json or console."),
-    Flag("zap-log-level", "string", "", "Log level: debug, info, error, panic or a number."),
+    Flag("zap-log-level", "string", "", "Log level: debug, info, error, panic or a number.", reloadable=True),
     Flag("zap-stacktrace-level", "string", "", "Level from which stack traces are logged: info, error, panic."),
     Flag("zap-time-encoding", "string", "", "Time in logs: epoch, millis, nano, iso8601, rfc3339, rfc3339nano."),
 )
@@ -69,8 +72,11 @@ def log_settings(values: Mapping[str, Any]) -> LogSettings:
 
 
 @asynccontextmanager
-async def program(values: Mapping[str, Any]) -> AsyncIterator[Manager]:
-    """The manager with all controllers that `values` ask for, ready to run. Raises FlagError, KubeconfigError."""
+async def program(values: Mapping[str, Any], configuration: Configuration | None = None) -> AsyncIterator[Manager]:
+    """The manager with all controllers that `values` ask for, ready to run. Raises FlagError, KubeconfigError.
+
+    With the `configuration` that the values come from, its file is followed.
+    """
     settings = credentials.Settings.from_flags(values)
     registry = CollectorRegistry()
     for collector in (GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR):
@@ -80,24 +86,45 @@ async def program(values: Mapping[str, Any]) -> AsyncIterator[Manager]:
         client = await stack.enter_async_context(
             Client(_access(values["kubeconfig"]), settings=ConnectionSettings(connections=64), observer=observer)
         )
+        manager = _manager(client, registry, values)
+        limiter = RateLimiter(settings.garden_qps, settings.garden_burst, clock=manager.clock)
         garden = await stack.enter_async_context(
-            Client.from_kubeconfig(
-                settings.garden_kubeconfig,
-                settings=ConnectionSettings(
-                    qps=settings.garden_qps, burst=settings.garden_burst, timeout=settings.garden_timeout
-                ),
+            Client(
+                through_proxy(load(settings.garden_kubeconfig).access()),
+                settings=ConnectionSettings(timeout=settings.garden_timeout),
                 observer=observer,
+                limiter=limiter,
             )
         )
-        manager = _manager(client, registry, values)
+        _follow(manager, garden, settings.garden_kubeconfig)
+        if values["kubeconfig"]:
+            _follow(manager, client, values["kubeconfig"])
         events = EventRecorder(client, component=COMPONENT, clock=manager.clock)
         manager.add_server(events)
-        add_controller(manager, client=client, garden=garden, settings=settings, events=events)
+        controller = add_controller(manager, client=client, garden=garden, settings=settings, events=events)
+
+        def take_over(values: Mapping[str, Any]) -> None:
+            chosen, level = credentials.Settings.from_flags(values), log_settings(values).level
+            set_level(level)
+            limiter.allow(chosen.garden_qps, chosen.garden_burst)
+            controller.become(chosen)
+
+        if configuration is not None and configuration.path is not None:
+            reloader = Reloader(
+                configuration, FlagSet(FLAGS), values, take_over, registry=registry, clock=manager.clock
+            )
+            manager.add("configuration", reloader.run, leader_only=False)
         _add_servers(manager, values)
         for flag in _NOT_YET:
             if values[flag.name] != flag.default:
                 _log.warning("this flag has no effect in this version", flag=flag.name)
         yield manager
+
+
+def _follow(manager: Manager, client: Client, path: str) -> None:
+    """Use what the kubeconfig file says, also when it changes; another server means another start."""
+    file = KubeconfigFile(client, Path(path), moved=manager.stop)
+    manager.add(f"kubeconfig {path}", file.run, leader_only=False)
 
 
 def _manager(client: Client, registry: CollectorRegistry, values: Mapping[str, Any]) -> Manager:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from hortus.engine.configuration import Configuration
+    from hortus.engine.logging import LogSettings
 
 
 def register(app: typer.Typer) -> None:
@@ -19,9 +25,11 @@ def register(app: typer.Typer) -> None:
 def run(context: typer.Context) -> None:
     """Run the controllers against a management cluster.
 
-    Takes the flags of Kyma's infrastructure-manager, with one dash or two; `hortus run --help` lists them.
+    Takes the flags of Kyma's infrastructure-manager, with one dash or two; `hortus run --help` lists them. Each may
+    also stand in the environment (HORTUS_WATCH_NAMESPACE) or in the file of --config, which is followed while it runs.
     """
     from hortus.cli.program import FLAGS, log_settings
+    from hortus.engine.configuration import Configuration
     from hortus.engine.flags import FlagError, FlagSet
     from hortus.kube.errors import KubeError
     from hortus.kube.kubeconfig import KubeconfigError
@@ -31,25 +39,25 @@ def run(context: typer.Context) -> None:
         typer.echo(f"Usage: hortus run [flags]\n\n{inspect.cleandoc(run.__doc__ or '')}\n\n{flags.usage()}")
         return
     try:
-        values = flags.parse(context.args)
+        configuration = Configuration(flags, context.args, os.environ)
+        values = configuration.load()
         logs = log_settings(values)
-        code = _run(values, logs)
+        code = _run(values, logs, configuration)
     except (FlagError, KubeconfigError, KubeError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1 if isinstance(error, KubeError) else 2) from None
     sys.exit(code)
 
 
-def _run(values: dict[str, object], logs: object) -> int:
+def _run(values: dict[str, Any], logs: LogSettings, configuration: Configuration) -> int:
     from hortus.cli.program import program
     from hortus.engine import process
-    from hortus.engine.logging import LogSettings, configure
+    from hortus.engine.logging import configure
 
-    assert isinstance(logs, LogSettings)
     configure(logs)
 
     async def main() -> int:
-        async with program(values) as manager:
+        async with program(values, configuration) as manager:
             return await process.run_manager(manager)
 
     return process.run(main)

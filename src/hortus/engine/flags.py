@@ -26,6 +26,8 @@ class Flag(msgspec.Struct, frozen=True):
     """`string`, `bool`, `int`, `float` or `duration` (seconds as float, written as Go writes them: 1h30m)."""
     default: Any
     help: str
+    reloadable: bool = False
+    """Whether a running process can take over another value; see `hortus.engine.configuration`."""
 
     def read(self, text: str) -> Any:
         """The value that `text` stands for. Raises FlagError."""
@@ -59,9 +61,9 @@ class FlagSet:
     def __init__(self, flags: Iterable[Flag]) -> None:
         self.flags = {flag.name: flag for flag in flags}
 
-    def parse(self, arguments: Sequence[str]) -> dict[str, Any]:
-        """Values by flag name, defaults where absent; a flag given twice takes its last value. Raises FlagError."""
-        values = {name: flag.default for name, flag in self.flags.items()}
+    def parse(self, arguments: Sequence[str], *, below: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Values by flag name; where absent those of `below`, else defaults. The last one counts. Raises FlagError."""
+        values = {name: flag.default for name, flag in self.flags.items()} | dict(below or {})
         rest = list(arguments)
         while rest:
             word = rest.pop(0)

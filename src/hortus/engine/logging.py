@@ -69,10 +69,22 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+_threshold = logging.INFO
+"""Lines below it are dropped; loggers are made once and for all, so it cannot lie in them."""
+
+
+def set_level(level: int) -> None:
+    """Log from `level` on, a number of the standard library's logging, from now on."""
+    global _threshold
+    _threshold = level
+    logging.getLogger().setLevel(max(level, logging.INFO))
+
+
 def configure(settings: LogSettings, *, stream: IO[str] | None = None, clock: Clock | None = None) -> None:
     """Have this process log so, to `stream` (stderr when not given). Call once, before work begins."""
     out = stream or sys.stderr
     processors: list[structlog.types.Processor] = [
+        _enough,
         _add_scope,
         _Stamp(settings.time_encoding, clock or SystemClock()),
         _Stack(settings.stacktrace_level),
@@ -81,13 +93,13 @@ def configure(settings: LogSettings, *, stream: IO[str] | None = None, clock: Cl
     ]
     structlog.configure(
         processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(settings.level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
         logger_factory=lambda *names: _Writer(out, str(names[0]) if names else ""),
         cache_logger_on_first_use=True,
     )
     root = logging.getLogger()
     root.handlers[:] = [_Bridge()]
-    root.setLevel(max(settings.level, logging.INFO))
+    set_level(settings.level)
 
 
 class _Writer:
@@ -112,6 +124,12 @@ class _Bridge(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         logger = structlog.get_logger(record.name)
         logger.log(max(10, record.levelno // 10 * 10), record.getMessage(), exc_info=record.exc_info)
+
+
+def _enough(logger: object, method: str, event: _Event) -> _Event:
+    if _LEVELS.get(_SHOWN.get(method, method), logging.ERROR) < _threshold:
+        raise structlog.DropEvent
+    return event
 
 
 def _add_scope(logger: object, method: str, event: _Event) -> _Event:

@@ -68,7 +68,6 @@ class Client:
     ) -> None:
         """`limiter` may be shared by several clients; without one `settings.qps` makes its own."""
         self._connection = Connection(access, settings=settings, clock=clock, observer=observer, limiter=limiter)
-        self.access = access
 
     @classmethod
     def from_kubeconfig(
@@ -102,6 +101,15 @@ class Client:
 
         access = kubeconfig.through_proxy(kubeconfig.in_cluster())
         return cls(access, settings=settings, clock=clock, observer=observer)
+
+    @property
+    def access(self) -> Access:
+        """How the cluster is reached, and as whom."""
+        return self._connection.access
+
+    def become(self, access: Access) -> None:
+        """Use `access` from the next call on, as when a kubeconfig file was replaced; see `Connection.become`."""
+        self._connection.become(access)
 
     @property
     def host(self) -> str:

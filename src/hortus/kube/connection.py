@@ -89,20 +89,14 @@ class Connection:
         observer: RequestObserver | None = None,
         limiter: RateLimiter | None = None,
     ) -> None:
-        self.access = access
         self.settings = settings or ConnectionSettings()
         self.clock: Clock = clock or SystemClock()
-        url = URL(access.server)
-        if url.scheme not in ("http", "https") or not url.host:
-            raise ValueError(f"server {access.server!r} is not a http(s) URL with a host")
-        self.host = url.authority.rpartition("@")[2]
-        self._base = str(url.origin()) + url.raw_path.rstrip("/")
+        self._aim(access)
         self._observer = observer
         if limiter is None and self.settings.qps > 0:
             limiter = RateLimiter(self.settings.qps, self.settings.burst, clock=self.clock)
         self._limiter = limiter
         self._slots = asyncio.Semaphore(self.settings.connections)
-        self._auth = Authenticator(access, clock=self.clock)
         self._pool = Pool(
             access,
             self._auth,
@@ -114,9 +108,24 @@ class Connection:
             clock=self.clock,
         )
         self._timeout = self._timeouts(self.settings.timeout)
-        self._options: dict[str, object] = {}
-        if access.tls_server_name:
-            self._options["server_hostname"] = access.tls_server_name
+
+    def _aim(self, access: Access) -> None:
+        url = URL(access.server)
+        if url.scheme not in ("http", "https") or not url.host:
+            raise ValueError(f"server {access.server!r} is not a http(s) URL with a host")
+        self.access = access
+        self.host = url.authority.rpartition("@")[2]
+        self._base = str(url.origin()) + url.raw_path.rstrip("/")
+        self._auth = Authenticator(access, clock=self.clock)
+        self._options: dict[str, object] = {"server_hostname": access.tls_server_name} if access.tls_server_name else {}
+
+    def become(self, access: Access) -> None:
+        """Use `access` from the next call on. Calls in flight end as they began; watches are ended within `timeout`.
+
+        Raises ValueError for a server that is no URL, and changes nothing then.
+        """
+        self._aim(access)
+        self._pool.become(access, self._auth, host=self.host)
 
     async def close(self) -> None:
         """Drop all connections; calls in flight fail."""

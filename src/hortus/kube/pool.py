@@ -48,10 +48,8 @@ class Pool:
         self._host = host
         self._dialer = dialer
         self._compression = compression
-        self._headers = CIMultiDict({"Accept": "application/json", "User-Agent": user_agent})
-        self._headers["Accept-Encoding"] = "gzip" if compression else "identity"
-        if access.impersonate is not None:
-            self._headers.extend(access.impersonate.headers())
+        self._user_agent = user_agent
+        self._headers = self._common_headers()
         self._linger = linger
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None
@@ -60,6 +58,12 @@ class Pool:
         self._closed = False
         self.authorization: str | None = None
         """The header that the session sends now."""
+
+    def become(self, access: Access, auth: Authenticator, *, host: str) -> None:
+        """From the next call on, be another user or speak to another server; calls in flight end as they began."""
+        self._access, self._auth, self._host = access, auth, host
+        self._headers = self._common_headers()
+        self._version = -1
 
     def session(self) -> aiohttp.ClientSession:
         """The session with the credentials of the moment. Raises ConnectionFailed after `close()`, TlsFailed."""
@@ -96,6 +100,13 @@ class Pool:
                 with suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
             await asyncio.sleep(0)
+
+    def _common_headers(self) -> CIMultiDict[str]:
+        headers = CIMultiDict({"Accept": "application/json", "User-Agent": self._user_agent})
+        headers["Accept-Encoding"] = "gzip" if self._compression else "identity"
+        if self._access.impersonate is not None:
+            headers.extend(self._access.impersonate.headers())
+        return headers
 
     def _open(self) -> aiohttp.ClientSession:
         if self._closed:

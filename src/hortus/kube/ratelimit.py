@@ -13,13 +13,17 @@ class RateLimiter:
     """Lets `burst` calls pass at once and `qps` calls a second after that."""
 
     def __init__(self, qps: float, burst: int, *, clock: Clock) -> None:
+        self._clock = clock
+        self.allow(qps, burst)
+        self._next = clock.monotonic() - self._depth
+        """When the bucket would have been filled; each call moves it on by one interval."""
+
+    def allow(self, qps: float, burst: int) -> None:
+        """Let so much pass from now on; places taken before stay. Raises ValueError."""
         if qps <= 0 or burst < 1:
             raise ValueError(f"a rate limit needs qps > 0 and burst >= 1, not {qps} and {burst}")
         self._interval = 1.0 / qps
         self._depth = burst * self._interval
-        self._clock = clock
-        self._next = clock.monotonic() - self._depth
-        """When the bucket would have been filled; each call moves it on by one interval."""
 
     def reserve(self) -> float:
         """Take the next place and return the seconds until its turn (0 when it is now)."""

@@ -87,6 +87,7 @@ def assemble(
             Watch(secrets, to=reconciler.keys_of_secret),
             Watch(clusters, when=spec_or_metadata_changed),
             Watch(shoots, to=reconciler.keys_of_shoot, when=_became_usable, awaited=False),
+            reconciler.again,
         ],
         workers=settings.workers,
         backoff=Backoff(cap=LONGEST_PAUSE),

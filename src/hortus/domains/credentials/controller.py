@@ -29,8 +29,10 @@ from hortus.engine import (
     Actor,
     Cache,
     EventRecorder,
+    Priority,
     Result,
     Retry,
+    Trigger,
     add_finalizer,
     has_finalizer,
     is_deleting,
@@ -80,12 +82,20 @@ class GardenerClusterController:
         self._metrics = metrics
         self._events = events
         self._clock = clock
+        self.again = Trigger()
+        """A source for the controller: clusters whose turn may have changed without anything of theirs."""
         self._making: dict[str, ObjectKey] = {}
         """By shoot, which cluster makes its Secret now."""
         clusters.add_index("shoot", lambda cluster: (service.shoot_name(cluster),))
         clusters.add_index("label", lambda cluster: (kept.label_of(cluster["metadata"]["name"]),))
         secrets.add_index("shoot", kept.by_shoot)
         secrets.add_index("cluster", kept.by_cluster)
+
+    def become(self, settings: Settings) -> None:
+        """Rotate by `settings` from now on; every cluster is looked at again."""
+        self._settings = settings
+        for key in self._clusters:
+            self.again.fire(key, priority=Priority.RESYNC)
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         cluster = self._clusters.get(key)
