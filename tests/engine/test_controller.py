@@ -380,3 +380,57 @@ def test_a_controller_that_cannot_work_is_refused() -> None:
     metrics.controller("x", workers=1)
     with pytest.raises(ValueError, match="two controllers are named 'x'"):
         metrics.controller("x", workers=1)
+
+
+async def test_reconciles_that_wait_for_something_slow_step_aside_and_hold_no_worker() -> None:
+    async with Stage(workers=2) as stage:
+        slow = asyncio.Event()
+
+        async def script(key: ObjectKey) -> None:
+            if key.name.startswith("slow"):
+                scope = current_scope()
+                assert scope is not None
+                assert scope.step_aside is not None
+                scope.step_aside()
+                scope.step_aside()  # once is enough
+                await slow.wait()
+
+        stage.reconciler.script = script
+        for number in range(20):
+            stage.trigger.fire(ObjectKey("default", f"slow{number}"))
+        for number in range(10):
+            stage.trigger.fire(ObjectKey("default", f"quick{number}"))
+        await stage.clock.settle()
+        assert len(stage.reconciler.calls) == 30, "nobody waited for the slow ones"
+        assert stage.meter.active == 20
+
+        slow.set()
+        await stage.clock.settle()
+        assert stage.meter.active == 0
+
+        async def until_told(key: ObjectKey) -> None:
+            await stage.clock.sleep(5)
+
+        stage.reconciler.script = until_told
+        for number in range(10):
+            stage.trigger.fire(ObjectKey("default", f"later{number}"))
+        await stage.clock.settle()
+        assert stage.meter.active == 2, "the spare workers have gone again"
+        await stage.clock.advance(60)
+
+
+async def test_a_deadline_holds_for_spare_workers_too() -> None:
+    async with Stage(workers=1, deadline=10) as stage:
+
+        async def script(key: ObjectKey) -> None:
+            scope = current_scope()
+            assert scope is not None
+            assert scope.step_aside is not None
+            scope.step_aside()
+            await stage.clock.sleep(1000)
+
+        stage.reconciler.script = script
+        stage.trigger.fire(A)
+        stage.trigger.fire(ObjectKey("default", "b"))
+        await stage.clock.advance(10.5)
+        assert stage.meter.timeouts == 2

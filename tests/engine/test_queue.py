@@ -201,6 +201,22 @@ async def test_a_hanging_flow_never_holds_more_workers_than_its_limit() -> None:
     assert await waiting == "h3"
 
 
+async def test_a_key_may_change_its_flow_while_it_waits_and_while_it_is_in_work() -> None:
+    flow_of = {"a": 1, "b": 1}
+    queue = queue_of(FakeClock(), flows=Flows(flow_of.__getitem__, limit=1))
+    queue.add("a")
+    flow_of["a"] = 2
+    queue.add("a", priority=Priority.EVENT)
+    assert queue.take() == "a"
+    flow_of["a"] = 3
+    queue.done("a")
+    queue.add("b")
+    flow_of["b"] = 4
+    queue.discard("b")
+    queue.add("b")
+    assert queue.take() == "b"
+
+
 async def test_a_discarded_key_is_nowhere() -> None:
     clock = FakeClock()
     queue = queue_of(clock)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 from typing import Protocol
 
@@ -39,6 +40,9 @@ RESYNC_JITTER = 0.1
 LONGEST_ASKED_DELAY = 300.0
 """Seconds: a server that asks for more (a year, say) is asked again all the same."""
 
+SPARE_WORKERS = 1000
+"""How many workers may stand in for those that wait for something slow; one costs a few kilobytes."""
+
 _NEVER = float("inf")
 
 
@@ -59,12 +63,16 @@ class Assignment(Protocol):
 class _Slot:
     """One worker: the end of its present reconcile's time, and whether the watchdog has cut that off."""
 
-    __slots__ = ("ends", "expired", "task")
+    __slots__ = ("aside", "ends", "expired", "idle", "step_aside", "task")
 
-    def __init__(self) -> None:
+    def __init__(self, step_aside: Callable[[_Slot], None]) -> None:
         self.task: asyncio.Task[None] | None = None
         self.ends = _NEVER
         self.expired = False
+        self.idle = False
+        self.aside = False
+        """Whether a spare worker stands in for it."""
+        self.step_aside = partial(step_aside, self)
 
 
 class Controller:
@@ -105,7 +113,9 @@ class Controller:
         self.queue: Queue[ObjectKey] = Queue(
             clock=self._clock, backoff=backoff, flows=flows, meter=metrics.queue(name), random=self._random
         )
-        self._slots = [_Slot() for _ in range(workers)]
+        self._slots = [_Slot(self._step_aside) for _ in range(workers)]
+        self._spares: list[_Slot] = []
+        self._excess = 0
         self.fence: Callable[[], None] | None = None
         """Called before each reconcile; raises when this process may not work any more, which ends the worker."""
         self._detachers: list[Detach] = []
@@ -126,7 +136,7 @@ class Controller:
         while self._detachers:
             self._detachers.pop()()
         self.queue.close()
-        tasks = [slot.task for slot in self._slots if slot.task is not None]
+        tasks = [slot.task for slot in (*self._slots, *self._spares) if slot.task is not None]
         if grace > 0:
             timer = self._clock.call_later(grace, lambda: _cancel(tasks))
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -154,10 +164,13 @@ class Controller:
         while True:
             key = queue.take()
             if key is None:
+                slot.idle = True
                 try:
                     key = await queue.get()
                 except QueueClosed:
                     return
+                finally:
+                    slot.idle = False
             elif (now := monotonic()) - self._last_yield > SLICE_SECONDS:
                 self._last_yield = now
                 try:
@@ -172,6 +185,27 @@ class Controller:
                 queue.discard(key)
                 continue
             await self._attempt(slot, key)
+            if self._excess and slot in self._spares:
+                self._excess -= 1
+                self._spares.remove(slot)
+                return
+
+    def _step_aside(self, slot: _Slot) -> None:
+        """The reconcile in `slot` waits for something slow: until it is over another worker does what is due."""
+        if not slot.aside and len(self._spares) < SPARE_WORKERS and not self.queue.closed:
+            slot.aside = True
+            spare = _Slot(self._step_aside)
+            self._spares.append(spare)
+            spare.task = asyncio.create_task(self._work(spare), name=f"{self.name} spare worker")
+
+    def _step_back(self, slot: _Slot) -> None:
+        slot.aside = False
+        idle = next((spare for spare in self._spares if spare.idle), None)
+        if idle is None or idle.task is None:
+            self._excess += 1
+        else:
+            self._spares.remove(idle)
+            idle.task.cancel()
 
     def _check(self, fence: Callable[[], None], key: ObjectKey) -> None:
         try:
@@ -182,7 +216,7 @@ class Controller:
 
     async def _attempt(self, slot: _Slot, key: ObjectKey) -> None:
         meter = self._meter
-        enter_scope(Scope(self.name, key))
+        enter_scope(Scope(self.name, key, slot.step_aside))
         meter.active += 1
         if self._deadline is not None:
             self._begin(slot, self._deadline)
@@ -200,6 +234,8 @@ class Controller:
             self._succeeded(key, result)
         finally:
             slot.ends = _NEVER
+            if slot.aside:
+                self._step_back(slot)
             meter.active -= 1
             meter.reconciled.observe(self.queue.done(key))
 
@@ -257,7 +293,7 @@ class Controller:
         """Cancel every reconcile whose time is over; look again when the next one's will be."""
         now = self._clock.monotonic() + 0.0005
         next_end = _NEVER
-        for slot in self._slots:
+        for slot in (*self._slots, *self._spares):
             if slot.ends > now:
                 next_end = min(next_end, slot.ends)
             elif slot.task is not None:

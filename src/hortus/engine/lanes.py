@@ -55,16 +55,18 @@ class Flows(Generic[K]):
         self.of = of
         self._limit = limit
         self._busy: dict[Hashable, int] = {}
+        self._flow_of: dict[K, Hashable] = {}
+        """Of the keys in work: what `of` says may have changed when one is done."""
 
     def full(self, flow: Hashable) -> bool:
         return self._limit is not None and self._busy.get(flow, 0) >= self._limit
 
     def started(self, key: K) -> None:
-        flow = self.of(key)
+        flow = self._flow_of[key] = self.of(key)
         self._busy[flow] = self._busy.get(flow, 0) + 1
 
     def finished(self, key: K) -> Hashable:
-        flow = self.of(key)
+        flow = self._flow_of.pop(key)
         left = self._busy[flow] - 1
         if left:
             self._busy[flow] = left
@@ -76,31 +78,29 @@ class Flows(Generic[K]):
 class Fair(Generic[K]):
     """Flows take turns; each is served first come first served within itself."""
 
-    __slots__ = ("_flows", "_parked", "_ready", "_size")
+    __slots__ = ("_flow_of", "_flows", "_parked", "_ready")
 
     def __init__(self, flows: Flows[K]) -> None:
         self._flows = flows
         self._ready: OrderedDict[Hashable, OrderedDict[K, float]] = OrderedDict()
         self._parked: dict[Hashable, OrderedDict[K, float]] = {}
-        self._size = 0
+        self._flow_of: dict[K, Hashable] = {}
 
     def add(self, key: K, since: float) -> None:
-        flow = self._flows.of(key)
+        flow = self._flow_of[key] = self._flows.of(key)
         keys = self._ready.get(flow) or self._parked.get(flow)
         if keys is None:
             keys = self._ready[flow] = OrderedDict()
         keys[key] = since
-        self._size += 1
 
     def discard(self, key: K) -> float:
-        flow = self._flows.of(key)
+        flow = self._flow_of.pop(key)
         for flows in (self._ready, self._parked):
             keys = flows.get(flow)
             if keys is not None and key in keys:
                 since = keys.pop(key)
                 if not keys:
                     del flows[flow]
-                self._size -= 1
                 return since
         raise KeyError(key)
 
@@ -113,7 +113,7 @@ class Fair(Generic[K]):
             key, since = keys.popitem(last=False)
             if keys:
                 self._ready[flow] = keys
-            self._size -= 1
+            del self._flow_of[key]
             return key, since
         return None
 
@@ -124,4 +124,4 @@ class Fair(Generic[K]):
             self._ready[flow] = keys
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._flow_of)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from contextvars import ContextVar
 
 from hortus.kube.objects import ObjectKey
@@ -11,11 +12,13 @@ from hortus.kube.objects import ObjectKey
 class Scope:
     """One reconcile of one object by one controller. Its id is drawn when somebody asks for it, which is seldom."""
 
-    __slots__ = ("_id", "controller", "key")
+    __slots__ = ("_id", "controller", "key", "step_aside")
 
-    def __init__(self, controller: str, key: ObjectKey) -> None:
+    def __init__(self, controller: str, key: ObjectKey, step_aside: Callable[[], None] | None = None) -> None:
         self.controller = controller
         self.key = key
+        self.step_aside = step_aside
+        """Lets another worker take this one's place: for who is about to wait long, as for a remote cluster."""
         self._id = ""
 
     @property
