@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from hortus.kube.access import Access, Credentials, ExecPlugin, Impersonation
     from hortus.kube.auth import CredentialsFailed
     from hortus.kube.client import Client, ObjectList
-    from hortus.kube.connection import Answer, ConnectionSettings
-    from hortus.kube.dialing import LOCAL_NETWORKS
+    from hortus.kube.connection import Answer, Connection, ConnectionSettings, Transport
+    from hortus.kube.dialing import LOCAL_NETWORKS, Dialing
     from hortus.kube.discovery import Discovery, ServedResource, UnknownResource
     from hortus.kube.metrics import RequestMetrics, RequestObserver
     from hortus.kube.ratelimit import RateLimiter
@@ -41,8 +41,8 @@ _PLACES = {
     "access": ("Access", "Credentials", "ExecPlugin", "Impersonation"),
     "auth": ("CredentialsFailed",),
     "client": ("Client", "ObjectList"),
-    "connection": ("Answer", "ConnectionSettings"),
-    "dialing": ("LOCAL_NETWORKS",),
+    "connection": ("Answer", "Connection", "ConnectionSettings", "Transport"),
+    "dialing": ("LOCAL_NETWORKS", "Dialing"),
     "discovery": ("Discovery", "ServedResource", "UnknownResource"),
     "metrics": ("RequestMetrics", "RequestObserver"),
     "ratelimit": ("RateLimiter",),
@@ -69,9 +69,11 @@ __all__ = [
     "Answer",
     "Client",
     "Clock",
+    "Connection",
     "ConnectionSettings",
     "Credentials",
     "CredentialsFailed",
+    "Dialing",
     "Discovery",
     "ExecPlugin",
     "GroupVersionKind",
@@ -89,6 +91,7 @@ __all__ = [
     "Secret",
     "ServedResource",
     "SystemClock",
+    "Transport",
     "UnknownResource",
     "Watch",
     "WatchEvent",

@@ -16,7 +16,7 @@ import orjson
 
 from hortus.kube.access import Access
 from hortus.kube.clock import Clock
-from hortus.kube.connection import Answer, Connection, ConnectionSettings
+from hortus.kube.connection import Answer, Connection, ConnectionSettings, Transport
 from hortus.kube.errors import Garbage, Gone
 from hortus.kube.metrics import RequestObserver
 from hortus.kube.objects import Object, Resource
@@ -67,7 +67,16 @@ class Client:
         limiter: RateLimiter | None = None,
     ) -> None:
         """`limiter` may be shared by several clients; without one `settings.qps` makes its own."""
-        self._connection = Connection(access, settings=settings, clock=clock, observer=observer, limiter=limiter)
+        self._connection: Transport = Connection(
+            access, settings=settings, clock=clock, observer=observer, limiter=limiter
+        )
+
+    @classmethod
+    def over(cls, transport: Transport) -> Self:
+        """A client over a connection that is made and kept elsewhere, as by a pool of them."""
+        made = cls.__new__(cls)
+        made._connection = transport
+        return made
 
     @classmethod
     def from_kubeconfig(

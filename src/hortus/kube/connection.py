@@ -16,7 +16,8 @@ import contextlib
 import functools
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import NamedTuple
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, Protocol
 
 import aiohttp
 import msgspec
@@ -27,7 +28,7 @@ from yarl import URL
 from hortus.kube.access import Access
 from hortus.kube.auth import Authenticator
 from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.dialing import Dialer, Network
+from hortus.kube.dialing import Dialer, Dialing, Network
 from hortus.kube.errors import (
     ApiError,
     Garbage,
@@ -77,6 +78,46 @@ class Answer(NamedTuple):
     body: bytes
 
 
+Reader = Callable[[], Awaitable[bytes]]
+"""Gives a piece of a body at each call, b"" at its end."""
+
+
+class Transport(Protocol):
+    """What a `Client` and a `Watch` need of a connection; `Connection` says what each part does."""
+
+    @property
+    def access(self) -> Access: ...
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def settings(self) -> ConnectionSettings: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    async def close(self) -> None: ...
+
+    def become(self, access: Access) -> None: ...
+
+    async def call(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = _JSON,
+        accept: str = _JSON,
+        repeatable: bool | None = None,
+        timeout: float | None = None,
+    ) -> Answer: ...
+
+    def stream(
+        self, target: str, *, accept: str = _JSON, idle_timeout: float | None = None
+    ) -> AbstractAsyncContextManager[Reader]: ...
+
+
 class Connection:
     """A pool of connections to one cluster as one user. Made anywhere, used in one event loop, closed once."""
 
@@ -88,7 +129,9 @@ class Connection:
         clock: Clock | None = None,
         observer: RequestObserver | None = None,
         limiter: RateLimiter | None = None,
+        dialing: Dialing | None = None,
     ) -> None:
+        dialing = dialing or Dialing()
         self.settings = settings or ConnectionSettings()
         self.clock: Clock = clock or SystemClock()
         self._aim(access)
@@ -101,12 +144,14 @@ class Connection:
             access,
             self._auth,
             host=self.host,
-            dialer=Dialer(self.settings.deny),
+            dialer=Dialer(self.settings.deny, make=dialing.make_socket),
+            dialing=dialing,
             compression=self.settings.compression,
             user_agent=self.settings.user_agent,
             linger=self.settings.timeout,
             clock=self.clock,
         )
+        self._streams: set[aiohttp.ClientResponse] = set()
         self._timeout = self._timeouts(self.settings.timeout)
 
     def _aim(self, access: Access) -> None:
@@ -130,6 +175,11 @@ class Connection:
     async def close(self) -> None:
         """Drop all connections; calls in flight fail."""
         await self._pool.close()
+
+    def end_streams(self) -> None:
+        """Cut every stream that is being read; calls go on."""
+        for response in tuple(self._streams):
+            _cut(response)
 
     async def call(
         self,
@@ -183,7 +233,7 @@ class Connection:
     @contextlib.asynccontextmanager
     async def stream(
         self, target: str, *, accept: str = _JSON, idle_timeout: float | None = None
-    ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
+    ) -> AsyncIterator[Reader]:
         """A GET whose body is read as it comes: each call of the reader gives a piece, b"" at the end. Not retried.
 
         `idle_timeout` is the longest silence, in seconds.
@@ -200,11 +250,11 @@ class Connection:
         try:
             if response.status != 200:
                 raise self._refusal(response, await self._body(response))
+            self._streams.add(response)
             yield functools.partial(self._piece, response, idle_timeout)
         finally:
-            # Cut, not closed: a farewell over TLS would wait for the server's, and outlive us for that long.
-            if response.connection is not None and response.connection.transport is not None:
-                response.connection.transport.abort()
+            self._streams.discard(response)
+            _cut(response)
             response.close()
 
     async def _piece(self, response: aiohttp.ClientResponse, idle_timeout: float | None) -> bytes:
@@ -300,6 +350,12 @@ class Connection:
 
     def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=self.settings.connect_timeout, ceil_threshold=1e9)
+
+
+def _cut(response: aiohttp.ClientResponse) -> None:
+    """Cut, not closed: a farewell over TLS would wait for the server's, and outlive us for that long."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
 
 
 def _headers(content_type: str, accept: str) -> dict[str, str] | None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import errno
 import socket
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any
+from typing import Any, NamedTuple
+
+from hortus.kube.tls import Contexts
 
 Network = IPv4Network | IPv6Network
 
@@ -35,18 +37,32 @@ class AddressDenied(OSError):
         self.address = address
 
 
+class Dialing(NamedTuple):
+    """How a client that shares one budget with many others opens its connections."""
+
+    contexts: Contexts | None = None
+    """Where TLS contexts are shared by clients that trust the same CA."""
+    make_socket: Callable[[int, int, int], socket.socket] = socket.socket
+    """Makes a socket of a family, type and protocol; one that counts itself, say."""
+    opened: Callable[[], None] | None = None
+    """Called when an attempt to connect is over, its TLS handshake included, well or not."""
+
+
 class Dialer:
     """Makes the sockets of one client."""
 
-    def __init__(self, deny: Iterable[Network] = ()) -> None:
+    def __init__(
+        self, deny: Iterable[Network] = (), *, make: Callable[[int, int, int], socket.socket] = socket.socket
+    ) -> None:
         self._deny = tuple(deny)
+        self._make = make
         self._made: weakref.WeakSet[socket.socket] = weakref.WeakSet()
 
     def __call__(self, target: tuple[Any, ...]) -> socket.socket:
         """A socket for one entry of getaddrinfo, not yet connected. Raises AddressDenied."""
         family, kind, protocol, _, address = target
         self._check(str(address[0]))
-        made = socket.socket(family, kind, protocol)
+        made = self._make(family, kind, protocol)
         made.setblocking(False)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in _KEEPALIVE:

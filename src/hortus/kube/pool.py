@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+from collections.abc import Callable
 from contextlib import suppress
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ClientRequest
+from aiohttp.tracing import Trace
 from multidict import CIMultiDict
 
 from hortus.kube.access import Access
 from hortus.kube.auth import Authenticator
 from hortus.kube.clock import Clock
-from hortus.kube.dialing import Dialer
+from hortus.kube.dialing import Dialer, Dialing
 from hortus.kube.errors import ConnectionFailed, TlsFailed
-from hortus.kube.tls import client_context
+from hortus.kube.tls import Contexts
 
 _KEEP_IDLE = 30.0
 """Seconds an unused connection is kept; well below a server's own limit, so that we are the one to close."""
@@ -26,6 +31,31 @@ _ROUNDS = 10
 """Of the loop, for it to notice that sockets were shut down; asyncio's needs four."""
 _REMEMBER_NAMES = 30
 """Seconds for which an answer of the DNS is used."""
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Tells when an attempt to connect is over."""
+
+    def __init__(
+        self, context: ssl.SSLContext, dialer: Dialer, keep_idle: float, opened: Callable[[], None] | None
+    ) -> None:
+        super().__init__(
+            ssl=context,
+            limit=0,
+            keepalive_timeout=keep_idle,
+            socket_factory=dialer,
+            ttl_dns_cache=_REMEMBER_NAMES,
+        )
+        self._opened = opened
+
+    async def _create_connection(
+        self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        try:
+            return await super()._create_connection(req, traces, timeout)
+        finally:
+            if self._opened is not None:
+                self._opened()
 
 
 class Pool:
@@ -38,6 +68,7 @@ class Pool:
         *,
         host: str,
         dialer: Dialer,
+        dialing: Dialing,
         compression: bool,
         user_agent: str,
         linger: float,
@@ -47,6 +78,8 @@ class Pool:
         self._auth = auth
         self._host = host
         self._dialer = dialer
+        self._opened = dialing.opened
+        self._contexts = dialing.contexts or Contexts()
         self._compression = compression
         self._user_agent = user_agent
         self._headers = self._common_headers()
@@ -113,20 +146,16 @@ class Pool:
             raise ConnectionFailed(self._host, "this client is closed", "do not use a client after its close()")
         access, auth = self._access, self._auth
         try:
-            context = client_context(ca=access.ca, certificate=auth.certificate, key=auth.key, insecure=access.insecure)
+            context = self._contexts.get(
+                ca=access.ca, certificate=auth.certificate, key=auth.key, insecure=access.insecure
+            )
         except ValueError as error:
             raise TlsFailed(self._host, str(error), "correct it in the kubeconfig") from None
         if self._session is not None:
             self._retire(self._session)
         self._version = auth.version
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                ssl=context,
-                limit=0,
-                keepalive_timeout=_KEEP_IDLE,
-                socket_factory=self._dialer,
-                ttl_dns_cache=_REMEMBER_NAMES,
-            ),
+            connector=_Connector(context, self._dialer, _KEEP_IDLE, self._opened),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
             auto_decompress=self._compression,

@@ -13,6 +13,7 @@ import re
 import ssl
 import tempfile
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from hortus.kube.secret import Secret
 
@@ -36,6 +37,29 @@ def client_context(
     if certificate and key:
         _identify(context, certificate, key)
     return context
+
+
+class Contexts:
+    """One context for all clients that trust the same CA and show no certificate, for as long as one of them lives.
+
+    A client certificate is part of a context, so whoever shows one has a context of its own.
+    """
+
+    def __init__(self) -> None:
+        self._shared: WeakValueDictionary[tuple[bytes, bool], ssl.SSLContext] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        """How many contexts are shared now."""
+        return len(self._shared)
+
+    def get(self, *, ca: bytes, certificate: bytes, key: Secret | None, insecure: bool) -> ssl.SSLContext:
+        """`client_context` of the same arguments. Raises ValueError as that does."""
+        if certificate:
+            return client_context(ca=ca, certificate=certificate, key=key, insecure=insecure)
+        context = self._shared.get((ca, insecure))
+        if context is None:
+            context = self._shared[ca, insecure] = client_context(ca=ca, insecure=insecure)
+        return context
 
 
 def _trust(context: ssl.SSLContext, ca: bytes) -> None:

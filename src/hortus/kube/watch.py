@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 
 import orjson
 
-from hortus.kube.connection import Connection
+from hortus.kube.connection import Transport
 from hortus.kube.errors import Expired, Garbage, Gone, KubeError, ResponseTooLarge, from_status
 from hortus.kube.objects import Object
 
@@ -48,7 +48,7 @@ class Watch:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Transport,
         target: Callable[[str, int], str],
         *,
         accept: str,
