@@ -1,0 +1,37 @@
+"""The operator's configuration of clusters: what a Runtime leaves open, and what belongs to the landscape.
+
+Three JSON files of the Go system (infrastructure-manager, section 4), read without a change to them:
+
+    configuration = read_configuration(path)       # Configuration, at start
+    tenants = read_tenants(path)                   # AuditTenants, at start
+    windows = read_windows(path)                   # MaintenanceWindows, for every conversion
+
+Each raises ConfigurationError, which lists every problem with its path in the document, the value and what is allowed.
+`docs/clusters/configuration.md` describes the keys; `KEYS` is the table that both it and the checks come from.
+"""
+
+from hortus.domains.clusters.configuration.audit import AuditTenant, AuditTenants, TenantMissing, parse_tenants
+from hortus.domains.clusters.configuration.converter import Configuration, OidcDefaults, parse_configuration
+from hortus.domains.clusters.configuration.files import read_configuration, read_tenants, read_windows
+from hortus.domains.clusters.configuration.keys import KEYS, Key
+from hortus.domains.clusters.configuration.maintenance import MaintenanceWindow, MaintenanceWindows, parse_windows
+from hortus.domains.clusters.configuration.problems import ConfigurationError
+
+__all__ = [
+    "KEYS",
+    "AuditTenant",
+    "AuditTenants",
+    "Configuration",
+    "ConfigurationError",
+    "Key",
+    "MaintenanceWindow",
+    "MaintenanceWindows",
+    "OidcDefaults",
+    "TenantMissing",
+    "parse_configuration",
+    "parse_tenants",
+    "parse_windows",
+    "read_configuration",
+    "read_tenants",
+    "read_windows",
+]
