@@ -1,0 +1,38 @@
+"""A Runtime as a Gardener Shoot: pure functions from values to values. No I/O, no clock, nothing kept.
+
+    shoot = shoot_for(runtime, config, context)                  # to create
+    patch = patch_for(runtime, live, config, context)            # to bring a live one up to the Runtime
+    config_map = authentication(runtime, config)                 # with structured authentication: before either
+    problems = problems_of(runtime, config, context, live=live)  # all of them, as values
+
+Objects are plain dicts as they come from a cache; they are never changed, and results share parts with them. What
+cannot be converted raises ConversionError, whose `problems` name the field, the value and what is allowed.
+Contract: infrastructure-manager, sections 1.4, 2.4, 3 and 10. What becomes of each field: docs/clusters/shoot.md.
+"""
+
+from hortus.domains.clusters.shoot.changes import owner_of
+from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
+from hortus.domains.clusters.shoot.conversion import SHOOTS, shoot_for
+from hortus.domains.clusters.shoot.kubernetes import authentication, authentication_name
+from hortus.domains.clusters.shoot.patching import Patch, patch_for, pools_in_place
+from hortus.domains.clusters.shoot.placement import CLOUD_PROFILES
+from hortus.domains.clusters.shoot.problems import ConversionError
+from hortus.domains.clusters.shoot.remarks import remarks_of
+from hortus.domains.clusters.shoot.validation import problems_of
+
+__all__ = [
+    "CLOUD_PROFILES",
+    "DEFAULT_CONTEXT",
+    "SHOOTS",
+    "Context",
+    "ConversionError",
+    "Patch",
+    "authentication",
+    "authentication_name",
+    "owner_of",
+    "patch_for",
+    "pools_in_place",
+    "problems_of",
+    "remarks_of",
+    "shoot_for",
+]

@@ -1,0 +1,75 @@
+"""Whether the OIDC providers and the ACL of a Runtime can work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_network
+from typing import Final
+from urllib.parse import urlsplit
+
+from hortus.domains.clusters.shoot.context import Context
+from hortus.domains.clusters.shoot.extensions import ACL_PROVIDERS
+from hortus.kube import Object
+from hortus.schema import FieldError
+from hortus.schema.problems import forbidden, invalid, required, too_many
+
+PATH: Final = "spec.shoot.kubernetes.kubeAPIServer"
+MOST_CIDRS: Final = 50
+"""What the ACL extension admits unless told otherwise (gardener, section 3.1)."""
+
+
+def access_problems(shoot: Object, context: Context) -> list[FieldError]:
+    """Problems of `spec.shoot.kubernetes.kubeAPIServer`."""
+    api_server = (shoot.get("kubernetes") or {}).get("kubeAPIServer") or {}
+    problems = list(_issuer_problems(f"{PATH}.oidcConfig", api_server.get("oidcConfig") or {}))
+    further = api_server.get("additionalOidcConfig") or ()
+    problems += _completeness_problems(further)
+    for index, oidc in enumerate(further):
+        problems += _issuer_problems(f"{PATH}.additionalOidcConfig[{index}]", oidc)
+    if api_server.get("acl") is not None:
+        problems += _acl_problems(api_server["acl"].get("allowedCIDRs") or (), shoot["provider"]["type"], context)
+    return problems
+
+
+def _completeness_problems(providers: list[Object] | tuple[()]) -> Iterator[FieldError]:
+    """A list without any complete provider stands for the default; a mixed one is a mistake (section 3.4)."""
+    complete = [bool(oidc.get("clientID") and oidc.get("issuerURL")) for oidc in providers]
+    if not any(complete):
+        return
+    for index, oidc in enumerate(providers):
+        for name in ("clientID", "issuerURL"):
+            if not oidc.get(name):
+                yield required(
+                    f"{PATH}.additionalOidcConfig[{index}].{name}", "the other providers of the list have it"
+                )
+
+
+def _issuer_problems(path: str, oidc: Object) -> Iterator[FieldError]:
+    issuer = oidc.get("issuerURL")
+    if issuer and (urlsplit(issuer).scheme != "https" or not urlsplit(issuer).hostname):
+        yield invalid(f"{path}.issuerURL", issuer, "must be a URL that begins with https://")
+
+
+def _acl_problems(cidrs: list[str] | tuple[()], provider: str, context: Context) -> Iterator[FieldError]:
+    path = f"{PATH}.acl"
+    if cidrs and provider not in ACL_PROVIDERS:
+        # Taking it silently would leave an API server open that its owner believes to be closed.
+        yield forbidden(path, f"not available for provider {provider}; available for {', '.join(ACL_PROVIDERS)}")
+        return
+    if cidrs and not context.acl:
+        yield forbidden(path, "ACLs are switched off; the operator switches them on by --api-server-acl-enabled")
+        return
+    for index, cidr in enumerate(cidrs):
+        if not _is_network(cidr):
+            yield invalid(f"{path}.allowedCIDRs[{index}]", cidr, "must be a range such as 203.0.113.0/24")
+    everything = len(set(cidrs) | set(context.operator_cidrs)) + bool(context.nat_address)
+    if cidrs and everything > MOST_CIDRS:
+        yield too_many(f"{path}.allowedCIDRs", len(cidrs), MOST_CIDRS - (everything - len(set(cidrs))))
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return "/" in text

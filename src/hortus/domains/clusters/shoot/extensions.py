@@ -1,0 +1,202 @@
+"""The extensions of a Shoot: what a created one gets, and what a patch makes of those that are there (section 3.3).
+
+A patch keeps the live list and its order: extensions that nobody here knows stay, and so do certificates, DNS and OIDC
+as they were created. An extension is switched off by `disabled`, never taken off.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hortus.domains.clusters.configuration import AuditTenant, Configuration
+from hortus.domains.clusters.shoot.context import Context
+from hortus.kube import Object
+
+NETWORK_FILTER: Final = "shoot-networking-filter"
+CERTIFICATES: Final = "shoot-cert-service"
+DNS: Final = "shoot-dns-service"
+OIDC: Final = "shoot-oidc-service"
+AUDIT_LOG: Final = "shoot-auditlog-service"
+REGISTRY_CACHE: Final = "registry-cache"
+ACL: Final = "acl"
+NVIDIA_OPENSHELL: Final = "shoot-nvidia-openshell"
+
+ACL_PROVIDERS: Final = ("aws", "azure")
+AUDIT_CREDENTIALS: Final = "auditlog-credentials"
+"""Name of the resource of a Shoot by which the extension finds the audit log's credentials."""
+
+
+def created_extensions(runtime: Object, config: Configuration, context: Context) -> list[Object]:
+    """The extensions of a new Shoot."""
+    made: list[Object | None] = [
+        _network_filter(runtime),
+        _certificates(),
+        _dns(runtime, config),
+        {"type": OIDC, "disabled": False},
+        _audit_log(context.tenant),
+        _acl(runtime, context),
+        _nvidia_openshell(runtime),
+        _registry_cache(runtime, context),
+    ]
+    return [extension for extension in made if extension is not None]
+
+
+def patched_extensions(runtime: Object, context: Context, live: Sequence[Object]) -> list[Object]:
+    """The extensions of a live Shoot, brought up to the Runtime."""
+    found = list(live)
+    _put(found, _audit_log(context.tenant))
+    _put(found, _network_filter(runtime))
+    if context.acl:
+        _put_or_disable(found, ACL, _acl(runtime, context))
+    _put_or_disable(found, NVIDIA_OPENSHELL, _nvidia_openshell(runtime))
+    _put_or_disable(found, REGISTRY_CACHE, _registry_cache(runtime, context))
+    return found
+
+
+def audit_resource(tenant: AuditTenant) -> Object:
+    """The entry of `spec.resources` that carries the audit log's credentials to the cluster's seed."""
+    reference = {"apiVersion": "v1", "kind": "Secret", "name": tenant.secret_name}
+    return {"name": AUDIT_CREDENTIALS, "resourceRef": reference}
+
+
+def caches_of(runtime: Object, context: Context) -> list[Object]:
+    """The registry caches that are wanted: listed in the Runtime itself, or only switched on there."""
+    wanted = runtime["spec"].get("imageRegistryCache")
+    if isinstance(wanted, list):
+        return [entry["config"] for entry in wanted if entry.get("config")]
+    return list(context.caches) if (wanted or {}).get("enabled") else []
+
+
+def _put(extensions: list[Object], wanted: Object | None) -> None:
+    """Have `wanted` in the list, where one of its type stands, or else at the end."""
+    if wanted is None:
+        return
+    for index, extension in enumerate(extensions):
+        if extension["type"] == wanted["type"]:
+            extensions[index] = wanted
+            return
+    extensions.append(wanted)
+
+
+def _put_or_disable(extensions: list[Object], type_: str, wanted: Object | None) -> None:
+    if wanted is not None:
+        _put(extensions, wanted)
+        return
+    for index, extension in enumerate(extensions):
+        if extension["type"] == type_:
+            extensions[index] = {**extension, "disabled": True}
+
+
+def _network_filter(runtime: Object) -> Object:
+    wanted = runtime["spec"]["security"]["networking"]["filter"]
+    if not wanted["egress"]["enabled"]:
+        return {"type": NETWORK_FILTER, "disabled": True}
+    extension: Object = {"type": NETWORK_FILTER, "disabled": False}
+    if (wanted.get("ingress") or {}).get("enabled"):
+        extension["providerConfig"] = {"egressFilter": {"blackholingEnabled": True}}
+    return extension
+
+
+def _certificates() -> Object:
+    return {
+        "type": CERTIFICATES,
+        "providerConfig": {
+            "apiVersion": "service.cert.extensions.gardener.cloud/v1alpha1",
+            "kind": "CertConfig",
+            "shootIssuers": {"enabled": True},
+        },
+    }
+
+
+def _dns(runtime: Object, config: Configuration) -> Object:
+    dns = config.converter.dns
+    provider_config: Object = {
+        "apiVersion": "service.dns.extensions.gardener.cloud/v1alpha1",
+        "kind": "DNSConfig",
+        "providers": None,
+        "syncProvidersFromShootSpecDNS": True,
+    }
+    if dns.external:
+        domains = {"include": [domain_of(runtime, config)]}
+        provider_config["dnsProviderReplication"] = {"enabled": True}
+        provider_config["providers"] = [{"domains": domains, "secretName": dns.secret_name, "type": dns.provider_type}]
+    return {"type": DNS, "providerConfig": provider_config}
+
+
+def domain_of(runtime: Object, config: Configuration) -> str:
+    """The cluster's own domain, where the operator has a DNS provider."""
+    return f"{runtime['spec']['shoot']['name']}.{config.converter.dns.domain_prefix}"
+
+
+def _audit_log(tenant: AuditTenant | None) -> Object | None:
+    if tenant is None:
+        return None
+    return {
+        "type": AUDIT_LOG,
+        "providerConfig": {
+            "apiVersion": "service.auditlog.extensions.gardener.cloud/v1alpha1",
+            "kind": "AuditlogConfig",
+            "type": "standard",
+            "tenantID": tenant.tenant_id,
+            "serviceURL": tenant.service_url,
+            "secretReferenceName": AUDIT_CREDENTIALS,
+        },
+    }
+
+
+def _acl(runtime: Object, context: Context) -> Object | None:
+    """Who may reach the API server; the operator always may, and an empty list lets in everybody."""
+    shoot = runtime["spec"]["shoot"]
+    acl = ((shoot.get("kubernetes") or {}).get("kubeAPIServer") or {}).get("acl")
+    if not context.acl or acl is None or shoot["provider"]["type"] not in ACL_PROVIDERS:
+        return None
+    if not acl.get("allowedCIDRs"):
+        return {"type": ACL, "disabled": True}
+    nat = [str(ipaddress.ip_network(context.nat_address))] if context.nat_address else []
+    cidrs = list(dict.fromkeys([*acl["allowedCIDRs"], *context.operator_cidrs, *nat]))
+    rule = {"action": "ALLOW", "type": "remote_ip", "cidrs": cidrs}
+    return {"type": ACL, "disabled": False, "providerConfig": {"rule": rule}}
+
+
+def _nvidia_openshell(runtime: Object) -> Object | None:
+    if not runtime["spec"]["shoot"].get("enableNvidiaOpenshell"):
+        return None
+    return {"type": NVIDIA_OPENSHELL, "disabled": False}
+
+
+def _registry_cache(runtime: Object, context: Context) -> Object | None:
+    caches = caches_of(runtime, context)
+    if not caches:
+        return None
+    return {
+        "type": REGISTRY_CACHE,
+        "disabled": False,
+        "providerConfig": {
+            "apiVersion": "registry.extensions.gardener.cloud/v1alpha3",
+            "kind": "RegistryConfig",
+            "caches": [_cache(cache) for cache in caches],
+        },
+    }
+
+
+_CACHE_FIELDS = {
+    "remoteURL": None,
+    "volume": ("size", "storageClassName"),
+    "garbageCollection": ("ttl",),
+    "secretReferenceName": None,
+    "proxy": ("httpProxy", "httpsProxy"),
+}
+"""What Gardener's extension takes over of a cache; `http.tls` is not handed on."""
+
+
+def _cache(cache: Object) -> Object:
+    made: Object = {"upstream": cache["upstream"]}
+    for name, inner in _CACHE_FIELDS.items():
+        value: Any = cache.get(name)
+        if value is not None and inner is not None:
+            value = {key: value[key] for key in inner if value.get(key) is not None}
+        if value:
+            made[name] = value
+    return made

@@ -1,0 +1,98 @@
+"""Whether the networks of a Runtime can carry a cluster: well formed, apart from each other, large enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from itertools import combinations
+from typing import Final
+
+from hortus.domains.clusters.shoot import subnets
+from hortus.domains.clusters.shoot.providers import DUAL_STACK_PROVIDERS, VPC_NETWORK_FORMS, ZONED
+from hortus.domains.clusters.shoot.workers import zones_of
+from hortus.kube import Object
+from hortus.schema import FieldError
+from hortus.schema.problems import forbidden, invalid
+
+PATH: Final = "spec.shoot.networking"
+RANGES: Final = ("nodes", "pods", "services")
+
+_LONGEST: Final = {"nodes": 29, "pods": 24, "services": 28}
+"""The smallest usable ranges: a subnet of any provider; one node's pods, which are a /24 unless told otherwise; the
+service addresses that Kubernetes and Gardener take for themselves."""
+_AWS_SMALLEST_SUBNET: Final = 28
+
+
+def network_problems(shoot: Object) -> list[FieldError]:
+    """Problems of `spec.shoot.networking` for the provider and zones of `spec.shoot`."""
+    networking, provider = shoot["networking"], shoot["provider"]["type"]
+    problems: list[FieldError] = []
+    networks: dict[str, IPv4Network] = {}
+    for name in RANGES:
+        problems += _range_problems(name, networking[name], networks)
+    problems += _overlaps(networks)
+    if "nodes" in networks and provider in ZONED:
+        problems += _size_problems(shoot, networks["nodes"])
+    problems += _option_problems(networking, provider)
+    return problems
+
+
+def _range_problems(name: str, text: str, networks: dict[str, IPv4Network]) -> Iterator[FieldError]:
+    path = f"{PATH}.{name}"
+    network = _parsed(text)
+    if network is None:
+        yield invalid(path, text, "failed to parse CIDR: must be an IPv4 range such as 10.250.0.0/16")
+    elif str(network) != text:
+        yield invalid(path, text, f"must begin at the range's first address: {network}")
+    elif network.prefixlen > _LONGEST[name]:
+        yield invalid(path, text, f"too small: the prefix may have at most {_LONGEST[name]} bits")
+    else:
+        networks[name] = network
+
+
+def _parsed(text: str) -> IPv4Network | None:
+    try:
+        network: IPv4Network | IPv6Network = ip_network(text, strict=False)
+    except ValueError:
+        return None
+    return network if isinstance(network, IPv4Network) and "/" in text else None
+
+
+def _overlaps(networks: dict[str, IPv4Network]) -> Iterator[FieldError]:
+    for (one, network), (other, taken) in combinations(networks.items(), 2):
+        if network.overlaps(taken):
+            yield invalid(f"{PATH}.{other}", str(taken), f"must not overlap {PATH}.{one} ({network})")
+
+
+def _size_problems(shoot: Object, nodes: IPv4Network) -> Iterator[FieldError]:
+    """The bounds of the arithmetic in `subnets`, and the smallest subnet that AWS makes."""
+    provider, path = shoot["provider"]["type"], f"{PATH}.nodes"
+    if provider == "azure":
+        if nodes.prefixlen > subnets.LONGEST_PREFIX:
+            yield invalid(path, str(nodes), "CIDR prefix length must be less than or equal to 24")
+        elif nodes.prefixlen < subnets.SHORTEST_PREFIX:
+            yield invalid(path, str(nodes), "CIDR prefix length must be bigger than or equal to 16")
+        return
+    if not subnets.SHORTEST_PREFIX <= nodes.prefixlen <= subnets.LONGEST_PREFIX:
+        yield invalid(path, str(nodes), "CIDR prefix length must be between 16 and 24")
+        return
+    pools = [*shoot["provider"]["workers"], *(shoot["provider"].get("additionalWorkers") or ())]
+    zones = len(zones_of(pools))
+    longest = _AWS_SMALLEST_SUBNET - 6
+    if provider == "aws" and zones > subnets.WIDE_SLOTS and nodes.prefixlen > longest:
+        allowed = f"too small for {zones} zones: AWS makes no subnet below /{_AWS_SMALLEST_SUBNET}, so the prefix may"
+        yield invalid(path, str(nodes), f"{allowed} have at most {longest} bits")
+
+
+def _option_problems(networking: Object, provider: str) -> Iterator[FieldError]:
+    if networking.get("dualStack") and provider not in DUAL_STACK_PROVIDERS:
+        supported = ", ".join(DUAL_STACK_PROVIDERS)
+        yield forbidden(f"{PATH}.dualStack", f"not available for provider {provider}; available for {supported}")
+    network = networking.get("vpcNetwork")
+    if network and provider in VPC_NETWORK_FORMS and not all(part for part in _two(network)):
+        yield invalid(f"{PATH}.vpcNetwork", network, f"must be {VPC_NETWORK_FORMS[provider]}")
+
+
+def _two(text: str) -> tuple[str, str]:
+    one, _, other = text.partition("/")
+    return one, other

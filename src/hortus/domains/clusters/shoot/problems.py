@@ -1,0 +1,15 @@
+"""Why a Runtime cannot become a Shoot: FieldErrors, by the paths of the Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hortus.schema import FieldError
+
+
+class ConversionError(ValueError):
+    """A Runtime that cannot be converted. Nothing helps but a change of the Runtime or of the configuration."""
+
+    def __init__(self, problems: Sequence[FieldError]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = tuple(problems)

@@ -1,0 +1,52 @@
+"""What is carried out otherwise than a Runtime asks, for its owner to see; never a reason to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hortus.domains.clusters.configuration import Configuration
+from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
+from hortus.domains.clusters.shoot.kubernetes import version
+from hortus.domains.clusters.shoot.pools import path_of
+from hortus.domains.clusters.shoot.workers import created_pools, patched_pools
+from hortus.kube import Object
+from hortus.schema import FieldError
+from hortus.schema.problems import forbidden, invalid
+
+
+def remarks_of(
+    runtime: Object, config: Configuration, context: Context = DEFAULT_CONTEXT, *, live: Object | None = None
+) -> list[FieldError]:
+    """Remarks on a valid Runtime, each with the field, its value and what is done instead."""
+    remarks = list(_ignored(runtime, context))
+    if live is not None:
+        remarks += _kept(runtime, config, live)
+    return remarks
+
+
+def _ignored(runtime: Object, context: Context) -> Iterator[FieldError]:
+    shoot = runtime["spec"]["shoot"]
+    for name in ("infrastructureConfig", "controlPlaneConfig"):
+        if shoot["provider"].get(name):
+            yield forbidden(f"spec.shoot.provider.{name}", "ignored: it is computed from networks and zones")
+    path = "spec.shoot.kubernetes.kubeAPIServer.oidcConfig"
+    oidc = ((shoot.get("kubernetes") or {}).get("kubeAPIServer") or {}).get("oidcConfig") or {}
+    for name in (
+        "clientAuthentication",
+        *(("signingAlgs", "requiredClaims") if context.structured_authentication else ()),
+    ):
+        if oidc.get(name):
+            yield forbidden(f"{path}.{name}", "ignored: the cluster's API server gets no such setting")
+
+
+def _kept(runtime: Object, config: Configuration, live: Object) -> Iterator[FieldError]:
+    shoot = runtime["spec"]["shoot"]
+    wanted, used = (shoot.get("kubernetes") or {}).get("version"), version(runtime, config, live)
+    if wanted and wanted != used:
+        yield invalid("spec.shoot.kubernetes.version", wanted, f"the cluster has {used} and is never taken back")
+    pools = {pool["name"]: pool for pool in patched_pools(runtime, config, live["spec"]["provider"]["workers"])}
+    for index, pool in enumerate(created_pools(runtime, config)):
+        image, running = pool["machine"]["image"], pools[pool["name"]]["machine"]["image"]
+        if image["version"] != running["version"]:
+            path = f"{path_of(index)}.machine.image.version"
+            yield invalid(path, image["version"], f"the pool has {running['version']} and is never taken back")

@@ -1,0 +1,31 @@
+"""Versions of Kubernetes and of machine images: never back (sections 3.1 and 3.5). "1.28" counts as 1.28.0."""
+
+from __future__ import annotations
+
+from hortus.render.gotemplate.functions.versions import Version, VersionError
+
+
+def greater(one: str, other: str) -> bool:
+    """Whether `one` is the greater version; False when either is none."""
+    try:
+        return Version(one) > Version(other)
+    except VersionError:
+        return False
+
+
+def is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except VersionError:
+        return False
+    return True
+
+
+def kept(wanted: str, live: str) -> str:
+    """What to ask for: `wanted`, unless the cluster is beyond it already."""
+    return live if live and greater(live, wanted) else wanted
+
+
+def covers(series: str, version: str) -> bool:
+    """Whether `version` is `series`, or one of it when `series` names only major and minor, as Gardener takes it."""
+    return version == series or (series.count(".") == 1 and version.startswith(f"{series}."))
