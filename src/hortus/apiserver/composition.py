@@ -95,7 +95,7 @@ async def open_server(
     )
     server.run_beside(aggregator)
     server.run_beside(RequestSigner(server.context, clusters))
-    clusters.on_retired(authorizer.forget)
-    clusters.on_retired(server.forget_cluster)
+    storage.on_dropped(authorizer.forget)
+    storage.on_dropped(server.forget_cluster)
     server.extend(logical.ROOT, [logical.definition(clusters, server_url=server.url)])
     return server

@@ -136,6 +136,8 @@ class RequestSigner:
     async def _write(self, scope: Scope, status: Object) -> None:
         def change(obj: Object) -> Object:
             present = obj.get("status") or {}
+            if present.get("certificate") or any(each["type"] == "Failed" for each in present.get("conditions") or ()):
+                return obj  # another server on the same store was first
             conditions = [*(present.get("conditions") or ()), *status.get("conditions", ())]
             obj["status"] = {**present, **status, **({"conditions": conditions} if conditions else {})}
             return obj

@@ -53,7 +53,7 @@ from hortus.apiserver.routing import Router
 from hortus.apiserver.settings import AuditSettings, Settings
 from hortus.apiserver.store.backend import StoreFailed
 from hortus.kube.clock import Clock
-from hortus.kube.errors import ApiError, BadRequest, InternalError, NotFound, Unauthorized
+from hortus.kube.errors import ApiError, BadRequest, InternalError, NotFound, ServiceUnavailable, Unauthorized
 from hortus.kube.selectors import FieldSelector
 
 _log = logging.getLogger("hortus.apiserver")
@@ -67,6 +67,8 @@ class Part(Protocol):
     async def stop(self) -> None: ...
 
 
+_STORE_RETRY = 1.0
+"""Seconds after which clients are asked to try again when the store failed."""
 _CLIENT_GONE = 499
 """What is said of a request whose client has gone, as nginx does; it is never sent."""
 
@@ -96,7 +98,7 @@ class ApiServer:
         self._socket = listening
         self.port = int(listening.getsockname()[1])
         self.clusters = clusters
-        self.registry = Registry(definitions)
+        self.registry = Registry(definitions, synced=storage.backend.sync)
         namespaces = NamespaceStates(storage)
         names = frozenset({settings.host, *settings.names})
         self.webhooks = WebhookClient(own_names=names, own_port=self.port, services=services)
@@ -192,6 +194,9 @@ class ApiServer:
             if info.verb == "list" and flag(query, "watch"):
                 info = info._replace(verb="watch")
             cluster = self.clusters.get(info.cluster)
+            if cluster is None:
+                await self.context.storage.backend.sync()  # it may have been made a moment ago, through another server
+                cluster = self.clusters.get(info.cluster)
             if cluster is not None:
                 cluster.requests += 1
             user = await self._user(request, connection, info)
@@ -202,8 +207,8 @@ class ApiServer:
         except ApiError as error:
             reply = status_reply(error)
         except StoreFailed as error:
-            _log.error("the store cannot write", exc_info=error)
-            reply = status_reply(InternalError(f"the store cannot write: {error}"))
+            _log.error("the store failed: %s", error)
+            reply = status_reply(ServiceUnavailable(f"the store failed: {error}", retry_after=_STORE_RETRY))
         except RecursionError:
             reply = status_reply(BadRequest("the object provided is nested too deeply"))
         except ConnectionError:

@@ -23,38 +23,11 @@ from hortus.apiserver.authn import (
 from hortus.apiserver.authz.rbac import RbacAuthorizer
 from hortus.apiserver.clusters import BUCKET, LogicalClusters
 from hortus.apiserver.clusters.content import FINALIZER
-from hortus.apiserver.store import Backend, Change, Key, MemoryBackend, Page, Record, Value
+from hortus.apiserver.resources.storage import Storage
+from hortus.apiserver.store import Key, MemoryBackend, Record
 from hortus.apiserver.store.encoding import encode
 from hortus.apiserver.store.overlay import Born, Overlay
 from hortus.testing import FakeClock
-
-
-class Storage:
-    """The resource layer's storage, as far as these parts need it."""
-
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
-        self.listeners: list[Any] = []
-
-    async def get(self, key: Key) -> Record | None:
-        return await self.backend.get(key)
-
-    async def list(self, bucket: str) -> Page:
-        return await self.backend.list(bucket)
-
-    async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record:
-        record = await self.backend.put(key, value, expected=replaced.revision if replaced else 0)
-        self.tell(Change(record.revision, record, replaced))
-        return record
-
-    async def delete(self, replaced: Record, final: Value) -> int:
-        revision = await self.backend.delete(replaced.key, expected=replaced.revision, final=final)
-        self.tell(Change(revision, None, replaced, final.at(revision)))
-        return revision
-
-    def tell(self, change: Change) -> None:
-        for listener in self.listeners:
-            listener(change)
 
 
 @dataclass
@@ -103,8 +76,9 @@ async def world(
     storage = Storage(backend)
     clusters = LogicalClusters(storage, keys, clock)
     authorizer = RbacAuthorizer(backend)
-    storage.listeners += [clusters.changed, authorizer.changed]
-    clusters.on_retired(authorizer.forget)
+    storage.listen(clusters.changed)
+    storage.listen(authorizer.changed)
+    storage.on_dropped(authorizer.forget)
     fixed = StaticTokens({("root", "first-token"): UserInfo("root-admin", groups=("system:masters",))})
     service_accounts = ServiceAccountTokens(clusters, StoredObjects(backend), clock)
     authentication = Authentication(

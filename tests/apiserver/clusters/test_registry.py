@@ -38,6 +38,7 @@ async def test_a_cluster_answers_from_the_write_that_creates_it_on() -> None:
 async def test_deleting_a_cluster_ends_its_credentials_at_once_and_then_its_objects() -> None:
     async with world() as here:
         await here.create_cluster("a")
+        await here.create_cluster("ab")
         await here.write(Key("a/core/configmaps", "default/x"), {"metadata": {"name": "x", "namespace": "default"}})
         await here.write(Key("ab/core/configmaps", "default/x"), {"metadata": {"name": "x", "namespace": "default"}})
         der = leaf_of(here.clusters.issue("a", username="jane", seconds=600))

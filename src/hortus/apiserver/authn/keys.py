@@ -111,8 +111,8 @@ class ServerKeys:
 async def open_keys(backend: Backend, *, names: Sequence[str] = (), now: float) -> ServerKeys:
     """The store's keys, made when it has none; several servers opening one store at once agree on the first's.
 
-    The serving certificate covers localhost and `names`, and is renewed when they changed or when less than a third of
-    its life is left.
+    The serving certificate covers localhost and `names`, and is renewed when it lacks one of them or when less than a
+    third of its life is left. The names that it had are kept: they may be those of other servers on the same store.
     """
     while True:
         record = await backend.get(KEY)
@@ -120,7 +120,7 @@ async def open_keys(backend: Backend, *, names: Sequence[str] = (), now: float) 
         wanted = tuple(dict.fromkeys([*LOCAL_NAMES, *names]))
         if record and _serves(stored.serving_certificate, wanted, now):
             return ServerKeys(stored)
-        _renew_serving(stored, wanted, now)
+        _renew_serving(stored, tuple(dict.fromkeys([*wanted, *_names(stored.serving_certificate)])), now)
         try:
             await backend.put(KEY, _encoded(stored), expected=record.revision if record else 0)
         except Mismatch:
@@ -153,12 +153,19 @@ def _renew_serving(stored: _Stored, names: Sequence[str], now: float) -> None:
     stored.serving_key, stored.serving_certificate = key_pem(key), leaf.public_bytes(Encoding.PEM)
 
 
-def _serves(pem: bytes, names: Sequence[str], now: float) -> bool:
+def _names(pem: bytes) -> Sequence[str]:
+    """What a serving certificate stands for; nothing when there is none."""
+    if not pem:
+        return ()
     certificate = x509.load_pem_x509_certificate(pem)
     found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    have = {str(entry.value) for entry in found}
+    return [str(entry.value) for entry in found]
+
+
+def _serves(pem: bytes, names: Sequence[str], now: float) -> bool:
+    certificate = x509.load_pem_x509_certificate(pem)
     start, end = certificate.not_valid_before_utc.timestamp(), certificate.not_valid_after_utc.timestamp()
-    return set(names) <= have and start <= now < start + (end - start) * 2 / 3
+    return set(names) <= set(_names(pem)) and start <= now < start + (end - start) * 2 / 3
 
 
 def _encoded(stored: _Stored) -> Value:

@@ -37,7 +37,12 @@ class RbacAuthorizer:
         if MASTERS in attributes.user.groups:
             return _ALLOWED
         index = self._indexes.get(attributes.cluster) or await self.index(attributes.cluster)
-        return index.grants(attributes.user).decide(attributes)
+        decision = index.grants(attributes.user).decide(attributes)
+        if not decision.allowed:
+            await self._backend.sync()  # a grant may have been made a moment ago, through another server
+            if self._indexes.get(attributes.cluster) is not index:
+                return (await self.index(attributes.cluster)).grants(attributes.user).decide(attributes)
+        return decision
 
     async def grants(self, cluster: str, user: UserInfo) -> Grants:
         return (await self.index(cluster)).grants(user)

@@ -4,12 +4,16 @@ The truth is the LogicalCluster objects of the management cluster. They are read
 commit (`changed`), so creating one makes it answer, and deleting one ends every credential of it, in the same
 step as the write. A deleted cluster keeps its name until `retire` has emptied it, so no second cluster of that name
 meets the first one's objects. Per cluster there is one small object and no task.
+
+Several servers on one store each empty what is deleted; what they do is bound to the state of the object that they saw,
+so that a slow one cannot empty a cluster that has been made again. What a request on another server still wrote
+into a cluster that was gone is removed when it is seen.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -44,6 +48,8 @@ class Storage(Protocol):
     async def get(self, key: Key) -> Record | None: ...
 
     async def list(self, bucket: str) -> Page: ...
+
+    async def buckets(self, prefix: str) -> Sequence[str]: ...
 
     async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record: ...
 
@@ -122,7 +128,6 @@ class LogicalClusters:
         self._server_keys = server_keys
         self._living: dict[str, LogicalCluster] = {}
         self._ended: dict[str, LogicalCluster] = {}
-        self._forget: list[Callable[[str], None]] = []
         self._retiring: dict[str, asyncio.Task[None]] = {}
         self._put(ROOT, server_keys.root_uid, 0)
 
@@ -131,6 +136,9 @@ class LogicalClusters:
         page = await self._storage.list(BUCKET)
         for record in page.records:
             self._follow(record.name.lstrip("/"), record.value, record.revision)
+        for name in {bucket.partition("/")[0] for bucket in await self._storage.buckets("")}:
+            if name not in self._living and name not in self._retiring:
+                self._begin_retiring(name)
 
     async def stop(self) -> None:
         """Leave off emptying deleted clusters; the next start goes on with it."""
@@ -173,17 +181,16 @@ class LogicalClusters:
         key = change.key
         if key.bucket == BUCKET:
             self._follow(key.name.lstrip("/"), change.value, change.revision)
-        elif (cluster := self._living.get(key.bucket.partition("/")[0])) is not None:
+            return
+        name = key.bucket.partition("/")[0]
+        cluster = self._living.get(name)
+        if cluster is not None:
             cluster.keys.written(key)
-
-    def on_retired(self, forget: Callable[[str], None]) -> None:
-        """Call `forget` with a cluster's name when all its objects are gone."""
-        self._forget.append(forget)
+        elif change.value is not None and name not in self._ended:
+            self._begin_retiring(name)
 
     def _follow(self, name: str, value: bytes | None, revision: int) -> None:
         known = self._living.get(name)
-        if known is not None and known.revision >= revision:
-            return
         if value is None:
             self._end(name)
             self._ended.pop(name, None)
@@ -210,18 +217,20 @@ class LogicalClusters:
         self._living[name] = LogicalCluster(name, uid, revision, ClusterKeys(self._server_keys, name, uid), quota)
 
     def _begin_retiring(self, name: str) -> None:
-        if name not in self._retiring:
+        if name not in self._retiring and not name.startswith("_"):
             task = asyncio.get_running_loop().create_task(self._retire_until_done(name), name=f"retire {name}")
             self._retiring[name] = task
-            task.add_done_callback(lambda _: self._retiring.pop(name, None))
 
     async def _retire_until_done(self, name: str) -> None:
-        while True:
-            try:
-                return await self.retire(name)
-            except StoreFailed:
-                # The store says so itself, to everybody; here is only to be tried again.
-                await self._clock.sleep(_RETRY_SECONDS)
+        try:
+            while True:
+                try:
+                    return await self.retire(name)
+                except StoreFailed:
+                    # The store says so itself, to everybody; here is only to be tried again.
+                    await self._clock.sleep(_RETRY_SECONDS)
+        finally:
+            del self._retiring[name]
 
     async def retire(self, name: str) -> None:
         """Empty a cluster in deletion, then let go of its object. Safe to repeat.
@@ -229,26 +238,35 @@ class LogicalClusters:
         The first drop ends its watches. A request that was let in before the deletion may still write; the name is not
         free before such requests have ended, so that none of them writes into a later cluster of that name.
         """
-        key = Key(BUCKET, f"/{name}")
-        await self._storage.backend.drop(f"{name}/")
-        ended = self._ended.get(name)
-        if ended is not None and ended.requests > 0:
-            await ended.quiet(self._clock, _REQUEST_SECONDS)
-            await self._storage.backend.drop(f"{name}/")
-        for forget in self._forget:
-            forget(name)
-        while (record := await self._storage.get(key)) is not None:
-            try:
-                await self._release(record)
+        key, backend = Key(BUCKET, f"/{name}"), self._storage.backend
+        while True:
+            record = await self._storage.get(key)
+            if record is None or b'"deletionTimestamp"' not in record.value:
                 break
+            released = without_finalizer(record.value)
+            if released is None:
+                break
+            try:
+                await backend.drop(f"{name}/", guard=key, expected=record.revision)
+                ended = self._ended.get(name)
+                if ended is not None and ended.requests > 0:
+                    await ended.quiet(self._clock, _REQUEST_SECONDS)
+                    await backend.drop(f"{name}/", guard=key, expected=record.revision)
+                await self._release(record, released)
             except Mismatch:
                 continue
+        await self._sweep(name, key)
         self._ended.pop(name, None)
 
-    async def _release(self, record: Record) -> None:
-        released = without_finalizer(record.value)
-        if released is None:
-            return
+    async def _sweep(self, name: str, guard: Key) -> None:
+        """Remove what a request on another server still wrote when the cluster had gone."""
+        while (await self._storage.backend.usage(f"{name}/")).objects:
+            try:
+                await self._storage.backend.drop(f"{name}/", guard=guard, expected=0)
+            except Mismatch:
+                return  # made again, or others hold it in deletion
+
+    async def _release(self, record: Record, released: tuple[Value, bool]) -> None:
         value, last = released
         if last:
             await self._storage.delete(record, value)

@@ -20,7 +20,11 @@ Loader = Callable[[str], Awaitable[None]]
 
 
 class Registry:
-    def __init__(self, definitions: Sequence[ResourceDefinition]) -> None:
+    def __init__(
+        self, definitions: Sequence[ResourceDefinition], *, synced: Callable[[], Awaitable[object]] | None = None
+    ) -> None:
+        """`synced` returns when what other servers on the same store have written is known here."""
+        self._synced = synced
         self._shared = _table([Kind(definition) for definition in definitions])
         self._bound: dict[str, _Table] = {}
         self._custom: dict[str, _Table] = {}
@@ -47,7 +51,11 @@ class Registry:
             return kind
         if cluster not in self._custom:
             await self.load(cluster)
-        return self.known(cluster, key)
+        kind = self.known(cluster, key)
+        if kind is None and self._synced is not None:
+            await self._synced()  # its CRD may have been made a moment ago, through another server
+            kind = self.known(cluster, key)
+        return kind
 
     def known(self, cluster: str, key: _Key) -> Kind | None:
         """The kind, as far as the cluster has been loaded."""

@@ -1,17 +1,22 @@
-"""The store as writers see it: every commit is told to listeners before its writer is answered.
+"""The store as writers see it, and its commits as caches see them.
 
 Caches that a client may rely on at once (which kinds a CRD serves, which namespaces take objects, who may do what)
-listen here, so a write that has been acknowledged has taken effect. Listeners must be quick and may not fail; whatever
-takes time puts a key into a queue and looks at the store itself.
+listen here. They are told of every commit in order of revision, before its writer is answered: of this process's own
+writes and, where several servers share a store, of those that others made. So what has been acknowledged here has taken
+effect here, and what another server acknowledged takes effect before anybody can read it here. Listeners must be quick;
+whatever takes time puts a key into a queue and looks at the store itself.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from hortus.apiserver.store.backend import Backend, Change, Key, Page, Record, Value, Watch
 
 Listener = Callable[[Change], None]
+
+_log = logging.getLogger("hortus.apiserver.storage")
 
 
 class Storage:
@@ -19,6 +24,8 @@ class Storage:
         self.backend = backend
         self._listeners: dict[str, list[Listener]] = {}
         self._everything: list[Listener] = []
+        self._forgetting: list[Callable[[str], None]] = []
+        backend.follow(self._tell, self._dropped)
 
     def listen(self, listener: Listener, suffix: str = "") -> None:
         """Tell `listener` of each change of the kind `<group or core>/<plural>` in any cluster, or of every change."""
@@ -27,27 +34,36 @@ class Storage:
         else:
             self._everything.append(listener)
 
+    def on_dropped(self, forget: Callable[[str], None]) -> None:
+        """Call `forget` with a logical cluster's name when all its objects went in one step."""
+        self._forgetting.append(forget)
+
     @property
     def revision(self) -> int:
         return self.backend.revision
 
-    async def get(self, key: Key) -> Record | None:
-        return await self.backend.get(key)
+    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
+        return await self.backend.get(key, fresh=fresh)
 
     async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record:
         """Write over `replaced` (None: the object must not exist). Raises Mismatch when something else is there."""
-        record = await self.backend.put(key, value, expected=0 if replaced is None else replaced.revision)
-        self._tell(Change(record.revision, record, replaced))
-        return record
+        return await self.backend.put(key, value, expected=0 if replaced is None else replaced.revision)
 
     async def delete(self, replaced: Record, final: Value) -> int:
         """Remove exactly this state of an object. Raises Mismatch when it has changed or gone."""
-        revision = await self.backend.delete(replaced.key, expected=replaced.revision, final=final)
-        self._tell(Change(revision, None, replaced, final.at(revision)))
-        return revision
+        return await self.backend.delete(replaced.key, expected=replaced.revision, final=final)
 
-    async def list(self, bucket: str, *, prefix: str = "", after: str = "", limit: int = 0, revision: int = 0) -> Page:
-        return await self.backend.list(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
+    async def list(
+        self,
+        bucket: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 0,
+        revision: int = 0,
+        fresh: bool = True,
+    ) -> Page:
+        return await self.backend.list(bucket, prefix=prefix, after=after, limit=limit, revision=revision, fresh=fresh)
 
     async def count(self, bucket: str) -> int:
         return await self.backend.count(bucket)
@@ -59,10 +75,21 @@ class Storage:
         return self.backend.watch(bucket, after=after, prefix=prefix)
 
     def _tell(self, change: Change) -> None:
-        stored = change.record or change.replaced
-        assert stored is not None, "a change writes or removes"
-        bucket = stored.bucket
+        bucket = change.bucket
         for listener in self._listeners.get(bucket[bucket.index("/") + 1 :], ()):
-            listener(change)
+            _told(listener, change)
         for listener in self._everything:
-            listener(change)
+            _told(listener, change)
+
+    def _dropped(self, prefix: str) -> None:
+        for forget in self._forgetting:
+            forget(prefix.rstrip("/"))
+
+
+def _told(listener: Listener, change: Change) -> None:
+    try:
+        listener(change)
+    except Exception:
+        # The commit is made and others must hear of it, whatever one listener thinks of the object.
+        key = change.key
+        _log.exception("a cache could not follow a change", extra={"bucket": key.bucket, "object": key.name})

@@ -15,6 +15,7 @@ from hortus.apiserver.store._history import Drop, Entry, History, HistoryLimits
 from hortus.apiserver.store._watches import HubWatch, WatchHub, WatchLimits
 from hortus.apiserver.store.backend import (
     Change,
+    Follower,
     Key,
     Mismatch,
     Page,
@@ -46,6 +47,18 @@ class Index:
         self._tell = forgotten
         self._buckets: dict[str, Bucket] = {}
         self._clusters: dict[str, list[str]] = {}
+        self._followers: list[tuple[Follower, Callable[[str], None]]] = []
+
+    def follow(self, follower: Follower, dropped: Callable[[str], None]) -> None:
+        """See `backend.Backend.follow`."""
+        self._followers.append((follower, dropped))
+
+    def hand_over(self, other: Index) -> None:
+        """Let `other`, which takes this index's place, tell those who follow it, first of how it differs from this."""
+        other._followers = self._followers
+        for change in _differences(self, other):
+            for follower, _ in self._followers:
+                follower(change)
 
     # Writing
 
@@ -54,6 +67,8 @@ class Index:
         bucket.apply(change)
         self.revision = change.revision
         self.history.add(change)
+        for follower, _ in self._followers:
+            follower(change)
         self.hub.publish(change)
 
     def drop(self, prefix: str, revision: int) -> int:
@@ -63,6 +78,8 @@ class Index:
             self._close(bucket)
         self.revision = revision
         self.history.add(Drop(revision, prefix, tuple(dropped)))
+        for _, told in self._followers:
+            told(prefix)
         self.hub.end(prefix, RevisionCompacted)
         return len(dropped)
 
@@ -163,6 +180,19 @@ class Index:
                 if bucket.idle:
                     self._close(bucket)
         self._tell(gone)
+
+
+def _differences(before: Index, now: Index) -> Sequence[Change]:
+    """What was removed, then what was written, by revision."""
+    removed, written = [], []
+    for name in before._buckets.keys() | now._buckets.keys():
+        old, new = (each._buckets[name].records if name in each._buckets else {} for each in (before, now))
+        removed += [Change(now.revision, None, record) for key, record in old.items() if key not in new]
+        for key, record in new.items():
+            was = old.get(key)
+            if was is None or was.revision != record.revision or was.value != record.value:
+                written.append(Change(record.revision, record, was))
+    return [*removed, *sorted(written, key=lambda change: change.revision)]
 
 
 def holds(current: Record | None, expected: int | None, *, removing: bool = False) -> bool:

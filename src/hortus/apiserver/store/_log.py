@@ -190,6 +190,12 @@ class Log:
         with self._doubting():
             connection.execute("PRAGMA incremental_vacuum(256)").fetchall()
 
+    def probe(self) -> None:
+        """Find out whether the disk takes writes again; raises sqlite3.Error or OSError."""
+        connection = self._sound()
+        with self._doubting():
+            connection.execute("UPDATE meta SET value = value WHERE key = 'revision'")
+
     def close(self) -> None:
         """Empty the WAL into the database and let go of the file. What was acknowledged is safe either way."""
         with contextlib.suppress(sqlite3.Error):

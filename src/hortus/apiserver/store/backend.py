@@ -11,7 +11,7 @@ bytes in two halves and the store puts the decimal revision between them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, Self
 
 import msgspec
@@ -138,6 +138,10 @@ class Watch(Protocol):
         """Stop listening; a wait in progress ends."""
 
 
+Follower = Callable[[Change], None]
+"""Told of one commit. It must be quick and may not fail."""
+
+
 class Backend(Protocol):
     """Reads of a store that is shared with other processes see what those have acknowledged, or raise StoreFailed."""
 
@@ -158,6 +162,17 @@ class Backend(Protocol):
         Raises StoreFailed when the rest of the store cannot be reached.
         """
 
+    async def check(self) -> None:
+        """Raise StoreFailed, saying why, where the next write would fail as far as can be told without one."""
+
+    def follow(self, follower: Follower, dropped: Callable[[str], None]) -> None:
+        """Tell `follower` of every change from now on, whoever writes it, and `dropped` the prefix of every drop.
+
+        In order of revision, in the step in which reads begin to see it: before its writer is answered and before any
+        watch hands it out. A change that this process could not see as it happened (it was cut off from a shared store
+        for longer than that keeps history) is told when it is found, as the difference that it made.
+        """
+
     @property
     def compacted(self) -> int:
         """History above this revision is kept in full; of what is older, some or all is gone. The present never is."""
@@ -174,9 +189,19 @@ class Backend(Protocol):
         Raises Mismatch, also when there is nothing to remove (its `current` is then None), and StoreFailed.
         """
 
-    async def get(self, key: Key) -> Record | None: ...
+    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
+        """Not `fresh`: as far as this process knows, also while the rest of a shared store cannot be reached."""
 
-    async def list(self, bucket: str, *, prefix: str = "", after: str = "", limit: int = 0, revision: int = 0) -> Page:
+    async def list(
+        self,
+        bucket: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 0,
+        revision: int = 0,
+        fresh: bool = True,
+    ) -> Page:
         """Records of a bucket whose name begins with `prefix` and sorts after `after`; at most `limit`, 0 being all.
 
         `revision` 0 is now; another gives the state as it was then, or raises RevisionCompacted / RevisionInFuture.
@@ -190,10 +215,12 @@ class Backend(Protocol):
     async def usage(self, prefix: str) -> Usage:
         """What all buckets that begin with `prefix` hold, for quotas."""
 
-    async def drop(self, prefix: str) -> int:
+    async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
         """Remove every object of all buckets that begin with `prefix`, without one change per object.
 
-        For whole logical clusters: their watches end with RevisionCompacted. Returns how many objects went.
+        For whole logical clusters: their watches end with RevisionCompacted. Returns how many objects went. With a
+        `guard` only while that object is at `expected` (0: does not exist), else Mismatch: so that of several servers
+        none empties a cluster that another has made again.
         """
 
     def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from itertools import groupby
 
@@ -32,6 +32,7 @@ from hortus.apiserver.store._index import Index
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
     Change,
+    Follower,
     Key,
     Mismatch,
     Page,
@@ -49,6 +50,8 @@ _PAGE = 500
 _DELIVERY_SECONDS = 5.0
 """How long a committed write may take to come back through the watch before the watch is taken for dead."""
 _RETRY_SECONDS = 0.5
+_CHECK_SECONDS = 2.0
+"""How long a question about health waits for etcd."""
 
 _FORMAT = b"1"
 _FINAL, _DROP = b"f", b"d"
@@ -131,6 +134,7 @@ class EtcdBackend:
         index.revision = revision
         index.compact(revision)
         before, self._index = self._index, index
+        before.hand_over(index)
         before.hub.end("", RevisionCompacted)
 
     async def _snapshot(self) -> tuple[list[Record], int]:
@@ -223,7 +227,7 @@ class EtcdBackend:
     async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
         where = self._path(key)
         compare = [] if expected is None else [_revision_is(where, expected)]
-        answer = await self._transact(key, compare, _put(where, _packed(value)), note=b"")
+        answer = await self._transact(key, compare, [_put(where, _packed(value)), _put(self._last, b"")])
         revision = number(answer["header"], "revision")
         await self._reach(revision)
         return Record(key.bucket, key.name, value.at(revision), revision)
@@ -235,15 +239,15 @@ class EtcdBackend:
             compare.append(_revision_is(where, expected))
         note = b"" if final is None else _FINAL + _packed(final)
         remove = {"request_delete_range": {"key": text(where)}}
-        answer = await self._transact(key, compare, remove, note=note)
+        answer = await self._transact(key, compare, [remove, _put(self._last, note)])
         revision = number(answer["header"], "revision")
         await self._reach(revision)
         return revision
 
-    async def _transact(self, key: Key, compare: list[Message], write: Message, *, note: bytes) -> Message:
+    async def _transact(self, key: Key, compare: list[Message], write: list[Message]) -> Message:
         """The answer of a transaction that went through; raises Mismatch, when readers can see why."""
         look = [{"request_range": {"key": text(where)}} for where in (self._path(key), self._last)]
-        body = {"compare": compare, "success": [write, _put(self._last, note)], "failure": look}
+        body = {"compare": compare, "success": write, "failure": look}
         answer = await self._write(body)
         if answer.get("succeeded"):
             return answer
@@ -251,10 +255,11 @@ class EtcdBackend:
         await self._reach(number(last[0], "mod_revision") if last else 0)
         raise Mismatch(key, next(iter(self._records(kept)), None))
 
-    async def drop(self, prefix: str) -> int:
+    async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
         remove = {"request_delete_range": span(self._objects + prefix.encode())}
-        body = {"success": [remove, _put(self._last, _DROP + prefix.encode())]}
-        answer = await self._write(body)
+        compare = [] if guard is None else [_revision_is(self._path(guard), expected)]
+        write = [remove, _put(self._last, _DROP + prefix.encode())]
+        answer = await self._transact(guard or Key(prefix, ""), compare, write)
         await self._reach(number(answer["header"], "revision"))
         return number(answer["responses"][0]["response_delete_range"], "deleted")
 
@@ -291,6 +296,16 @@ class EtcdBackend:
     def revision(self) -> int:
         return self._index.revision
 
+    async def check(self) -> None:
+        try:
+            async with asyncio.timeout(_CHECK_SECONDS):
+                await self.sync()
+        except TimeoutError:
+            raise StoreFailed(f"etcd has not answered within {_CHECK_SECONDS:.0f} s") from None
+
+    def follow(self, follower: Follower, dropped: Callable[[str], None]) -> None:
+        self._index.follow(follower, dropped)
+
     @property
     def compacted(self) -> int:
         return self._index.history.compacted
@@ -314,12 +329,22 @@ class EtcdBackend:
         await self._reach(number(entries[0], "mod_revision") if entries else 0)
         return self._index.revision
 
-    async def get(self, key: Key) -> Record | None:
-        await self.sync()
+    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
+        if fresh:
+            await self.sync()
         return self._index.get(key)
 
-    async def list(self, bucket: str, *, prefix: str = "", after: str = "", limit: int = 0, revision: int = 0) -> Page:
-        if not revision or revision > self._index.revision:
+    async def list(
+        self,
+        bucket: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 0,
+        revision: int = 0,
+        fresh: bool = True,
+    ) -> Page:
+        if fresh and (not revision or revision > self._index.revision):
             await self.sync()
         try:
             return self._index.page(bucket, prefix=prefix, after=after, limit=limit, revision=revision)

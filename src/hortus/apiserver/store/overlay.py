@@ -9,12 +9,13 @@ it is asked for in pages; such buckets are small.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from hortus.apiserver.store.backend import (
     Backend,
     Change,
+    Follower,
     Key,
     Mismatch,
     Page,
@@ -50,6 +51,20 @@ class Overlay:
     def revision(self) -> int:
         return self._backend.revision
 
+    async def check(self) -> None:
+        await self._backend.check()
+
+    def follow(self, follower: Follower, dropped: Callable[[str], None]) -> None:
+        def shown(change: Change) -> None:
+            if change.bucket.partition("/")[2] in self._born:
+                visible = self.shown_change(change)
+                if visible is None:
+                    return
+                change = visible
+            follower(change)
+
+        self._backend.follow(shown, dropped)
+
     @property
     def compacted(self) -> int:
         return self._backend.compacted
@@ -57,8 +72,8 @@ class Overlay:
     async def sync(self) -> int:
         return await self._backend.sync()
 
-    async def get(self, key: Key) -> Record | None:
-        record = await self._backend.get(key)
+    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
+        record = await self._backend.get(key, fresh=fresh)
         return self._shown(key, record)
 
     async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
@@ -80,11 +95,22 @@ class Overlay:
             raise Mismatch(key, shown)
         return (await self._put_over(key, _tombstone(final), stored)).revision
 
-    async def list(self, bucket: str, *, prefix: str = "", after: str = "", limit: int = 0, revision: int = 0) -> Page:
+    async def list(
+        self,
+        bucket: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 0,
+        revision: int = 0,
+        fresh: bool = True,
+    ) -> Page:
         born = self._born.get(bucket.partition("/")[2])
         if not born:
-            return await self._backend.list(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
-        page = await self._backend.list(bucket, prefix=prefix, after=after, revision=revision)
+            return await self._backend.list(
+                bucket, prefix=prefix, after=after, limit=limit, revision=revision, fresh=fresh
+            )
+        page = await self._backend.list(bucket, prefix=prefix, after=after, revision=revision, fresh=fresh)
         shown = {
             name: Record(bucket, name, value, BORN_REVISION)
             for name, value in born.items()
@@ -116,8 +142,8 @@ class Overlay:
         """What the cluster itself stored; what it was born with is not counted."""
         return await self._backend.usage(prefix)
 
-    async def drop(self, prefix: str) -> int:
-        return await self._backend.drop(prefix)
+    async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
+        return await self._backend.drop(prefix, guard=guard, expected=expected)
 
     def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
         watch = self._backend.watch(bucket, after=after, prefix=prefix)

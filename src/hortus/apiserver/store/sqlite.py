@@ -29,6 +29,7 @@ from hortus.apiserver.store._log import BATCH_ROWS, DELETE, DROP, PUT, Connect, 
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
     Change,
+    Follower,
     Key,
     Page,
     Record,
@@ -159,7 +160,9 @@ class SqliteBackend:
         await self._submit(row, Change(revision, None, current, last_words))
         return revision
 
-    async def drop(self, prefix: str) -> int:
+    async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
+        if guard is not None:
+            await self._claim(guard, expected, removing=False)
         return await self._submit(Row(self._last + 1, DROP, prefix, "", None), None)
 
     async def compact(self, revision: int) -> None:
@@ -301,14 +304,36 @@ class SqliteBackend:
     async def sync(self) -> int:
         return self._index.revision
 
+    async def check(self) -> None:
+        """After a write has failed, try the disk; a sound log is believed."""
+        if not self._open:
+            raise StoreFailed(f"the store in {self._log.path} is closed")
+        if self._log.doubtful:
+            try:
+                await self._on_thread(self._log.probe)
+            except (sqlite3.Error, OSError) as error:
+                raise StoreFailed(f"cannot write to {self._log.path}: {error}") from error
+
+    def follow(self, follower: Follower, dropped: Callable[[str], None]) -> None:
+        self._index.follow(follower, dropped)
+
     @property
     def compacted(self) -> int:
         return self._index.history.compacted
 
-    async def get(self, key: Key) -> Record | None:
+    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
         return self._index.get(key)
 
-    async def list(self, bucket: str, *, prefix: str = "", after: str = "", limit: int = 0, revision: int = 0) -> Page:
+    async def list(
+        self,
+        bucket: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 0,
+        revision: int = 0,
+        fresh: bool = True,
+    ) -> Page:
         return self._index.page(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
 
     async def count(self, bucket: str) -> int:
