@@ -22,14 +22,18 @@ _REGIONAL: Final = ("aws", "gcp", "alicloud")
 _AZURE_ZONES: Final = tuple(str(number) for number in range(1, 9))
 
 
-def pool_problems(runtime: Object, live: Object | None = None) -> list[FieldError]:
-    """Problems of the pools; `live` is the Shoot, which may be one without zones."""
-    provider = runtime["spec"]["shoot"]["provider"]
-    if len(provider["workers"]) != 1:
-        text = "single main worker is required" + (" on the Runtime CR" if live is not None else "")
-        if not provider["workers"]:
-            return [required(f"{PATH}.workers", text)]
-        return [invalid(f"{PATH}.workers", [pool["name"] for pool in provider["workers"]], text)]
+def main_pool_problems(runtime: Object, live: Object | None = None) -> list[FieldError]:
+    """Whether there is the one main pool, in the Go system's words for a new Shoot and for a live one."""
+    pools = runtime["spec"]["shoot"]["provider"]["workers"]
+    if len(pools) == 1:
+        return []
+    text = "single main worker is required" + (" on the Runtime CR" if live is not None else "")
+    names = [pool["name"] for pool in pools]
+    return [invalid(f"{PATH}.workers", names, text) if names else required(f"{PATH}.workers", text)]
+
+
+def pool_problems(runtime: Object) -> list[FieldError]:
+    """Problems of the pools of a Runtime with one main pool."""
     problems: list[FieldError] = []
     seen: set[str] = set()
     for index, pool in enumerate(pools_of(runtime)):

@@ -13,7 +13,7 @@ from hortus.domains.clusters.shoot.access import access_problems
 from hortus.domains.clusters.shoot.changes import change_problems
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.networks import network_problems
-from hortus.domains.clusters.shoot.pools import pool_problems
+from hortus.domains.clusters.shoot.pools import main_pool_problems, pool_problems
 from hortus.domains.clusters.shoot.profile import profile_problems
 from hortus.domains.clusters.shoot.providers import PROVIDERS
 from hortus.domains.clusters.shoot.versions import is_version
@@ -39,11 +39,11 @@ def problems_of(
     """What is wrong with a Runtime; with `live`, its Shoot, also what may not be changed; with `profile`, the
     CloudProfile, also what the garden does not offer."""
     shoot = runtime["spec"]["shoot"]
-    if problems := [*_label_problems(runtime), *_provider_problems(shoot)]:
+    if problems := [*_label_problems(runtime), *_provider_problems(shoot), *main_pool_problems(runtime, live)]:
         return problems
     problems = [*_basic_problems(shoot), *access_problems(shoot, context)]
     problems += network_problems(shoot)
-    problems += pool_problems(runtime, live)
+    problems += pool_problems(runtime)
     if live is None:
         problems += _name_problems(shoot, config)
     else:

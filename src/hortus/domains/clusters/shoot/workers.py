@@ -89,12 +89,16 @@ def _filled(pool: Object, config: Configuration, tokens: bool) -> Object:
 
 
 def _aligned(pool: Object, live: Object) -> Object:
-    aligned = {**pool, "machine": {**pool["machine"], "image": _image(pool, live)}}
-    if not pool.get("updateStrategy") and live.get("updateStrategy"):
-        aligned["updateStrategy"] = live["updateStrategy"]
+    """Defaults that the garden filled in are not taken over: they come back by themselves, and what an apply holds
+    must not depend on whether they are there yet."""
+    machine = {**pool["machine"], "image": _image(pool, live)}
+    aligned = {**pool, "machine": machine}
+    strategy = live.get("updateStrategy")
+    if not pool.get("updateStrategy") and strategy not in (None, _GARDEN_DEFAULTS["updateStrategy"]):
+        aligned["updateStrategy"] = strategy
     architecture = live["machine"].get("architecture")
-    if architecture and not pool["machine"].get("architecture") and pool["machine"]["type"] == live["machine"]["type"]:
-        aligned["machine"]["architecture"] = architecture
+    if machine["type"] == live["machine"]["type"] and architecture not in (None, _DEFAULT_ARCHITECTURE):
+        machine.setdefault("architecture", architecture)
     if zones := zones_of([live, pool]):
         aligned["zones"] = zones
     return aligned
