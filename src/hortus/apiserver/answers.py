@@ -6,19 +6,24 @@ once, and building them as bytes costs a third. Streams (watches) are aiohttp's 
 
 from __future__ import annotations
 
+import asyncio
 from functools import lru_cache
 from http import HTTPStatus
 
 from aiohttp import HttpVersion10, web
 from aiohttp.helpers import rfc822_formatted_time
 
-from hortus.apiserver.http import Reply
-from hortus.apiserver.http.replies import compressed, warning_header
+from hortus.apiserver.connection import Connection, taken
+from hortus.apiserver.http import Reply, status_reply
+from hortus.apiserver.http.replies import compressed, warning_headers
 from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.resources.names import random_uid
+from hortus.kube.errors import TooManyRequests
 
 _COPIED = 64 * 1024
 """Bytes of a body up to which it is joined with its head; a larger one is written by itself."""
+_UNREAD = 256 * 1024
+"""Bytes that a client which sends one request after the other may leave in its socket before it is waited for."""
 _CODES = {code.value: code.phrase for code in HTTPStatus}
 
 
@@ -45,7 +50,7 @@ class Answer(web.StreamResponse):
             lines += "".join([f"{name}: {value}\r\n" for name, value in reply.headers.items()])
         warnings = reply.warnings if said is None else [*reply.warnings, *said.warnings]
         if warnings:
-            lines += "".join([f"Warning: {warning_header(text)}\r\n" for text in warnings])
+            lines += "".join([f"Warning: {header}\r\n" for header in warning_headers(warnings)])
         first = _first_lines(reply.code, reply.content_type, request.version == HttpVersion10, self._keep_alive)
         return first + lines.encode("utf-8", "surrogateescape") + b"\r\n"
 
@@ -57,12 +62,29 @@ class Answer(web.StreamResponse):
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client has gone")
         body = self._bytes if self._request.method != "HEAD" else b""
-        if len(body) <= _COPIED:
-            transport.write(self._head + body)
-        else:
+        if len(body) > _COPIED:
+            await self._write_large(transport, body)
+            return
+        transport.write(self._head + body)
+        if transport.get_write_buffer_size() > _UNREAD:
+            await taken(self._request)
+
+    async def _write_large(self, transport: asyncio.Transport, body: bytes) -> None:
+        """Count the bytes as held until the client has taken them; when too many are, say so instead."""
+        connection = self._request.protocol
+        assert isinstance(connection, Connection)
+        holder, unsent = connection.holder, connection.listener.answers
+        try:
+            unsent.take(holder, len(body))
+        except TooManyRequests as error:
+            await Answer(self._request, status_reply(error), compress=False).write_eof()
+            return
+        try:
             transport.write(self._head)
             transport.write(body)
-            await self._request.writer.drain()
+            await taken(self._request)
+        finally:
+            unsent.give(holder, len(body))
 
 
 @lru_cache(maxsize=512)

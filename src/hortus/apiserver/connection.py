@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -16,14 +16,15 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from hortus.apiserver.http.replies import status_reply
+from hortus.apiserver.limits import Bound, Limits
 from hortus.kube.errors import ApiError, BadRequest, from_status
 
-FIRST_REQUEST_WITHIN = 30.0
-"""Seconds between the end of the TLS handshake and the first complete request head."""
-TLS_HELLO_WITHIN, TLS_FAREWELL_WITHIN = 10.0, 1.0
-"""Seconds for the handshake, and for a peer's answer to our farewell: many clients send none."""
-IDLE_FOR = 300.0
-"""Seconds a connection may rest between two requests."""
+TLS_FAREWELL_WITHIN = 1.0
+"""Seconds for a peer's answer to our farewell: many clients send none."""
+_LINGERING = 1.0
+"""Seconds in which the rest of a body that nobody wants is taken, so that its sender reads why."""
+_LEAST_TAKEN = 64 * 1024
+"""Bytes of an answer that a client must take in the time it may stall."""
 LONGEST_HEADER_LINE = 16 * 1024
 """Bytes of one header line or of the request line; a service account token is about 1 KiB."""
 
@@ -31,9 +32,10 @@ _log = logging.getLogger("hortus.apiserver.connection")
 
 
 class Connection(RequestHandler):
-    """`certificate` is the client's verified certificate in DER, asked for once."""
+    """`certificate` is the client's verified certificate in DER, asked for once; `holder` is on whose account the
+    request in progress is."""
 
-    __slots__ = ("certificate", "listener", "opened", "stream", "timer")
+    __slots__ = ("certificate", "held", "holder", "listener", "opened", "stream", "timer")
 
     def __init__(self, manager: Listener, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:
         super().__init__(manager, loop=loop, **options)
@@ -42,27 +44,47 @@ class Connection(RequestHandler):
         self.certificate: bytes | None = None
         self.stream: asyncio.Task[Any] | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.holder: Hashable = None
+        self.held = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         # uvloop's transports do not descend from asyncio's classes.
         self.opened = cast(asyncio.Transport, transport)
         self.listener.transports.add(self.opened)
-        self.timer = self._loop.call_later(FIRST_REQUEST_WITHIN, self._drop_silent)
+        self.listener.silent[self] = None
+        self.timer = self._loop.call_later(self.listener.limits.first_request, self.drop)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         if self.opened is not None:
             self.listener.transports.discard(self.opened)
         self.began()
+        self.listener.resting.pop(self, None)
         if self.stream is not None:
             self.stream.cancel()
 
     def began(self) -> None:
-        """The first request is here."""
+        """A request is here."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+            self.listener.silent.pop(self, None)
+        else:
+            self.listener.resting.pop(self, None)
+
+    def done(self) -> None:
+        """The request is answered; what was held for it is not any more."""
+        if self.held:
+            self.listener.bodies.give(self.holder, self.held)
+            self.held = 0
+        if self.transport is not None:
+            self.listener.resting[self] = None
+
+    def hold(self, size: int) -> None:
+        """Count bytes of the request's body until it is done. Raises TooManyRequests."""
+        self.listener.bodies.take(self.holder, size)
+        self.held += size
 
     def peer_certificate(self) -> bytes:
         if self.certificate is None:
@@ -70,10 +92,10 @@ class Connection(RequestHandler):
             self.certificate = (tls.getpeercert(binary_form=True) or b"") if tls is not None else b""
         return self.certificate
 
-    def _drop_silent(self) -> None:
-        self.timer = None
-        if self.transport is not None:
-            self.transport.abort()
+    def drop(self) -> None:
+        """Without a farewell."""
+        if self.opened is not None:
+            self.opened.abort()
 
     def handle_error(
         self,
@@ -97,15 +119,59 @@ class Connection(RequestHandler):
         return response
 
 
+async def taken(request: web.BaseRequest) -> None:
+    """Wait until the client has taken most of what it was sent; drop it when it takes too little for too long.
+
+    Raises ConnectionError.
+    """
+    connection, transport = request.protocol, request.transport
+    assert isinstance(connection, Connection)
+    while transport is not None:
+        unsent = transport.get_write_buffer_size()
+        try:
+            async with asyncio.timeout(connection.listener.limits.stalled):
+                await request.writer.drain()
+            return
+        except TimeoutError:
+            if transport.get_write_buffer_size() + _LEAST_TAKEN > unsent:
+                transport.abort()
+                raise ConnectionResetError("the client reads too slowly") from None
+
+
 class Listener(web.Server):
     """aiohttp's low-level server, making our connections. `transports` are all that are not lost yet."""
 
-    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], **options: Any) -> None:
-        super().__init__(handler, **options)
+    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], limits: Limits) -> None:
+        super().__init__(
+            handler,
+            access_log=None,
+            keepalive_timeout=limits.idle,
+            max_line_size=LONGEST_HEADER_LINE,
+            max_field_size=LONGEST_HEADER_LINE,
+            lingering_time=_LINGERING,
+            auto_decompress=False,
+        )
+        self.limits = limits
+        self.bodies = Bound(limits.bodies)
+        self.answers = Bound(limits.answers)
+        self.turns = asyncio.Lock()
         self.transports: set[asyncio.Transport] = set()
+        self.silent: dict[Connection, None] = {}
+        """Those that never asked for anything, the oldest first."""
+        self.resting: dict[Connection, None] = {}
+        """Those between two requests, the longest first."""
 
     def __call__(self) -> Connection:
         return Connection(self, loop=self._loop, **self._kwargs)
+
+    def drop_oldest(self) -> bool:
+        """Drop the connection that has been of no use the longest; False when all are busy."""
+        for idle in (self.silent, self.resting):
+            for connection in idle:
+                del idle[connection]
+                connection.drop()
+                return True
+        return False
 
     async def end(self, grace: float) -> None:
         """Let requests in progress finish within `grace` seconds, then close all connections.

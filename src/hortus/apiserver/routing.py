@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 
 from hortus.apiserver.authn.identity import UserInfo
-from hortus.apiserver.connection import Connection
+from hortus.apiserver.connection import Connection, taken
 from hortus.apiserver.discovery import AGGREGATED, Discovery
 from hortus.apiserver.http import (
     Reply,
@@ -41,8 +41,6 @@ from hortus.apiserver.store.backend import Watch
 from hortus.kube.errors import BadRequest, MethodNotAllowed, NotFound
 from hortus.kube.objects import GroupVersionKind, Object
 
-_STALLED_AFTER = 30.0
-"""Seconds a watcher may leave its socket full before it is dropped."""
 _UNSENT_LIMIT = 64 * 1024
 """Bytes in the socket's buffer from which a watcher is waited for."""
 
@@ -365,11 +363,6 @@ def _sender(request: web.BaseRequest) -> watching.Send:
         transport.write(b"%x\r\n%b\r\n" % (len(lines), lines))
         if transport.get_write_buffer_size() < _UNSENT_LIMIT:
             return
-        try:
-            async with asyncio.timeout(_STALLED_AFTER):
-                await request.writer.drain()
-        except TimeoutError:
-            transport.abort()
-            raise ConnectionResetError("the watcher reads too slowly") from None
+        await taken(request)
 
     return send

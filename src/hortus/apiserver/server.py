@@ -19,20 +19,14 @@ from typing import Protocol
 
 from aiohttp import web
 
+from hortus.apiserver.accepting import Door
 from hortus.apiserver.admission import DynamicAdmission, ServiceResolver, WebhookClient
 from hortus.apiserver.answers import Answer
 from hortus.apiserver.audit import AuditLog, Auditor, read_policy
 from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
 from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
 from hortus.apiserver.clusters import LogicalClusters
-from hortus.apiserver.connection import (
-    IDLE_FOR,
-    LONGEST_HEADER_LINE,
-    TLS_FAREWELL_WITHIN,
-    TLS_HELLO_WITHIN,
-    Connection,
-    Listener,
-)
+from hortus.apiserver.connection import Connection, Listener
 from hortus.apiserver.crds import GROUP, PLURAL, CustomKinds, DefinitionController, DefinitionStrategy
 from hortus.apiserver.discovery import Discovery
 from hortus.apiserver.gc import GarbageCollector
@@ -40,6 +34,7 @@ from hortus.apiserver.http import Reply, RequestInfo, flag, parse_query, request
 from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.identities import CreationGuard
+from hortus.apiserver.limits import Bound
 from hortus.apiserver.local import Local
 from hortus.apiserver.metrics import RequestMetrics
 from hortus.apiserver.namespaces import SERVER, NamespaceController, NamespaceStates
@@ -120,7 +115,11 @@ class ApiServer:
         self._metrics = RequestMetrics()
         self._router = Router(self.context, Discovery(self.registry), OpenApi(self.registry), self._metrics)
         self._listener: Listener | None = None
-        self._sockets: asyncio.Server | None = None
+        self._door: Door | None = None
+        limits = settings.limits
+        reads, writes = Bound(limits.reads), Bound(limits.writes)
+        self._bounds = {"get": reads, "list": reads, "watch": Bound(limits.watches)}
+        self._bounds |= dict.fromkeys(("create", "update", "patch", "delete", "deletecollection"), writes)
 
     @property
     def url(self) -> str:
@@ -147,28 +146,14 @@ class ApiServer:
         """Start the parts, then answer on the port."""
         for part in self._parts:
             await part.start()
-        self._listener = Listener(
-            self._handle,
-            access_log=None,
-            keepalive_timeout=IDLE_FOR,
-            max_line_size=LONGEST_HEADER_LINE,
-            max_field_size=LONGEST_HEADER_LINE,
-            lingering_time=1.0,
-        )
-        loop = asyncio.get_running_loop()
-        self._sockets = await loop.create_server(
-            self._listener,
-            sock=self._socket,
-            ssl=self._tls,
-            backlog=1024,
-            ssl_handshake_timeout=TLS_HELLO_WITHIN,
-            ssl_shutdown_timeout=TLS_FAREWELL_WITHIN,
-        )
+        self._listener = Listener(self._handle, self._settings.limits)
+        self._door = Door(self._socket, self._tls, self._listener)
+        self._door.open()
 
     async def stop(self) -> None:
         """Stop listening, end watches cleanly, let requests in progress finish, close the store."""
-        if self._sockets is not None:
-            self._sockets.close()
+        if self._door is not None:
+            await self._door.close()
         self._socket.close()
         await self._router.end_watches()
         if self._listener is not None:
@@ -181,9 +166,8 @@ class ApiServer:
         began = time.perf_counter()
         connection = request.protocol
         assert isinstance(connection, Connection)
-        if connection.timer is not None:
-            connection.began()
-        info, cluster = _UNPARSED, None
+        connection.began()
+        info, cluster, bound = _UNPARSED, None, None
         if REMARKS.get() is not None:
             REMARKS.set(None)
         audited = None if self.auditor is None else self.auditor.begin(request)
@@ -202,6 +186,8 @@ class ApiServer:
             user = await self._user(request, connection, info)
             if audited is not None:
                 audited.received(info, user)
+            if info.resource:
+                bound = self._take(connection, info, user)
             await self._check_allowed(info, query, user)
             reply = await self._router.answer(request, info, query, user)
         except ApiError as error:
@@ -224,6 +210,9 @@ class ApiServer:
             _log.exception("a request failed")
             reply = status_reply(InternalError(f"Internal error occurred: {type(error).__name__}"))
         finally:
+            if bound is not None:
+                bound.give(connection.holder)
+            connection.done()
             if cluster is not None:
                 cluster.request_done()
         if isinstance(reply, web.StreamResponse):
@@ -234,6 +223,14 @@ class ApiServer:
             audited.done(info, code, reply if isinstance(reply, Reply) else None)
         self._metrics.done(info.verb, info.group, info.resource, info.subresource, code, time.perf_counter() - began)
         return response
+
+    def _take(self, connection: Connection, info: RequestInfo, user: UserInfo) -> Bound:
+        """A place among the requests in progress. Raises TooManyRequests."""
+        bound = self._bounds[info.verb]
+        holder = (info.cluster, user.username)
+        bound.take(holder)
+        connection.holder = holder
+        return bound
 
     async def _user(self, request: web.BaseRequest, connection: Connection, info: RequestInfo) -> UserInfo:
         authorization = request.headers.get("Authorization", "")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from hortus.apiserver.limits import Limits
+
 KUBERNETES_MINOR = 32
 """The Kubernetes minor version whose API semantics are served; kubectl of one minor above and below works with it."""
 
@@ -35,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True):
     """Seconds that requests in progress have to finish at a stop."""
     audit: AuditSettings | None = None
     """Where and what to record of requests; None records nothing."""
+    limits: Limits = Limits()
 
 
 def version_info() -> dict[str, str]:

@@ -14,6 +14,7 @@ from aiohttp import web
 from tests.kube.certificates import issue, server_context
 
 from hortus.apiserver.connection import Listener
+from hortus.apiserver.limits import Limits
 
 Answer = Callable[[dict[str, Any]], Any]
 """From the `request` of a review to the `response` without its uid, or a whole web.Response."""
@@ -61,7 +62,7 @@ async def scripted_webhook(folder: Path) -> AsyncIterator[Webhook]:
     authority = issue("webhook authority", ca=True)
     pair = issue("127.0.0.1", authority, addresses=("127.0.0.1",))
     hook = Webhook(authority.pem)
-    listener = Listener(hook.handle)
+    listener = Listener(hook.handle, Limits())
     sockets = await asyncio.get_running_loop().create_server(
         listener, "127.0.0.1", 0, ssl=server_context(folder, pair), ssl_shutdown_timeout=0.5
     )

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import zlib
-from typing import Any
+from typing import Any, Protocol, cast
 
 import orjson
 from aiohttp import web
 
+from hortus.apiserver.limits import Limits
 from hortus.apiserver.remarks import REMARKS
 from hortus.kube import yaml
 from hortus.kube.errors import ApiError, BadRequest, RequestEntityTooLarge, Timeout, UnsupportedMediaType
@@ -23,19 +23,52 @@ LARGEST_BODY = 3 * 1024 * 1024
 """Bytes; what kube-apiserver accepts (3 MiB)."""
 DEEPEST = 200
 """Levels of objects and lists within each other; deeper bodies are refused before anything recurses into them."""
-SLOWEST_BODY = 60.0
-"""Seconds a client may take to send one body."""
+_COUNTED = 16 * 1024
+"""Bytes from which a body counts against what the server holds of all bodies; smaller ones are bounded by number."""
+_LARGE = 64 * 1024
+"""Bytes from which a body waits for its turn: reading it takes the processor for more than a millisecond."""
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _JSON = frozenset({"", "application/json", "*/*"})
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
+_APPLY = "application/apply-patch+yaml"
+
+
+class Sender(Protocol):
+    """What reading a body needs of its connection."""
+
+    @property
+    def listener(self) -> Listening: ...
+
+    def hold(self, size: int) -> None:
+        """Count bytes until the request is done. Raises TooManyRequests."""
+
+
+class Listening(Protocol):
+    @property
+    def limits(self) -> Limits: ...
+
+    @property
+    def turns(self) -> asyncio.Lock:
+        """Large bodies are worked on one in each turn of the loop, so that small requests get between them."""
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """All bytes of the body. Raises RequestEntityTooLarge, Timeout, BadRequest (cut off in the middle)."""
+    """All bytes of the body, YAML that is large as JSON.
+
+    Raises RequestEntityTooLarge, Timeout, TooManyRequests, UnsupportedMediaType (it is compressed), BadRequest (cut
+    off in the middle).
+    """
     body = await _read(request)
     said = REMARKS.get()
     if said is not None:
         said.body = body
+    if len(body) < _LARGE:
+        return body
+    if body[:1] != b"{" and media_type_of(request.headers.get("Content-Type", "")) in _YAML | {_APPLY}:
+        body = await asyncio.to_thread(_as_json, body)
+    async with cast(Sender, request.protocol).listener.turns:
+        await asyncio.sleep(0)
     return body
 
 
@@ -43,32 +76,52 @@ async def _read(request: web.BaseRequest) -> bytes:
     stream = request.content
     if stream.is_eof() and not stream.total_bytes:
         return b""
-    length = request.headers.get("Content-Length", "")
+    headers = request.headers
+    length = headers.get("Content-Length", "")
     if length.isdigit() and int(length) > LARGEST_BODY:
         raise _too_large()
-    first = stream.read_nowait() if stream.is_eof() else b""
-    if stream.at_eof():
-        if len(first) > LARGEST_BODY:
-            raise _too_large()
-        return first
-    return await _read_rest(stream, first)
+    if headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise UnsupportedMediaType("bodies of requests may not be compressed")
+    connection = cast(Sender, request.protocol)
+    if stream.is_eof():
+        first = stream.read_nowait()
+        if stream.at_eof():
+            if len(first) > _COUNTED:
+                connection.hold(len(first))
+            if len(first) > LARGEST_BODY:
+                raise _too_large()
+            return first
+    else:
+        first = b""
+        if headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
+            request.transport.write(_CONTINUE)
+    return await _read_rest(stream, first, connection)
 
 
-async def _read_rest(stream: Any, first: bytes) -> bytes:
-    chunks, size = [first], len(first)
+async def _read_rest(stream: Any, first: bytes, connection: Sender) -> bytes:
+    chunks, size, limit = [first], len(first), connection.listener.limits.body
     try:
-        async with asyncio.timeout(SLOWEST_BODY):
+        async with asyncio.timeout(limit):
             while not stream.at_eof():
                 chunk = await stream.readany()
                 size += len(chunk)
                 if size > LARGEST_BODY:
                     raise _too_large()
+                connection.hold(len(chunk))
                 chunks.append(chunk)
     except TimeoutError:
-        raise Timeout(f"the request body was not complete within {SLOWEST_BODY:.0f}s") from None
-    except (web.HTTPException, zlib.error, ValueError) as error:
+        raise Timeout(f"the request body was not complete within {limit:.0f}s") from None
+    except (web.HTTPException, ValueError) as error:
         raise BadRequest(f"the request body cannot be read: {error}") from None
     return b"".join(chunks)
+
+
+def _as_json(body: bytes) -> bytes:
+    """Large YAML as JSON, in a thread: libyaml reads a megabyte a second. Raises BadRequest."""
+    try:
+        return orjson.dumps(yaml.load(body))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BadRequest(f"the object provided is unrecognized: couldn't get version/kind; {error}") from None
 
 
 def _too_large() -> ApiError:
@@ -100,12 +153,13 @@ def decode_value(body: bytes, content_type: str, kind: str) -> Any:
 
 
 def _decode_json(body: bytes, kind: str) -> Any:
-    if body.count(b"{") + body.count(b"[") > DEEPEST:
-        _check_depth(body)
     try:
-        return orjson.loads(body)
+        found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise _unrecognized(kind, f"json parse error: {error}") from None
+    if body.count(b"{") + body.count(b"[") > DEEPEST:
+        _check_depth(found)
+    return found
 
 
 def _decode_yaml(body: bytes, kind: str) -> Any:
@@ -135,25 +189,19 @@ def _json_type(value: object) -> str:
     return names.get(type(value), "value")
 
 
-def _check_depth(body: bytes) -> None:
-    """Refuse deep nesting without recursion; brackets within strings do not count."""
-    depth, inside, skip = 0, False, False
-    for byte in body:
-        if inside:
-            if skip:
-                skip = False
-            elif byte == 0x5C:
-                skip = True
-            elif byte == 0x22:
-                inside = False
-        elif byte == 0x22:
-            inside = True
-        elif byte in b"{[":
-            depth += 1
-            if depth > DEEPEST:
-                raise BadRequest(f"the object provided is nested more than {DEEPEST} levels deep")
-        elif byte in b"}]":
-            depth -= 1
+def _check_depth(value: Any) -> None:
+    """Refuse deep nesting without recursion; orjson itself stops at 1,024 levels."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            part
+            for whole in level
+            for part in (whole.values() if type(whole) is dict else whole)
+            if type(part) is dict or type(part) is list
+        ]
+        if not level:
+            return
+    raise BadRequest(f"the object provided is nested more than {DEEPEST} levels deep")
 
 
 def duplicate_fields(body: bytes, decoded: Any) -> list[str]:

@@ -12,6 +12,8 @@ from hortus.kube.errors import ApiError
 
 _GZIP_FROM = 128 * 1024
 """Bytes above which a body is compressed for clients that accept it (kube-apiserver's threshold)."""
+_MOST_WARNINGS, _CUT_WARNING = 4096, 256
+"""Characters of all warnings together, and of each when they are more (k8s.io/apiserver, warning recorder)."""
 
 
 class Reply:
@@ -47,11 +49,16 @@ def status_reply(error: ApiError) -> Reply:
     return Reply(orjson.dumps(error.status()), code=error.http_code, headers=headers)
 
 
-def warning_header(text: str) -> str:
-    """RFC 7234 section 5.5 with code 299 and no agent, as KEP-1693 has it; unprintable characters are dropped."""
-    plain = "".join(character for character in text if character.isprintable() and character.isascii())
-    quoted = plain.replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{quoted[:4096]}"'
+def warning_headers(texts: Sequence[str]) -> list[str]:
+    """RFC 7234 section 5.5 with code 299 and no agent, as KEP-1693 has it; unprintable characters are dropped.
+
+    When they are more than 4,096 characters together, the first sixteen are said, each cut to 256.
+    """
+    plain = ["".join(each for each in text if each.isprintable() and each.isascii()) for text in texts]
+    if sum(map(len, plain)) > _MOST_WARNINGS:
+        plain = [text[:_CUT_WARNING] for text in plain[: _MOST_WARNINGS // _CUT_WARNING]]
+    quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in plain]
+    return [f'299 - "{text}"' for text in quoted]
 
 
 def compressed(body: bytes, accept_encoding: str) -> bytes | None:

@@ -101,7 +101,7 @@ def read_metadata(kind: Kind, obj: Object) -> list[str]:
             del metadata[field]
         elif value is None:
             del metadata[field]
-        elif not isinstance(value, expected) or isinstance(value, bool):
+        elif not isinstance(value, expected) or isinstance(value, bool) or not _fits(value):
             raise cannot_decode(
                 kind,
                 f"json: cannot unmarshal into Go struct field {where} of type {_GO_TYPES[expected]}",
@@ -113,6 +113,10 @@ def read_metadata(kind: Kind, obj: Object) -> list[str]:
         elif isinstance(value, list):
             _read_list(kind, field, value)
     return unknown
+
+
+def _fits(value: object) -> bool:
+    return not isinstance(value, int) or -(1 << 63) <= value < 1 << 63
 
 
 def _read_map(kind: Kind, metadata: dict[str, Any], field: str) -> None:

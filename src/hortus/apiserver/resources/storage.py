@@ -13,8 +13,11 @@ import logging
 from collections.abc import Callable, Sequence
 
 from hortus.apiserver.store.backend import Backend, Change, Key, Page, Record, Value, Watch
+from hortus.kube.errors import RequestEntityTooLarge
 
 Listener = Callable[[Change], None]
+LARGEST_OBJECT = 1536 * 1024 - 2048
+"""Bytes; etcd takes requests of 1.5 MiB, less what a request needs beside the object. The same for every store."""
 
 _log = logging.getLogger("hortus.apiserver.storage")
 
@@ -46,7 +49,12 @@ class Storage:
         return await self.backend.get(key, fresh=fresh)
 
     async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record:
-        """Write over `replaced` (None: the object must not exist). Raises Mismatch when something else is there."""
+        """Write over `replaced` (None: the object must not exist).
+
+        Raises Mismatch when something else is there, RequestEntityTooLarge.
+        """
+        if len(value.head) + len(value.tail) > LARGEST_OBJECT:
+            raise RequestEntityTooLarge(f"the object is larger than the {LARGEST_OBJECT} bytes that can be stored")
         return await self.backend.put(key, value, expected=0 if replaced is None else replaced.revision)
 
     async def delete(self, replaced: Record, final: Value) -> int:

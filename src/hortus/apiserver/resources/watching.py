@@ -8,8 +8,9 @@ selector shows. Sources: "Kubernetes API Concepts", efficient detection of chang
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from itertools import chain
 from typing import NamedTuple
 
 import orjson
@@ -30,7 +31,9 @@ _BOOKMARK_EVERY = 60.0
 _SHORTEST_TIMEOUT, _LONGEST_TIMEOUT = 1.0, 24 * 3600.0
 _DEFAULT_TIMEOUT = 45 * 60.0
 """Seconds a watch stays open when the client does not say (kube-apiserver: 30 to 60 minutes)."""
-_KEPT_LINES = 2048
+_KEPT_LINES, _KEPT_BYTES = 2048, 16 * 1024 * 1024
+_PIECE = 256 * 1024
+"""Bytes that are sent before the client is waited for, so that a slow one does not make the server hold all at once."""
 
 Send = Callable[[bytes], Awaitable[None]]
 """Writes whole lines to the client; raises ConnectionError when it has gone."""
@@ -94,14 +97,16 @@ class SharedLines:
 
     def __init__(self) -> None:
         self._lines: dict[tuple[int, str, str], bytes] = {}
+        self._bytes = 0
 
     def of(self, revision: int, type_: str, form: str, make: Callable[[], bytes]) -> bytes:
         key = (revision, type_, form)
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = make()
-            if len(self._lines) > _KEPT_LINES:
-                del self._lines[next(iter(self._lines))]
+            self._bytes += len(line)
+            while len(self._lines) > _KEPT_LINES or self._bytes > _KEPT_BYTES:
+                self._bytes -= len(self._lines.pop(next(iter(self._lines))))
         return line
 
 
@@ -178,52 +183,93 @@ async def watch(
 
 async def _send_initial(ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, prefix: str) -> int:
     page = await presented_page(scope.kind, scope.cluster, await ctx.storage.list(scope.bucket, prefix=prefix))
-    lines = [
+    lines = (
         encoder.line("ADDED", record.value, 0)
         for record in page.records
         if _visible(scope.kind, options.selection, record.value)
-    ]
-    if options.initial_end:
-        lines.append(encoder.bookmark(page.revision, b',"annotations":{"k8s.io/initial-events-end":"true"}'))
-    if lines:
-        await send(b"".join(lines))
+    )
+    end = encoder.bookmark(page.revision, b',"annotations":{"k8s.io/initial-events-end":"true"}')
+    for piece in _pieces(chain(lines, (end,) if options.initial_end else ())):
+        await send(piece)
     return page.revision
+
+
+def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines joined to what is sent at once."""
+    joined: list[bytes] = []
+    size = 0
+    for line in lines:
+        joined.append(line)
+        size += len(line)
+        if size >= _PIECE:
+            yield b"".join(joined)
+            joined, size = [], 0
+    if joined:
+        yield joined[0] if len(joined) == 1 else b"".join(joined)
 
 
 async def _follow(scope: Scope, options: Options, encoder: Encoder, send: Send, changes: Watch) -> None:
     loop = asyncio.get_running_loop()
     end = loop.time() + options.timeout
+    outgoing = _Outgoing(scope, options, encoder, send)
     while True:
         next_bookmark = loop.time() + _BOOKMARK_EVERY
         try:
             # One timer for many batches: with a hundred watchers of one change, a timer each would cost as much as TLS.
             async with asyncio.timeout_at(min(end, next_bookmark) if options.bookmarks else end):
-                await _send_changes(scope, options, encoder, send, changes)
+                await outgoing.send_all(changes)
             return
         except TimeoutError:
             if loop.time() >= end:
                 return
-        await send(encoder.bookmark(changes.seen))
+        if not outgoing.behind:
+            await send(encoder.bookmark(changes.seen))
 
 
-async def _send_changes(scope: Scope, options: Options, encoder: Encoder, send: Send, changes: Watch) -> None:
-    """Send events until the watch ends. Cut off at any point, none is lost: what `send` was given has gone out."""
-    async for batch in changes:
-        if batch[0].revision <= options.after:
-            batch = [change for change in batch if change.revision > options.after]
-        batch = await presented_changes(scope.kind, scope.cluster, batch)
-        lines = _lines(scope.kind, options.selection, encoder, batch)
-        if lines:
-            await send(lines[0] if len(lines) == 1 else b"".join(lines))
+class _Outgoing:
+    """Changes on their way to one client. Cut off at any point and called again, none is lost and none sent twice."""
+
+    __slots__ = ("_batch", "_encoder", "_options", "_pieces", "_scope", "_send")
+
+    def __init__(self, scope: Scope, options: Options, encoder: Encoder, send: Send) -> None:
+        self._scope = scope
+        self._options = options
+        self._encoder = encoder
+        self._send = send
+        self._batch: Sequence[Change] = ()
+        self._pieces: Iterator[bytes] | None = None
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is something left that the watch has handed over already."""
+        return bool(self._batch) or self._pieces is not None
+
+    async def send_all(self, changes: Watch) -> None:
+        """Until the watch ends."""
+        await self._rest()
+        async for batch in changes:
+            self._batch = batch
+            await self._rest()
+
+    async def _rest(self) -> None:
+        scope, options, batch = self._scope, self._options, self._batch
+        if batch:
+            if batch[0].revision <= options.after:
+                batch = [change for change in batch if change.revision > options.after]
+            batch = await presented_changes(scope.kind, scope.cluster, batch)
+            self._pieces, self._batch = _pieces(_lines(scope.kind, options.selection, self._encoder, batch)), ()
+        if self._pieces is not None:
+            for piece in self._pieces:
+                # What `send` was given has gone out, also when waiting for the client is cut off.
+                await self._send(piece)
+            self._pieces = None
 
 
-def _lines(kind: Kind, selection: Selection | None, encoder: Encoder, batch: Sequence[Change]) -> list[bytes]:
-    lines = []
+def _lines(kind: Kind, selection: Selection | None, encoder: Encoder, batch: Sequence[Change]) -> Iterator[bytes]:
     for change in batch:
         event = event_of(kind, selection, change)
         if event is not None:
-            lines.append(encoder.line(event.type, event.value, change.revision))
-    return lines
+            yield encoder.line(event.type, event.value, change.revision)
 
 
 def event_of(kind: Kind, selection: Selection | None, change: Change) -> Event | None:

@@ -1,0 +1,99 @@
+"""New connections: accepted while there is room, at the expense of those that have asked for nothing the longest.
+
+A listening socket that stops accepting when it is full serves nobody new until its attackers tire. So room is made:
+first handshakes in progress give way, then connections that never asked, then those that rest between two requests.
+What is busy stays. Source: RFC 7230 section 6.5 (a server may close an idle connection at any time).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+
+from hortus.apiserver.connection import TLS_FAREWELL_WITHIN, Listener
+
+_AT_ONCE = 64
+"""Connections accepted in one turn of the loop."""
+_OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_AGAIN_AFTER = 0.1
+"""Seconds to wait when the system has no more file descriptors and nobody gives one back."""
+
+_log = logging.getLogger("hortus.apiserver.accepting")
+
+
+class Door:
+    """Takes connections of `listening` into `listener`, TLS first."""
+
+    def __init__(self, listening: socket.socket, tls: ssl.SSLContext, listener: Listener) -> None:
+        self._socket = listening
+        self._tls = tls
+        self._listener = listener
+        self._most = listener.limits.connections
+        self._greeting: dict[asyncio.Task[None], None] = {}
+        self._loop = asyncio.get_running_loop()
+        self._later: asyncio.TimerHandle | None = None
+
+    def open(self) -> None:
+        self._later = None
+        self._socket.setblocking(False)
+        self._loop.add_reader(self._socket, self._accept)
+
+    async def close(self) -> None:
+        """Take no more; handshakes in progress are dropped."""
+        if self._later is not None:
+            self._later.cancel()
+        if self._socket.fileno() >= 0:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+        for task in self._greeting:
+            task.cancel()
+        await asyncio.gather(*self._greeting, return_exceptions=True)
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                peer, _ = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _OUT_OF_FILES:
+                    raise
+                self._wait_for_files(error)
+                return
+            if len(self._greeting) + len(self._listener.transports) >= self._most and not self._make_room():
+                peer.close()
+                continue
+            task = self._loop.create_task(self._greet(peer))
+            self._greeting[task] = None
+            task.add_done_callback(self._greeting.pop)
+
+    def _wait_for_files(self, error: OSError) -> None:
+        _log.warning("no more connections can be accepted", extra={"error": str(error)})
+        self._make_room()
+        self._loop.remove_reader(self._socket)
+        self._later = self._loop.call_later(_AGAIN_AFTER, self.open)
+
+    def _make_room(self) -> bool:
+        for task in self._greeting:
+            if not task.cancelling():
+                task.cancel()
+                return True
+        return self._listener.drop_oldest()
+
+    async def _greet(self, peer: socket.socket) -> None:
+        try:
+            peer.setblocking(False)
+            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._loop.connect_accepted_socket(
+                self._listener,
+                peer,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._listener.limits.tls_hello,
+                ssl_shutdown_timeout=TLS_FAREWELL_WITHIN,
+            )
+        except OSError:
+            # No TLS, no valid certificate, gone, or too slow: whoever it was is told by TLS or by the end itself.
+            peer.close()

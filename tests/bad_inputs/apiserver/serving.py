@@ -1,0 +1,39 @@
+"""An API server as a process of its own, so that its memory can be measured.
+
+    python -m tests.bad_inputs.apiserver.serving
+
+Its first line of input is a JSON object of options; its first line of output says where it listens. It ends with its
+input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import msgspec
+import uvloop
+
+from hortus.apiserver import Settings, open_server
+from hortus.apiserver.authn.static_tokens import EVERY_CLUSTER
+from hortus.apiserver.clusters import RESOURCE as LOGICAL_CLUSTER
+from hortus.apiserver.store import MemoryBackend
+from hortus.testing.apiserver import ADMIN
+
+
+async def _serve(options: dict[str, Any]) -> None:
+    settings = msgspec.convert(options["settings"], Settings)
+    server = await open_server(settings, MemoryBackend(), tokens={(EVERY_CLUSTER, options["token"]): ADMIN})
+    await server.start()
+    for name in options["clusters"]:
+        made = {"apiVersion": LOGICAL_CLUSTER.api_version, "kind": LOGICAL_CLUSTER.kind, "metadata": {"name": name}}
+        await server.local("root").create(LOGICAL_CLUSTER, made)
+    print(json.dumps({"port": server.port, "ca": server.clusters.server_ca.decode()}), flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    await server.stop()
+
+
+if __name__ == "__main__":
+    uvloop.run(_serve(json.loads(sys.stdin.readline())))
