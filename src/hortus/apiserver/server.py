@@ -172,6 +172,8 @@ class ApiServer:
             REMARKS.set(None)
         audited = None if self.auditor is None else self.auditor.begin(request)
         try:
+            if request.version.major != 1:
+                raise BadRequest("HTTP/1.0 or HTTP/1.1 is expected")
             raw_path, _, raw_query = request._message.path.partition("?")
             info = request_info(request.method, raw_path)
             query = parse_query(raw_query)

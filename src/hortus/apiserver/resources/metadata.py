@@ -263,7 +263,7 @@ def check_resource_version(kind: Kind, name: str, metadata: dict[str, Any]) -> i
     text = metadata.get("resourceVersion", "")
     if not text or text == "0":
         return 0
-    if not text.isascii() or not text.isdigit() or len(text) > 20:
+    if not text.isascii() or not text.isdigit() or len(text) > 20 or int(text) >> 64:
         raise invalid(
             kind, name, [bad_value("metadata.resourceVersion", text, "must be a resource version of this server")]
         )

@@ -58,6 +58,7 @@ async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
     """The collection that `scope` and `query` name. Raises BadRequest, Expired, Timeout, Invalid."""
     selection = selection_of(scope.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
     limit = whole_number(query, "limit") or 0
+    whole_number(query, "timeoutSeconds")
     if limit < 0:
         raise invalid_options("ListOptions", [bad_value("limit", limit, "must be greater than or equal to 0")])
     position = await _start(ctx, query)
