@@ -28,6 +28,7 @@ from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.builtin import definitions as builtin_definitions
 from hortus.apiserver.clusters.born import born_objects
 from hortus.apiserver.clusters.quotas import QuotaGuard
+from hortus.apiserver.expiry import EventExpiry
 from hortus.apiserver.identities import EscalationGuard, RequestSigner, with_identities
 from hortus.apiserver.resources import Admission, ResourceDefinition
 from hortus.apiserver.resources.storage import Storage
@@ -95,6 +96,8 @@ async def open_server(
     )
     server.run_beside(aggregator)
     server.run_beside(RequestSigner(server.context, clusters))
+    if settings.event_ttl > 0:
+        server.run_beside(EventExpiry(storage, clock, settings.event_ttl))
     storage.on_dropped(authorizer.forget)
     storage.on_dropped(server.forget_cluster)
     server.extend(logical.ROOT, [logical.definition(clusters, server_url=server.url)])

@@ -23,6 +23,7 @@ from hortus.kube.objects import Object, format_time
 
 NAMESPACES = "core/namespaces"
 FINALIZER = "kubernetes"
+_GONE_LIMIT = 1000
 SERVER = UserInfo(username="system:apiserver", groups=("system:masters",))
 """Who the server itself writes as."""
 
@@ -60,6 +61,8 @@ class NamespaceController:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._ending: set[tuple[str, str]] = set()
+        self._gone: dict[tuple[str, str], None] = {}
+        """Namespaces that went a while ago: another server on the same store may have let an object in just then."""
         self.queue: KeyQueue[tuple[str, str]] = KeyQueue("namespaces", ctx.clock, self._empty)
         ctx.storage.listen(self._changed)
 
@@ -78,11 +81,15 @@ class NamespaceController:
 
     def _changed(self, change: Change) -> None:
         if change.record is not None and not change.record.bucket.endswith(NAMESPACES):
+            if change.replaced is None and self._gone:
+                late = (change.record.bucket.partition("/")[0], change.record.name.partition("/")[0])
+                if late in self._gone:
+                    self.queue.add(late)
             return
         bucket, name = change.key
         if bucket.endswith(f"/{NAMESPACES}"):
             if change.value is None:
-                self._ending.discard((bucket.partition("/")[0], name[1:]))
+                self._went((bucket.partition("/")[0], name[1:]))
             else:
                 self._seen(bucket, name, change.value)
         elif change.value is None and self._ending:
@@ -90,7 +97,15 @@ class NamespaceController:
             if key in self._ending:
                 self.queue.add(key)
 
+    def _went(self, key: tuple[str, str]) -> None:
+        self._ending.discard(key)
+        self._gone[key] = None
+        if len(self._gone) > _GONE_LIMIT:
+            del self._gone[next(iter(self._gone))]
+
     def _seen(self, bucket: str, name: str, value: bytes) -> None:
+        if self._gone:
+            self._gone.pop((bucket.partition("/")[0], name[1:]), None)
         if b'"deletionTimestamp"' in value:
             key = (bucket.partition("/")[0], name[1:])
             self._ending.add(key)
@@ -105,7 +120,10 @@ class NamespaceController:
             return
         scope = Scope(cluster, kind, SERVER, "", namespace, "finalize")
         record = await ctx.storage.get(scope.key)
-        if record is None or b'"deletionTimestamp"' not in record.value:
+        if record is None:
+            await self._delete_content(cluster, namespace)
+            return
+        if b'"deletionTimestamp"' not in record.value:
             return
         left = await self._delete_content(cluster, namespace)
         if not left:

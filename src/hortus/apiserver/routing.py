@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import orjson
 from aiohttp import web
@@ -11,6 +10,7 @@ from aiohttp import web
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.connection import Connection, taken
 from hortus.apiserver.discovery import AGGREGATED, Discovery
+from hortus.apiserver.health import Health
 from hortus.apiserver.http import (
     Reply,
     RequestInfo,
@@ -66,8 +66,7 @@ class Router:
         self._metrics = metrics
         self._lines = watching.SharedLines()
         self._watches: set[Watch] = set()
-        self.ready: Callable[[], str] = lambda: ""
-        """Why the server is not ready; empty when it is."""
+        self._health = Health({"store": ctx.storage.backend.check})
 
     async def end_watches(self) -> None:
         """Let every open watch end as if its time were over."""
@@ -288,9 +287,12 @@ class Router:
         if info.method not in ("GET", "HEAD"):
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
         path, cluster = info.path, info.cluster
-        if path in ("/healthz", "/livez", "/readyz", "/ping"):
-            problem = self.ready() if path == "/readyz" else ""
-            return Reply((problem or "ok").encode(), code=500 if problem else 200, content_type="text/plain")
+        if self._health.answers(path):
+            asked = request.query
+            excluded = frozenset(asked.getall("exclude", ()))
+            return await self._health.answer(path, verbose="verbose" in asked, exclude=excluded)
+        if path == "/ping":
+            return Reply(b"ok", content_type="text/plain")
         if path == "/version":
             return json_reply(version_info())
         if path == "/metrics":

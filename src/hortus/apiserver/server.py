@@ -46,9 +46,17 @@ from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.routing import Router
 from hortus.apiserver.settings import AuditSettings, Settings
-from hortus.apiserver.store.backend import StoreFailed
+from hortus.apiserver.store.backend import ObjectTooLarge, StoreFailed
 from hortus.kube.clock import Clock
-from hortus.kube.errors import ApiError, BadRequest, InternalError, NotFound, ServiceUnavailable, Unauthorized
+from hortus.kube.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    NotFound,
+    RequestEntityTooLarge,
+    ServiceUnavailable,
+    Unauthorized,
+)
 from hortus.kube.selectors import FieldSelector
 
 _log = logging.getLogger("hortus.apiserver")
@@ -194,6 +202,8 @@ class ApiServer:
             reply = await self._router.answer(request, info, query, user)
         except ApiError as error:
             reply = status_reply(error)
+        except ObjectTooLarge as error:
+            reply = status_reply(RequestEntityTooLarge(str(error)))
         except StoreFailed as error:
             _log.error("the store failed: %s", error)
             reply = status_reply(ServiceUnavailable(f"the store failed: {error}", retry_after=_STORE_RETRY))

@@ -35,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Whether large bodies are compressed for those who take it; a waste when all clients are on this machine."""
     grace: float = 5.0
     """Seconds that requests in progress have to finish at a stop."""
+    event_ttl: float = 3600.0
+    """Seconds after its last write at which an Event goes (kube-apiserver's --event-ttl); 0 keeps Events."""
     audit: AuditSettings | None = None
     """Where and what to record of requests; None records nothing."""
     limits: Limits = Limits()

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -30,18 +30,20 @@ def free_port() -> int:
 
 def _drain(log: IO[str], ready: threading.Event) -> None:
     for line in log:
-        if "ready to serve client requests" in line:
+        if "ready to serve client requests" in line or "serving client traffic" in line:
             ready.set()
 
 
 @contextmanager
-def running_etcd(binary: str, folder: Path, port: int, *, sync: bool = False) -> Iterator[subprocess.Popen[str]]:
+def running_etcd(
+    binary: str, folder: Path, port: int, *, sync: bool = False, scheme: str = "http", more: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[str]]:
     """A member of its own with its data in `folder`; without syncs unless asked, as envtest runs it."""
-    client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
+    client, peer = f"{scheme}://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
     command = [binary, "--data-dir", str(folder), f"--unsafe-no-fsync={str(not sync).lower()}"]
     command += ["--listen-client-urls", client]
     command += ["--advertise-client-urls", client, "--listen-peer-urls", peer]
-    command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]
+    command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}", *more]
     ready = threading.Event()
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None

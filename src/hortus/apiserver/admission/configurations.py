@@ -109,7 +109,7 @@ class Configurations:
         return found
 
     async def _objects(self, cluster: str, plural: str) -> list[Object]:
-        page = await self._storage.list(f"{cluster}/{GROUP}/{plural}")
+        page = await self._storage.list(f"{cluster}/{GROUP}/{plural}", fresh=False)
         return sorted((orjson.loads(record.value) for record in page.records), key=_name)
 
     def _changed(self, change: Change) -> None:

@@ -79,7 +79,7 @@ class StoredObjects:
         self._backend = backend
 
     async def object(self, key: Key) -> Object | None:
-        record = await self._backend.get(key)
+        record = await self._backend.get(key, fresh=False) or await self._backend.get(key)
         return msgspec.json.decode(record.value, type=dict) if record else None
 
 

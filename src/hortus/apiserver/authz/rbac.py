@@ -52,7 +52,10 @@ class RbacAuthorizer:
         found = self._indexes.get(cluster)
         while found is None:
             token = self._building[cluster] = object()
-            pages = [(await self._backend.list(f"{cluster}/{API_GROUP}/{plural}")).records for plural in _PLURALS]
+            pages = [
+                (await self._backend.list(f"{cluster}/{API_GROUP}/{plural}", fresh=False)).records
+                for plural in _PLURALS
+            ]
             if self._building.get(cluster) is not token:
                 # A role was written while we read, or another request of the cluster reads too: the last one counts.
                 found = self._indexes.get(cluster)

@@ -53,7 +53,7 @@ class CustomKinds:
         storage.listen(self._changed, SUFFIX)
 
     async def load(self, cluster: str) -> None:
-        page = await self._storage.list(f"{cluster}/{SUFFIX}")
+        page = await self._storage.list(f"{cluster}/{SUFFIX}", fresh=False)
         for record in page.records:
             self._serve(cluster, orjson.loads(record.value))
 

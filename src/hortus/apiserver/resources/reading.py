@@ -1,7 +1,8 @@
 """GET and LIST. Lists join stored bytes; an object is decoded only when a selector or a conversion has to look inside.
 
 resourceVersion and limit follow "Kubernetes API Concepts", "Semantics for get and list": an exact revision gives that
-snapshot or 410, any other gives what is newest, and a page's token keeps to the snapshot of the first page.
+snapshot or 410, "0" what this server has, also while its store cannot be reached, any other what is newest, and a
+page's token keeps to the snapshot of the first page.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
     """The object as bytes. Raises NotFound; Timeout for a resourceVersion that is not there yet."""
     if "resourceVersion" in query:
         await check_not_future(ctx, revision_in(query))
-    record = await read(ctx, scope)
+    record = await read(ctx, scope, fresh=not any_age(query))
     if record is None:
         raise not_found(scope.kind, scope.name)
     return scope.kind.shown(record.value)
@@ -65,9 +66,9 @@ async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
     prefix = f"{scope.namespace}/" if scope.namespace else ""
     try:
         if selection is None:
-            page = await _page(ctx, scope, prefix, position, limit)
+            page = await _page(ctx, scope, prefix, position, limit, fresh=not any_age(query))
             return _listing(scope.kind, page, [scope.kind.shown(record.value) for record in page.records], prefix)
-        return await _selected(ctx, scope, selection, prefix, position, limit)
+        return await _selected(ctx, scope, selection, prefix, position, limit, fresh=not any_age(query))
     except RevisionCompacted:
         if query.get("continue"):
             raise expired(position.after) from None
@@ -76,10 +77,10 @@ async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
         raise too_large(position.revision, ctx.storage.revision) from None
 
 
-async def _page(ctx: Context, scope: Scope, prefix: str, position: Position, limit: int) -> Page:
+async def _page(ctx: Context, scope: Scope, prefix: str, position: Position, limit: int, *, fresh: bool) -> Page:
     after = prefix + position.after if position.after else ""
     page = await ctx.storage.list(
-        scope.bucket, prefix=prefix, after=after, limit=limit, revision=max(position.revision, 0)
+        scope.bucket, prefix=prefix, after=after, limit=limit, revision=max(position.revision, 0), fresh=fresh
     )
     return await presented_page(scope.kind, scope.cluster, page)
 
@@ -92,11 +93,11 @@ def _listing(kind: Kind, page: Page, values: list[bytes], prefix: str) -> Listin
 
 
 async def _selected(
-    ctx: Context, scope: Scope, selection: Selection, prefix: str, position: Position, limit: int
+    ctx: Context, scope: Scope, selection: Selection, prefix: str, position: Position, limit: int, *, fresh: bool
 ) -> Listing:
     found: list[bytes] = []
     while True:
-        page = await _page(ctx, scope, prefix, position, _BATCH if limit else 0)
+        page = await _page(ctx, scope, prefix, position, _BATCH if limit else 0, fresh=fresh)
         for record in page.records:
             value = _shown_if(scope.kind, record, selection)
             if value is None:
@@ -166,6 +167,11 @@ def revision_in(query: Query) -> int:
             f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
         )
     return int(text)
+
+
+def any_age(query: Query) -> bool:
+    """Whether the client takes what this server has, however old ("API Concepts": resourceVersion="0")."""
+    return query.get("resourceVersion") == "0" and not query.get("continue")
 
 
 async def check_not_future(ctx: Context, revision: int) -> None:

@@ -18,9 +18,9 @@ from hortus.apiserver.store.backend import Change, Page, Record, Value
 from hortus.kube.objects import Object
 
 
-async def read(ctx: Context, scope: Scope) -> Record | None:
+async def read(ctx: Context, scope: Scope, *, fresh: bool = True) -> Record | None:
     """The stored object that a request is about, in the request's version."""
-    return await presented_record(scope.kind, scope.cluster, await ctx.storage.get(scope.key))
+    return await presented_record(scope.kind, scope.cluster, await ctx.storage.get(scope.key, fresh=fresh))
 
 
 async def presented_record(kind: Kind, cluster: str, record: Record | None) -> Record | None:

@@ -19,7 +19,7 @@ from hortus.apiserver.http.queries import Query, flag, seconds
 from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.failures import forbidden_field, invalid_options
 from hortus.apiserver.resources.kind import Kind, cut_revision
-from hortus.apiserver.resources.reading import check_not_future, revision_in
+from hortus.apiserver.resources.reading import any_age, check_not_future, revision_in
 from hortus.apiserver.resources.scope import Scope
 from hortus.apiserver.resources.selection import Selection, selection_of
 from hortus.apiserver.resources.versions import presented_changes, presented_page
@@ -53,6 +53,8 @@ class Options(NamedTuple):
     """Say with a bookmark where the initial events end."""
     bookmarks: bool
     timeout: float
+    fresh: bool = True
+    """Whether the present state is to be that of the whole store, or as this server knows it."""
 
 
 async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
@@ -86,6 +88,7 @@ async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
         initial_end=streaming and flag(query, "allowWatchBookmarks"),
         bookmarks=flag(query, "allowWatchBookmarks"),
         timeout=min(max(timeout, _SHORTEST_TIMEOUT), _LONGEST_TIMEOUT),
+        fresh=not any_age(query),
     )
 
 
@@ -182,7 +185,8 @@ async def watch(
 
 
 async def _send_initial(ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, prefix: str) -> int:
-    page = await presented_page(scope.kind, scope.cluster, await ctx.storage.list(scope.bucket, prefix=prefix))
+    stored = await ctx.storage.list(scope.bucket, prefix=prefix, fresh=options.fresh)
+    page = await presented_page(scope.kind, scope.cluster, stored)
     lines = (
         encoder.line("ADDED", record.value, 0)
         for record in page.records

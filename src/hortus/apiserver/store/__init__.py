@@ -5,6 +5,7 @@ with other servers. All answer reads and watches from the same index in memory (
 becomes durable. A server is handed one by its composition root; nothing below the resources' layer knows which.
 """
 
+from hortus.apiserver.store._etcdwire import EtcdLogin
 from hortus.apiserver.store._history import HistoryLimits
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
@@ -12,6 +13,7 @@ from hortus.apiserver.store.backend import (
     Change,
     Key,
     Mismatch,
+    ObjectTooLarge,
     Page,
     Record,
     RevisionCompacted,
@@ -29,10 +31,12 @@ __all__ = [
     "Backend",
     "Change",
     "EtcdBackend",
+    "EtcdLogin",
     "HistoryLimits",
     "Key",
     "MemoryBackend",
     "Mismatch",
+    "ObjectTooLarge",
     "Page",
     "Record",
     "RevisionCompacted",

@@ -2,6 +2,11 @@
 
 Chosen over gRPC because it needs nothing but the HTTP client we have: the gRPC clients for Python bring a compiled
 runtime with threads of its own. The price is base64 and JSON around every value. One watch is one streaming request.
+
+**Login.** With a user name, a token is fetched before the first request and again whenever etcd takes the one we have
+for expired or for older than its roles; tokens of etcd's own sort expire after 5 minutes (`--auth-token-ttl`).
+The password is read from its source each time, so it can be changed under a running server. The name of a client
+certificate is no login here: etcd does not look at it when the gateway stands between (etcd.io, "Authentication").
 """
 
 from __future__ import annotations
@@ -10,22 +15,35 @@ import asyncio
 import base64
 import io
 import ssl
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import orjson
 
-from hortus.apiserver.store.backend import StoreFailed
+from hortus.apiserver.store.backend import ObjectTooLarge, StoreFailed
 
 Message = dict[str, Any]
 """One decoded JSON message; numbers of 64 bits are strings in it, and zero values are left out."""
 
-_OUT_OF_RANGE = 11
+_OUT_OF_RANGE, _UNAUTHENTICATED = 11, 16
+_LOGGED_OUT = ("user name is empty", "invalid auth token", "revision of auth store is old")
+_LOGIN = "/v3/auth/authenticate"
 _CONNECT_SECONDS = 3.0
 _CALL_SECONDS = 10.0
 """etcd gives a request up after about 7 s by itself (5 s and two election timeouts)."""
+
+
+class EtcdLogin(NamedTuple):
+    """A user of etcd. `password` is called for each login and its answer is kept nowhere."""
+
+    username: str
+    password: Callable[[], str]
+
+
+class _LoggedOut(Exception):
+    """etcd wants a new token."""
 
 
 class OutOfRange(Exception):
@@ -57,11 +75,16 @@ def _behind(prefix: bytes) -> bytes:
 class EtcdWire:
     """Talks to one member at a time, to the next one when it cannot be reached."""
 
-    def __init__(self, endpoints: Sequence[str], tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, endpoints: Sequence[str], tls: ssl.SSLContext | None = None, login: EtcdLogin | None = None
+    ) -> None:
         if not endpoints:
             raise ValueError("no etcd endpoint given")
         self.endpoints = [endpoint.rstrip("/") for endpoint in endpoints]
         self._tls = tls
+        self._login = login
+        self._token = ""
+        self._logging_in = asyncio.Lock()
         self._session: aiohttp.ClientSession | None = None
         self._stream: aiohttp.ClientResponse | None = None
 
@@ -79,6 +102,35 @@ class EtcdWire:
 
         It goes to another member only when it surely has not reached this one: a write must not happen twice.
         """
+        if self._login is None:
+            try:
+                return await self._call(path, body)
+            except _LoggedOut as refusal:
+                raise StoreFailed(f"etcd refused: {refusal}; it wants a user name and password") from None
+        for _ in range(2):
+            token = self._token or await self._log_in("")
+            try:
+                return await self._call(path, body)
+            except _LoggedOut as refusal:
+                failure = refusal
+                await self._log_in(token)
+        raise StoreFailed(f"etcd refused: {failure}")
+
+    async def _log_in(self, expired: str) -> str:
+        """A token other than `expired`; one request for all who need it. Raises StoreFailed."""
+        assert self._login is not None, "asked of those who log in"
+        async with self._logging_in:
+            if self._token == expired:
+                self._token = ""
+                try:
+                    password = self._login.password()
+                except OSError as error:
+                    raise StoreFailed(f"the password for etcd cannot be read: {error}") from None
+                answer = await self._call(_LOGIN, {"name": self._login.username, "password": password})
+                self._token = str(answer["token"])
+            return self._token
+
+    async def _call(self, path: str, body: Message) -> Message:
         for _ in self.endpoints:
             try:
                 async with asyncio.timeout(_CALL_SECONDS), self._post(path, body) as response:
@@ -94,6 +146,9 @@ class EtcdWire:
     async def watch(self, body: Message) -> AsyncGenerator[Message, None]:
         """The `result` messages of one watch until the connection ends; raises StoreFailed."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
+        if self._login is not None and not self._token:
+            await self._log_in("")
+        token = self._token
         try:
             async with self._post("/v3/watch", {"create_request": body}, timeout) as response:
                 self._stream = response
@@ -101,10 +156,14 @@ class EtcdWire:
                 async for piece in response.content.iter_any():
                     *lines, rest = (rest + piece).split(b"\n") if b"\n" in piece else (rest + piece,)
                     for line in lines:
-                        yield _checked(response.status, orjson.loads(line)).get("result", {})
+                        yield _refused_not(_checked(response.status, orjson.loads(line)).get("result", {}))
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             self._try_next()
             raise self._failed(error) from error
+        except _LoggedOut as refusal:
+            if self._login is not None:
+                await self._log_in(token)
+            raise StoreFailed(f"etcd refused: {refusal}") from None
         finally:
             self._stream = None
 
@@ -120,7 +179,9 @@ class EtcdWire:
             raise StoreFailed("the connection to etcd is closed")
         timeout = timeout or aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
         # A stream, because the client warns of large bodies that are handed over whole.
-        return self._session.post(self.endpoints[0] + path, data=io.BytesIO(orjson.dumps(body)), timeout=timeout)
+        headers = {"Authorization": self._token} if self._token and path != _LOGIN else None
+        data = io.BytesIO(orjson.dumps(body))
+        return self._session.post(self.endpoints[0] + path, data=data, timeout=timeout, headers=headers)
 
     def _try_next(self) -> None:
         self.endpoints.append(self.endpoints.pop(0))
@@ -138,4 +199,18 @@ def _checked(status: int, message: Message) -> Message:
     words = str(details.get("message") or error or f"HTTP status {status}")
     if details.get("code", details.get("grpc_code")) == _OUT_OF_RANGE:
         raise OutOfRange(words)
+    if details.get("code", details.get("grpc_code")) == _UNAUTHENTICATED or any(each in words for each in _LOGGED_OUT):
+        raise _LoggedOut(words)
+    if "request is too large" in words or "message larger than max" in words:
+        raise ObjectTooLarge(f"etcd refused: {words}; it takes 1.5 MiB unless --max-request-bytes says otherwise")
     raise StoreFailed(f"etcd refused: {words}")
+
+
+def _refused_not(message: Message) -> Message:
+    """A watch's message, unless it says that we may not watch: etcd tells that within the stream."""
+    reason = str(message.get("cancel_reason", ""))
+    if any(each in reason for each in _LOGGED_OUT):
+        raise _LoggedOut(reason)
+    if "permission denied" in reason:
+        raise StoreFailed(f"etcd refused: {reason}")
+    return message

@@ -37,6 +37,9 @@ _APPLICATION_ID = int.from_bytes(b"HRTS", "big")
 BATCH_ROWS = 500
 """Most rows in one statement; 5 parameters each, below SQLite's 32,766 (SQLITE_MAX_VARIABLE_NUMBER since 3.32)."""
 
+_PROBE_BYTES = 65536
+"""Space that must be there before a disk that was full counts as good again."""
+
 PUT, DELETE, DROP = 0, 1, 2
 
 _SCHEMA = (
@@ -194,7 +197,8 @@ class Log:
         """Find out whether the disk takes writes again; raises sqlite3.Error or OSError."""
         connection = self._sound()
         with self._doubting():
-            connection.execute("UPDATE meta SET value = value WHERE key = 'revision'")
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('probe', zeroblob(?))", (_PROBE_BYTES,))
+            connection.execute("DELETE FROM meta WHERE key = 'probe'")
 
     def close(self) -> None:
         """Empty the WAL into the database and let go of the file. What was acknowledged is safe either way."""

@@ -119,6 +119,10 @@ class StoreFailed(Exception):
     """The store cannot write (disk full, connection lost): the write is not acknowledged and may or may not be kept."""
 
 
+class ObjectTooLarge(StoreFailed):
+    """The store takes other writes, but never one of this size."""
+
+
 class Watch(Protocol):
     """An open watch: iterate for batches of changes, `aclose` when done (`contextlib.aclosing` does).
 

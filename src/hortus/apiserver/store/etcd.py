@@ -13,8 +13,7 @@ that are older than this process are read from etcd.
 
 **History** is compacted in etcd every `HistoryLimits.seconds`, for the whole of that etcd: it should be Hortus' own.
 
-Limits: all objects must fit in memory; an object must fit in etcd's request (1.5 MiB); no user names and passwords,
-use client certificates.
+Limits: all objects must fit in memory; an object must fit in etcd's request (1.5 MiB).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from itertools import groupby
 
-from hortus.apiserver.store._etcdwire import EtcdWire, Message, OutOfRange, number, raw, span, text
+from hortus.apiserver.store._etcdwire import EtcdLogin, EtcdWire, Message, OutOfRange, number, raw, span, text
 from hortus.apiserver.store._history import HistoryLimits
 from hortus.apiserver.store._index import Index
 from hortus.apiserver.store._watches import WatchLimits
@@ -66,11 +65,12 @@ class EtcdBackend:
         *,
         root: str = "/hortus/",
         tls: ssl.SSLContext | None = None,
+        login: EtcdLogin | None = None,
         clock: Clock | None = None,
         history: HistoryLimits | None = None,
         watches: WatchLimits | None = None,
     ) -> None:
-        self._wire = EtcdWire(endpoints, tls)
+        self._wire = EtcdWire(endpoints, tls, login)
         self._clock = clock or SystemClock()
         self._history = history or HistoryLimits()
         self._watches = watches or WatchLimits()
@@ -93,7 +93,7 @@ class EtcdBackend:
         try:
             await self._check_format()
             await self._load()
-        except StoreFailed:
+        except BaseException:
             await self._wire.close()
             raise
         self._tasks = [asyncio.create_task(work) for work in (self._follow(), self._compact_regularly())]
