@@ -131,6 +131,29 @@ async def test_a_revision_from_another_server_can_be_watched_after_sync(two: tup
         assert [change.record for change in await batch(watch)] == [later]
 
 
+async def test_an_answer_that_the_watch_has_overtaken_is_not_taken_for_a_restored_etcd(
+    two: tuple[EtcdBackend, EtcdBackend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = two
+    base = await put(one, "default/a")
+    await other.sync()
+    real = other._wire.call
+
+    async def slow(path: str, body: dict[str, object]) -> dict[str, object]:
+        answer = await real(path, body)
+        later = await put(one, "default/b")
+        await other._reach(later.revision)
+        return answer
+
+    async with aclosing(other.watch(PODS, after=base.revision)) as watch:
+        monkeypatch.setattr(other._wire, "call", slow)
+        assert await other.sync() > base.revision
+        monkeypatch.setattr(other._wire, "call", real)
+        last = await put(one, "default/c")
+        assert [change.name for change in await changes(watch, 2)] == ["default/b", "default/c"]
+        assert await other.sync() == last.revision
+
+
 async def test_writers_on_two_servers_do_not_overwrite_each_other(two: tuple[EtcdBackend, EtcdBackend]) -> None:
     base = await put(two[0], "default/a", "0")
     results = await asyncio.gather(

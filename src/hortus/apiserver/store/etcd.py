@@ -321,9 +321,10 @@ class EtcdBackend:
         if before is not None and not before.done():
             await asyncio.wait((before,))
         self._asking, self._asked = self._asked, None
+        seen = self._index.revision  # of now: while the answer is on its way, the watch may bring what is newer
         answer = await self._wire.call("/v3/kv/range", {"key": text(self._last)})
         entries = answer.get("kvs", [])
-        if number(answer["header"], "revision") < self._index.revision:
+        if number(answer["header"], "revision") < seen:
             await self._load()  # etcd was restored from a backup
             self._wire.cut()
         await self._reach(number(entries[0], "mod_revision") if entries else 0)
