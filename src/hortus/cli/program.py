@@ -10,15 +10,21 @@ from typing import Any
 import structlog
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
+from hortus.domains.clusters import composition as runtimes
+from hortus.domains.clusters import settings as clusters
+from hortus.domains.clusters.garden import SHOOTS
+from hortus.domains.clusters.outline import outline as runtime_outline
 from hortus.domains.credentials import settings as credentials
 from hortus.domains.credentials.composition import add_controller
-from hortus.engine import Elector, EventRecorder, HealthServer, HttpServer, Manager, parse_address, serve_metrics
+from hortus.domains.credentials.composition import outline as credential_outline
+from hortus.engine import Cache, Elector, EventRecorder, HealthServer, HttpServer, Manager, parse_address, serve_metrics
 from hortus.engine.configuration import CONFIG, Configuration, Reloader
 from hortus.engine.files import KubeconfigFile
 from hortus.engine.flags import Flag, FlagError, FlagSet
 from hortus.engine.logging import LogSettings, set_level
 from hortus.kube import Access, Client, ConnectionSettings, RateLimiter, RequestMetrics, SystemClock
 from hortus.kube.kubeconfig import KubeconfigError, in_cluster, load, through_proxy
+from hortus.kube.objects import Object
 
 ELECTION_NAME = "f1c68560.kyma-project.io"
 """The Go system's lease, so that both never work at the same time while one replaces the other."""
@@ -38,21 +44,7 @@ _OWN: tuple[Flag, ...] = (
     Flag("zap-time-encoding", "string", "", "Time in logs: epoch, millis, nano, iso8601, rfc3339, rfc3339nano."),
 )
 
-_NOT_YET: tuple[Flag, ...] = (
-    Flag("runtime-ctrl-workers-cnt", "int", 25, "Accepted; Runtimes are not served by this version."),
-    Flag(
-        "converter-config-filepath",
-        "string",
-        "/converter-config/converter_config.json",
-        "Accepted; Runtimes are not served by this version.",
-    ),
-    Flag("audit-log-mandatory", "bool", True, "Accepted; Runtimes are not served by this version."),
-    Flag("structured-auth-enabled", "bool", False, "Accepted; Runtimes are not served by this version."),
-    Flag("custom-config-controller-enabled", "bool", False, "Accepted; Runtimes are not served by this version."),
-)
-"""Flags of the Go system whose part is not there: its Deployments pass them, so they must not end the process."""
-
-FLAGS: tuple[Flag, ...] = (*_OWN, *credentials.FLAGS, *_NOT_YET)
+FLAGS: tuple[Flag, ...] = (*_OWN, *credentials.FLAGS, *clusters.FLAGS)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -101,7 +93,11 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
             _follow(manager, client, values["kubeconfig"])
         events = EventRecorder(client, component=COMPONENT, clock=manager.clock)
         manager.add_server(events)
-        controller = add_controller(manager, client=client, garden=garden, settings=settings, events=events)
+        shoots = manager.caches_of(garden).get(SHOOTS, namespace=settings.garden_namespace, transform=_outline)
+        controller = add_controller(
+            manager, client=client, garden=garden, shoots=shoots, settings=settings, events=events
+        )
+        _add_runtimes(manager, client=client, garden=garden, shoots=shoots, values=values)
 
         def take_over(values: Mapping[str, Any]) -> None:
             chosen, level = credentials.Settings.from_flags(values), log_settings(values).level
@@ -115,10 +111,25 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
             )
             manager.add("configuration", reloader.run, leader_only=False)
         _add_servers(manager, values)
-        for flag in _NOT_YET:
-            if values[flag.name] != flag.default:
-                _log.warning("this flag has no effect in this version", flag=flag.name)
         yield manager
+
+
+def _outline(shoot: Object) -> Object:
+    """What both domains keep of a Shoot: one watch serves them."""
+    return {**credential_outline(shoot), **runtime_outline(shoot)}
+
+
+def _add_runtimes(
+    manager: Manager, *, client: Client, garden: Client, shoots: Cache, values: Mapping[str, Any]
+) -> None:
+    if not clusters.served(values):
+        path = values["converter-config-filepath"]
+        _log.warning("Runtimes are not served: there is no converter configuration", path=path)
+        return
+    settings = clusters.from_flags(values)
+    for remark in settings.configuration.remarks:
+        _log.warning("converter configuration", remark=remark)
+    runtimes.add_controllers(manager, client=client, garden=garden, shoots=shoots, settings=settings)
 
 
 def _follow(manager: Manager, client: Client, path: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from hortus.cli.program import FLAGS, program
+from hortus.cli.up.landscape import write_landscape
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.supervisor import CannotRun, report
 from hortus.engine.flags import FlagError, FlagSet
@@ -18,6 +19,7 @@ _LOCAL_FLAGS = (
     "--gardener-request-timeout=30s",
     "--metrics-bind-address=0",
     "--health-probe-bind-address=0",
+    "--audit-log-mandatory=false",
 )
 """What differs from the defaults: a simulated garden has no other users, and ports are not taken unasked."""
 
@@ -32,12 +34,13 @@ async def control(state: StateDirectory, *, config: dict[str, Any], stop: asynci
                 f"--kubeconfig={state.kubeconfig}",
                 f"--gardener-kubeconfig-path={state.garden_kubeconfig}",
                 f"--gardener-project-name={project}",
+                f"--converter-config-filepath={write_landscape(state, project)}",
                 *_LOCAL_FLAGS,
                 *(f"--{name}={_text(value)}" for name, value in chosen.items()),
             ]
         )
         async with program(values) as manager, manager.running():
-            report("ready", "credentials")
+            report("ready", "runtimes and credentials")
             await stop.wait()
     except (FlagError, SettingsError) as error:
         raise CannotRun(f"configuration, controllers: {error}") from None

@@ -15,6 +15,7 @@ from hortus.apiserver.clusters import certificate_kubeconfig, token_kubeconfig
 from hortus.apiserver.store import Backend, MemoryBackend, SqliteBackend, StoreFailed
 from hortus.cli.up.state import StateDirectory, write_private
 from hortus.cli.up.supervisor import CannotRun, report
+from hortus.domains.clusters.types import Runtime
 from hortus.domains.credentials.types import GardenerCluster
 from hortus.kube import yaml
 from hortus.kube.clock import SystemClock
@@ -91,6 +92,7 @@ async def _prepare(server: ApiServer) -> None:
     local = server.local("root")
     await _ensure(local, LOGICAL_CLUSTERS, _named(LOGICAL_CLUSTERS, GARDEN))
     await _ensure(local, _NAMESPACES, _named(_NAMESPACES, CLUSTER_NAMESPACE))
+    await local.apply(_CRDS, crd(Runtime))
     await local.apply(_CRDS, crd(GardenerCluster))
 
 

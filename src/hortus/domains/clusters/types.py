@@ -327,6 +327,8 @@ class Annotation:
     """`true` keeps the Shoot from being patched until the annotation is gone. It wins over FORCE_PATCH."""
     FORCE_DELETION: Final = "clusters.hortus.dev/force-deletion"
     """Ours: `true` lets a deletion that failed for a reason in the infrastructure go on without cleaning up there."""
+    ADOPT: Final = "clusters.hortus.dev/adopt-shoot"
+    """Ours: the uid of a Shoot that belongs to no Runtime and is to be this one's from now on."""
 
 
 class ShootAnnotation:

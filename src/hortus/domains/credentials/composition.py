@@ -5,7 +5,7 @@ from __future__ import annotations
 from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials import service
 from hortus.domains.credentials.controller import GardenerClusterController
-from hortus.domains.credentials.garden import SHOOTS, Garden, GardenClient
+from hortus.domains.credentials.garden import Garden, GardenClient
 from hortus.domains.credentials.metrics import CredentialMetrics
 from hortus.domains.credentials.proof import ClusterProof, NoProof, Proof
 from hortus.domains.credentials.settings import Settings
@@ -35,9 +35,12 @@ NAME = "gardener-cluster-controller"
 
 
 def add_controller(
-    manager: Manager, *, client: Client, garden: Client, settings: Settings, events: EventRecorder
+    manager: Manager, *, client: Client, garden: Client, shoots: Cache, settings: Settings, events: EventRecorder
 ) -> GardenerClusterController:
-    """Add the controller to `manager`. `client` is the management cluster, `garden` the Gardener API."""
+    """Add the controller to `manager`. `client` is the management cluster, `garden` the Gardener API.
+
+    `shoots` holds at least what `outline` leaves of the project's Shoots.
+    """
     proof = (
         ClusterProof(timeout=settings.cluster_timeout, plain_http=settings.plain_http)
         if settings.prove
@@ -47,7 +50,7 @@ def add_controller(
         manager,
         client=client,
         garden=GardenClient(garden, settings.garden_namespace),
-        shoots=manager.caches_of(garden).get(SHOOTS, namespace=settings.garden_namespace, transform=outline),
+        shoots=shoots,
         proof=proof,
         settings=settings,
         events=events,

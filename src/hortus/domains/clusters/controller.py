@@ -1,0 +1,202 @@
+"""The Runtime controller: a Shoot that is as its Runtime says, connected and equipped; and its end.
+
+Conditions it owns: `Provisioned`, `KubeconfigReady`, `OidcConfigured`, `Configured`, `Deprovisioned` of Runtimes, with
+their `status.state` and `provisioningCompleted`.
+Objects it owns: the Shoot that a Runtime names, its ConfigMap with structured authentication, its GardenerCluster, and
+in the cluster what `inside` puts there. It holds a Runtime by a finalizer.
+It watches: Runtimes (spec and metadata), Shoots of the project (whether an operation ended, not how far it is),
+GardenerClusters (whether they are Ready, or gone). What no watch tells is looked at after the times in `pauses`.
+It never: adopts, changes or deletes a Shoot that belongs to somebody else, polls what is at rest, writes a status that
+says nothing new, shows a credential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from hortus.domains.clusters import claims, service, waiting
+from hortus.domains.clusters.connecting import Connecting
+from hortus.domains.clusters.creation import Creation
+from hortus.domains.clusters.garden import Garden
+from hortus.domains.clusters.metrics import RuntimeMetrics
+from hortus.domains.clusters.outline import CREATE, RECONCILE, SUCCEEDED, Live
+from hortus.domains.clusters.patching import Patching, Superseded, sent, superseded
+from hortus.domains.clusters.pauses import AT_ONCE, GARDEN
+from hortus.domains.clusters.retirement import Retirement
+from hortus.domains.clusters.service import UnreadableGeneration
+from hortus.domains.clusters.types import FINALIZER, RUNTIMES, ConditionType, Reason, State
+from hortus.domains.clusters.visit import Desk, Setback, Visit
+from hortus.engine import FALSE, UNKNOWN, Cache, Result, add_finalizer, has_finalizer, is_deleting
+from hortus.kube import Client
+from hortus.kube.errors import KubeError
+from hortus.kube.objects import Object, ObjectKey, key_of
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class RuntimeController:
+    """Reconciles one Runtime at a time; see the module's head."""
+
+    def __init__(
+        self,
+        *,
+        client: Client,
+        runtimes: Cache,
+        garden: Garden,
+        desk: Desk,
+        metrics: RuntimeMetrics,
+        creation: Creation,
+        patching: Patching,
+        connecting: Connecting,
+        retirement: Retirement,
+    ) -> None:
+        self._client = client
+        self._runtimes = runtimes
+        self._garden = garden
+        self._desk = desk
+        self._metrics = metrics
+        self._creation = creation
+        self._patching = patching
+        self._connecting = connecting
+        self._retirement = retirement
+        runtimes.add_index("shoot", lambda runtime: (service.shoot_name(runtime),))
+        runtimes.add_index("id", _by_id)
+
+    async def reconcile(self, key: ObjectKey) -> Result | None:
+        runtime = self._runtimes.get(key)
+        if runtime is None:
+            self._metrics.clear(key)
+            return None
+        try:
+            named = await self._garden.find(service.shoot_name(runtime))
+        except KubeError as error:
+            _log.warning("the garden cannot be asked for the shoot", error=str(error))
+            return Result(requeue_after=GARDEN)
+        visit = Visit(self._desk, runtime, named)
+        try:
+            return await self._look(visit, named)
+        finally:
+            self._metrics.set_state(key, visit.runtime)
+
+    def keys_of_shoot(self, shoot: Object) -> Iterable[ObjectKey]:
+        """The Runtimes that name this Shoot."""
+        return self._runtimes.keys_by("shoot", shoot["metadata"]["name"])
+
+    def keys_of_cluster(self, cluster: Object) -> Iterable[ObjectKey]:
+        """The Runtimes that a GardenerCluster was made for."""
+        return self._runtimes.keys_by("id", cluster["metadata"]["name"])
+
+    def keys_of_rivals(self, runtime: Object) -> Iterable[ObjectKey]:
+        """The Runtimes that may have the Shoot now that this one is gone."""
+        return self._runtimes.keys_by("shoot", service.shoot_name(runtime))
+
+    async def _look(self, visit: Visit, named: Live | None) -> Result | None:
+        """Run the steps, and show where they ended when they could not go on."""
+        try:
+            if is_deleting(visit.runtime):
+                return await self._retire(visit, named)
+            return await self._provide(visit, named)
+        except Setback as setback:
+            return await self._stop(visit, setback)
+        except Superseded as error:
+            superseded(visit, error)
+            await visit.save()
+            return Result(requeue_after=GARDEN)
+        except UnreadableGeneration:
+            return Result(requeue_after=GARDEN)
+        except waiting.UnknownOperation as error:
+            _log.warning("the shoot's last operation is in a state that is not known", state=str(error))
+            self._metrics.unexpected_stop()
+            return None
+
+    async def _stop(self, visit: Visit, setback: Setback) -> Result | None:
+        visit.pending(setback.kind, FALSE, setback.reason, setback.message)
+        await visit.save()
+        if setback.after is not None:
+            return Result(requeue_after=setback.after)
+        self._metrics.unexpected_stop()
+        return None
+
+    async def _provide(self, visit: Visit, named: Live | None) -> Result | None:
+        runtime = visit.runtime
+        if not has_finalizer(runtime, FINALIZER):
+            self._runtimes.learn(await add_finalizer(self._client, RUNTIMES, runtime, FINALIZER))
+            return Result(requeue_after=AT_ONCE)
+        if named is None and not visit.has(ConditionType.PROVISIONED):
+            visit.pending(ConditionType.PROVISIONED, UNKNOWN, Reason.INITIALISED, "Runtime initialized")
+            await visit.save()
+            return Result(requeue_after=AT_ONCE)
+        self._check_claim(visit, named)
+        if named is None:
+            return await self._creation.create(visit)
+        return await self._process(visit, named)
+
+    async def _process(self, visit: Visit, live: Live) -> Result | None:
+        """Whatever the Shoot needs now (section 2.2, SelectShootProcessing)."""
+        if not live.domain or not live.operation:
+            return Result(requeue_after=GARDEN)
+        if service.patch_due(visit.runtime, live):
+            return await self._patch(visit)
+        if not _under_way(visit):
+            return None
+        if not live.current:
+            return Result(requeue_after=GARDEN)
+        return await self._await(visit, live)
+
+    async def _patch(self, visit: Visit) -> Result | None:
+        changed = await self._patching.patch(visit)
+        sent(visit, changed=changed)
+        live = visit.live
+        if changed or live is None:
+            await visit.save()
+            return Result(requeue_after=GARDEN)
+        if live.state != SUCCEEDED:
+            return await self._await(visit, live)
+        return await self._connecting.connect(visit, live)
+
+    async def _await(self, visit: Visit, live: Live) -> Result | None:
+        phases = {CREATE: waiting.creation, RECONCILE: waiting.reconciliation}
+        if live.operation not in phases:
+            return None
+        pause = await phases[live.operation](visit, live)
+        return pause if pause is not None else await self._connecting.connect(visit, live)
+
+    async def _retire(self, visit: Visit, named: Live | None) -> Result | None:
+        if named is not None and claims.owns(visit.runtime, named, self._rivals(visit.runtime)):
+            return await self._retirement.retire(visit, named)
+        key = service.cluster_key(visit.runtime)
+        shared = any(service.cluster_key(rival) == key for rival in self._rivals(visit.runtime))
+        return await self._retirement.release(visit, taken=named is not None, shared=shared)
+
+    def _check_claim(self, visit: Visit, named: Live | None) -> None:
+        """Raises Setback when the Shoot of that name is not ours to have."""
+        runtime = visit.runtime
+        problem = claims.objection(runtime, named, self._rivals(runtime))
+        if not problem and named is None:
+            identity = service.runtime_id(runtime)
+            namesakes = [rival for rival in self._runtimes.by("id", identity) if key_of(rival) != key_of(runtime)]
+            problem = claims.renamed(runtime, self._garden.owned_by(identity), namesakes)
+        if problem:
+            raise Setback(Reason.CREATION_ERR, f"Shoot creation failed: {problem}")
+
+    def _rivals(self, runtime: Object) -> list[Object]:
+        """The other Runtimes that name the same Shoot."""
+        named = self._runtimes.by("shoot", service.shoot_name(runtime))
+        return [rival for rival in named if key_of(rival) != key_of(runtime)]
+
+
+def _under_way(visit: Visit) -> bool:
+    """Whether the state asks for work. What failed, or is Ready, rests: a restart must not stir a whole fleet.
+
+    A missing kubeconfig is the exception: it comes back by itself.
+    """
+    if service.state_of(visit.runtime) in ("", State.PENDING):
+        return True
+    return visit.says(ConditionType.CONFIGURED, FALSE, Reason.CONFIGURATION_ERR)
+
+
+def _by_id(runtime: Object) -> Iterable[str]:
+    identity = service.runtime_id(runtime)
+    return (identity,) if identity else ()

@@ -1,0 +1,116 @@
+"""What a conversion needs beside the Runtime: audit tenant, maintenance windows, registry caches, operator's ranges.
+
+Looked up here, so that `shoot` stays pure. A Setback says what is missing and is fit for the status.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from hortus.domains.clusters import service
+from hortus.domains.clusters.configuration import (
+    AuditTenant,
+    AuditTenants,
+    Configuration,
+    ConfigurationError,
+    MaintenanceWindow,
+    TenantMissing,
+    read_windows,
+)
+from hortus.domains.clusters.inside import InsideError, Workloads, registry_caches
+from hortus.domains.clusters.operatoraccess import OperatorAccess
+from hortus.domains.clusters.pauses import GARDEN
+from hortus.domains.clusters.shoot import Context, ConversionError, Patch, patch_for, shoot_for
+from hortus.domains.clusters.types import Reason
+from hortus.domains.clusters.visit import Setback
+from hortus.kube.objects import Object
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Conversion:
+    def __init__(
+        self,
+        *,
+        configuration: Configuration,
+        tenants: AuditTenants,
+        workloads: Workloads,
+        access: OperatorAccess,
+        audit_log_mandatory: bool,
+        structured_authentication: bool,
+        ignore_removed_zones: bool,
+    ) -> None:
+        self.configuration = configuration
+        self._tenants = tenants
+        self._workloads = workloads
+        self._access = access
+        self._audit_log_mandatory = audit_log_mandatory
+        self.structured_authentication = structured_authentication
+        self._ignore_removed_zones = ignore_removed_zones
+
+    async def shoot(self, runtime: Object) -> Object:
+        """The Shoot to create. Raises Setback."""
+        context = await self._context(runtime, ())
+        try:
+            return shoot_for(runtime, self.configuration, context)
+        except ConversionError as error:
+            raise _refused(error) from error
+
+    async def patch(self, runtime: Object, live: Object) -> Patch:
+        """What brings the live Shoot up to its Runtime. Raises Setback."""
+        context = await self._context(runtime, await self._caches(runtime))
+        try:
+            return patch_for(runtime, live, self.configuration, context)
+        except ConversionError as error:
+            raise _refused(error) from error
+
+    async def _context(self, runtime: Object, caches: tuple[Object, ...]) -> Context:
+        ranges = await self._access.ranges(runtime)
+        return Context(
+            tenant=self._tenant(runtime),
+            windows=self._windows(),
+            caches=caches,
+            structured_authentication=self.structured_authentication,
+            acl=self._access.enabled,
+            operator_cidrs=ranges.operator,
+            nat_address=ranges.nat,
+            ignore_removed_zones=self._ignore_removed_zones,
+        )
+
+    def _tenant(self, runtime: Object) -> AuditTenant | None:
+        try:
+            return self._tenants.lookup(service.provider(runtime), runtime["spec"]["shoot"]["region"])
+        except TenantMissing as error:
+            if self._audit_log_mandatory:
+                _log.warning("no audit tenant", error=str(error))
+                raise Setback(Reason.AUDIT_LOG_ERR, "Failed to configure audit logs") from error
+            return None
+
+    def _windows(self) -> dict[str, MaintenanceWindow]:
+        """Read for every conversion, so that an edit of the file counts at once; without it there are none."""
+        path = self.configuration.converter.maintenance_window.window_map_path
+        if not path:
+            return {}
+        try:
+            return dict(read_windows(path))
+        except ConfigurationError as error:
+            _log.warning("maintenance windows cannot be read", error=str(error))
+            return {}
+
+    async def _caches(self, runtime: Object) -> tuple[Object, ...]:
+        if not service.switches_cache_on(runtime):
+            return ()
+        try:
+            async with self._workloads.open(runtime) as cluster:
+                return await registry_caches(cluster)
+        except InsideError as error:
+            _log.warning("registry caches cannot be read", error=str(error))
+            raise Setback(
+                Reason.REGISTRY_CACHE_ERR,
+                "Failed to configure registry cache",
+                after=GARDEN if error.transient else None,
+            ) from error
+
+
+def _refused(error: ConversionError) -> Setback:
+    return Setback(Reason.CONVERSION_ERR, f"Runtime conversion error {error}")

@@ -1,0 +1,104 @@
+"""The garden as this domain uses it: Shoots, their ConfigMaps, and Seeds, by calls that name what they change.
+
+The watch keeps an outline of every Shoot of the project. Where the garden cannot be watched, each question is one GET.
+What is written is learnt at once. Raises KubeError; deletions of what is gone succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from hortus.domains.clusters.outline import Live, look, outline
+from hortus.domains.clusters.types import FIELD_MANAGER, ShootAnnotation
+from hortus.engine import Cache
+from hortus.kube import Client
+from hortus.kube.errors import NotFound
+from hortus.kube.objects import Object, ObjectKey, Resource
+
+SHOOTS: Final = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
+SEEDS: Final = Resource("core.gardener.cloud", "v1beta1", "seeds", "Seed", namespaced=False)
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
+
+
+class Garden:
+    def __init__(self, client: Client, namespace: str, shoots: Cache) -> None:
+        """`shoots` holds what `outline` leaves, of the project's `namespace`."""
+        self._client = client
+        self._namespace = namespace
+        self._shoots = shoots
+        shoots.add_index("owner", lambda shoot: (shoot["live"].owner,) if shoot["live"].owner else ())
+
+    async def find(self, name: str) -> Live | None:
+        """The Shoot of this name, as the watch shows it."""
+        if not self._shoots.has_synced:
+            return await self.ask(name)
+        kept = self._shoots.get(ObjectKey(self._namespace, name))
+        return None if kept is None else kept["live"]
+
+    async def ask(self, name: str) -> Live | None:
+        """The same, as the garden itself says."""
+        found = await self.read(name)
+        return None if found is None else look(found)
+
+    async def read(self, name: str) -> Object | None:
+        """The whole Shoot."""
+        try:
+            found = await self._client.get(SHOOTS, name, self._namespace)
+        except NotFound:
+            return None
+        self._learn(found)
+        return found
+
+    def owned_by(self, runtime_id: str) -> list[Live]:
+        """The Shoots that say they belong to this Runtime, as far as the watch shows."""
+        return [kept["live"] for kept in self._shoots.by("owner", runtime_id)] if runtime_id else []
+
+    async def create(self, shoot: Object) -> Live:
+        """Raises AlreadyExists."""
+        return self._learn(await self._client.create(SHOOTS, shoot))
+
+    async def merge(self, name: str, patch: Object) -> Object:
+        """The Shoot after a merge patch. Raises Conflict when the patch names an older version."""
+        changed = await self._client.patch(SHOOTS, name, patch, self._namespace, field_manager=FIELD_MANAGER)
+        self._learn(changed)
+        return changed
+
+    async def apply(self, shoot: Object) -> Object:
+        """The Shoot after a server-side apply by force."""
+        changed = await self._client.apply(SHOOTS, shoot, field_manager=FIELD_MANAGER, force=True)
+        self._learn(changed)
+        return changed
+
+    async def confirm_deletion(self, live: Live) -> None:
+        await self._annotate(live, ShootAnnotation.DELETION)
+
+    async def force_deletion(self, live: Live) -> None:
+        """Raises Invalid or Forbidden when the garden does not admit it."""
+        await self._annotate(live, ShootAnnotation.FORCE_DELETION)
+
+    async def _annotate(self, live: Live, annotation: str) -> None:
+        """Bound to the uid: another Shoot of the same name is not meant."""
+        await self.merge(live.name, {"metadata": {"uid": live.uid, "annotations": {annotation: "true"}}})
+
+    async def delete(self, live: Live) -> None:
+        with suppress(NotFound):
+            await self._client.delete(SHOOTS, live.name, self._namespace, uid=live.uid)
+
+    async def apply_config_map(self, config_map: Object) -> None:
+        await self._client.apply(CONFIG_MAPS, config_map, field_manager=FIELD_MANAGER, force=True)
+
+    async def delete_config_map(self, name: str) -> None:
+        with suppress(NotFound):
+            await self._client.delete(CONFIG_MAPS, name, self._namespace)
+
+    async def seeds(self) -> Sequence[Object]:
+        return (await self._client.list(SEEDS)).items
+
+    def _learn(self, shoot: Object) -> Live:
+        self._shoots.learn(shoot)
+        return look(shoot)
+
+
+__all__ = ["SHOOTS", "Garden", "outline"]

@@ -1,0 +1,26 @@
+"""What a cluster gets inside: administrators, OpenIDConnect objects, the ConfigMap with facts about its making.
+
+    async with workloads.open(runtime) as cluster:          # a Client, from the kubeconfig Secret of the Runtime
+        await configure_oidc(cluster, runtime, default)
+        await bind_administrators(cluster, runtime)
+        await publish_provisioning_info(cluster, runtime, shoot, now)
+
+All of them compare first and write what differs. InsideError says that a cluster could not be reached or refused.
+"""
+
+from hortus.domains.clusters.inside.administrators import bind_administrators
+from hortus.domains.clusters.inside.caches import registry_caches
+from hortus.domains.clusters.inside.oidc import configure_oidc
+from hortus.domains.clusters.inside.provisioninginfo import publish_provisioning_info
+from hortus.domains.clusters.inside.workloads import InsideError, KubeconfigWorkloads, NoWayIn, Workloads
+
+__all__ = [
+    "InsideError",
+    "KubeconfigWorkloads",
+    "NoWayIn",
+    "Workloads",
+    "bind_administrators",
+    "configure_oidc",
+    "publish_provisioning_info",
+    "registry_caches",
+]

@@ -1,0 +1,19 @@
+"""How long a Runtime waits before it is looked at again, in seconds: the Go system's constants (section 2.2).
+
+Whatever a watch can tell is told by it, at once. These are the bounds for when it cannot: a garden that does not let us
+watch, an event that was missed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+AT_ONCE: Final = 0.0
+GARDEN: Final = 15.0
+"""After a change in the garden, and after a failure there."""
+CREATION: Final = 60.0
+RECONCILIATION: Final = 30.0
+DELETION: Final = 90.0
+KUBECONFIG: Final = 10.0
+VERIFICATION: Final = (0.2, 0.4, 0.6, 0.8)
+"""Between two looks at pools that were just replaced."""
