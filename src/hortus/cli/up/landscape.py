@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from hortus.cli.up.state import StateDirectory
+from hortus.cli.up.state import StateDirectory, write_private
 
 _OIDC = {
     "clientID": "simulated",
@@ -26,8 +26,8 @@ _OIDC = {
 def write_landscape(state: StateDirectory, project: str) -> Path:
     """Write it and the files it names; returns its path."""
     tenants, converter = state.path / "audit-tenants.json", state.path / "converter.json"
-    tenants.write_bytes(b"{}\n")
-    converter.write_bytes(orjson.dumps(_configuration(project, tenants), option=orjson.OPT_INDENT_2) + b"\n")
+    write_private(tenants, b"{}\n")
+    write_private(converter, orjson.dumps(_configuration(project, tenants), option=orjson.OPT_INDENT_2) + b"\n")
     return converter
 
 

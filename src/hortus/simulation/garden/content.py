@@ -26,6 +26,9 @@ _PROVIDERS = {
 }
 """By provider type: cloud profile, region of its seed, a machine type."""
 
+_FURTHER_SEEDS = (("aws", "us-east-1"), ("azure", "eastus"), ("gcp", "us-central1"))
+"""Regions with a seed beside those above, for clusters that must be controlled from their own region."""
+
 _VERSIONS = ("1.34.1", "1.33.5", "1.32.9", "1.31.13")
 
 
@@ -64,7 +67,9 @@ def _waves(project: str, now: float) -> Iterator[Iterable[tuple[Resource, Object
     ]
     for provider, (profile, region, machine) in _PROVIDERS.items():
         objects.append((CLOUD_PROFILES, _cloud_profile(profile, provider, region, machine)))
-        objects.append((SEEDS, _seed(provider, region, now)))
+        objects.append((SEEDS, _seed(provider, 1, region, now)))
+    for provider, region in _FURTHER_SEEDS:
+        objects.append((SEEDS, _seed(provider, 2, region, now)))
     yield objects
 
 
@@ -91,7 +96,7 @@ def _cloud_profile(name: str, provider: str, region: str, machine: str) -> Objec
     )
 
 
-def _seed(provider: str, region: str, now: float) -> Object:
+def _seed(provider: str, number: int, region: str, now: float) -> Object:
     stamp = format_time(now)
     conditions = [
         {
@@ -106,7 +111,7 @@ def _seed(provider: str, region: str, now: float) -> Object:
     ]
     return _object(
         SEEDS,
-        f"{provider}-1",
+        f"{provider}-{number}",
         labels={"seed.gardener.cloud/region": region, "seed.gardener.cloud/provider": provider},
         spec={
             "provider": {"type": provider, "region": region, "zones": [f"{region}{zone}" for zone in "abc"]},

@@ -16,6 +16,8 @@ from hortus.simulation.garden.operations import FAILED, OPERATION_ANNOTATION, la
 DELETION_CONFIRMATION = "confirmation.gardener.cloud/deletion"
 FORCE_DELETION = "confirmation.gardener.cloud/force-deletion"
 CONFIRMED_BY = "deletion.gardener.cloud/confirmed-by"
+DEFAULT_DOMAIN = "shoot.example.org"
+"""Domain of shoots that bring none: <shoot>.<project>.<this>."""
 NAME_LIMIT = 21
 """Longest sum of project name and shoot name; the technical ID goes into DNS names and infrastructure names."""
 
@@ -47,6 +49,8 @@ class ShootStrategy:
             worker.setdefault("maxUnavailable", 0)
             worker.setdefault("cri", {"name": "containerd"})
         spec.setdefault("purpose", "evaluation")
+        project = context.namespace.removeprefix("garden-")
+        spec.setdefault("dns", {}).setdefault("domain", f"{obj['metadata'].get('name', '')}.{project}.{DEFAULT_DOMAIN}")
         self._confirmed_by(obj, {}, context)
 
     def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:

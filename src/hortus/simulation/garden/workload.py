@@ -21,6 +21,33 @@ _BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "
 _CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 _NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+_OIDC_EXTENSION = "shoot-oidc-service"
+OPENID_CONNECTS: Object = {
+    "apiVersion": CRDS.api_version,
+    "kind": CRDS.kind,
+    "metadata": {"name": "openidconnects.authentication.gardener.cloud"},
+    "spec": {
+        "group": "authentication.gardener.cloud",
+        "names": {"kind": "OpenIDConnect", "plural": "openidconnects", "singular": "openidconnect"},
+        "scope": "Cluster",
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                    }
+                },
+            }
+        ],
+    },
+}
+"""What the extension shoot-oidc-service installs in a cluster, without its rules."""
+
 
 class WorkloadClusters:
     """Makes and removes them. `client` is the management cluster as a user who is admin of every logical cluster."""
@@ -39,6 +66,8 @@ class WorkloadClusters:
         }
         with suppress(AlreadyExists):
             await self._client.create(LOGICAL_CLUSTERS, cluster)
+        if _serves_oidc(shoot):
+            await self._create(name, CRDS, OPENID_CONNECTS)
         for resource, obj in _contents(name, shoot, with_nodes=self._with_nodes):
             await self._create(name, resource, obj)
 
@@ -51,6 +80,11 @@ class WorkloadClusters:
         path = f"/clusters/{cluster}{resource.path(obj['metadata'].get('namespace', ''))}"
         with suppress(AlreadyExists):
             await self._client.request("POST", path, orjson.dumps(obj))
+
+
+def _serves_oidc(shoot: Object) -> bool:
+    extensions = shoot["spec"].get("extensions") or ()
+    return any(found.get("type") == _OIDC_EXTENSION and not found.get("disabled") for found in extensions)
 
 
 def _contents(name: str, shoot: Object, *, with_nodes: bool) -> Iterable[tuple[Resource, Object]]:
