@@ -1,7 +1,8 @@
 """Keep what docs/ says of commands, flags and settings in step with the code.
 
 A page marks the places: `<!-- generated: help up -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
-`--check` only tells which are out of date. Words after `generated:`: `help [command]`, `flags`, `settings NAME`.
+`--check` only tells which are out of date. Words after `generated:`: `help [command]`, `flags`, `keys`,
+`settings NAME`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 from typer.testing import CliRunner
 
 from hortus.cli.main import app
+from hortus.domains.clusters.configuration import KEYS
 from hortus.domains.credentials.settings import FLAGS
 from hortus.kube import durations
 from hortus.schema import descriptions
@@ -42,6 +44,8 @@ def _part(words: list[str]) -> str:
             return _help(command)
         case ["flags"]:
             return _table(("Flag", "Kind", "Default", "Meaning"), _flags())
+        case ["keys"]:
+            return _table(("Key", "Kind", "Default", "Meaning"), _keys())
         case ["settings", name]:
             return _table(("Setting", "Default", "Meaning"), _settings(_SETTINGS[name]))
         case _:
@@ -63,6 +67,14 @@ def _flags() -> Iterator[tuple[str, ...]]:
         default = durations.from_seconds(flag.default) if flag.kind == "duration" else str(flag.default)
         default = default.lower() if flag.kind == "bool" else default
         yield f"`--{flag.name}`", flag.kind, f"`{default}`", flag.help
+
+
+def _keys() -> Iterator[tuple[str, ...]]:
+    for key in KEYS:
+        default = (
+            "required" if key.required else f"`{key.default}`" if key.default == "false" else key.default or "none"
+        )
+        yield f"`{key.path}`", key.type, default, key.meaning
 
 
 def _settings(cls: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:
