@@ -206,6 +206,12 @@ class Cache:
         self.advance(version)
         self._synced.set()
 
+    def reset(self) -> None:
+        """Hold nothing any more, telling each object as gone: another cluster answers, whose versions begin anew."""
+        self._seen_version = 0
+        for key in list(self._objects):
+            self.drop(key)
+
     def observe(self, obj: Object, *, initial: bool = False) -> None:
         """What list or watch shows; passed over when `learn` has brought a later state already."""
         if self._objects:

@@ -23,7 +23,7 @@ from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.scope import Scope, enter_scope
 from hortus.engine.sources import Detach, Source, Watch
 from hortus.kube.clock import Clock, SystemClock, Timer
-from hortus.kube.errors import ApiError, Conflict, KubeError
+from hortus.kube.errors import ApiError, Conflict, KubeError, TransportError
 from hortus.kube.objects import ObjectKey
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -320,6 +320,6 @@ def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
 def _asked_delay(error: Exception) -> float | None:
     if isinstance(error, Retry):
         return error.after
-    if isinstance(error, ApiError) and error.retry_after is not None:
+    if isinstance(error, ApiError | TransportError) and error.retry_after is not None:
         return min(error.retry_after, LONGEST_ASKED_DELAY)
     return None

@@ -173,12 +173,15 @@ class Connection:
         self._pool.become(access, self._auth, host=self.host)
 
     async def close(self) -> None:
-        """Drop all connections; calls in flight fail."""
+        """Drop all connections; calls and streams in flight fail."""
+        self.end_streams()
         await self._pool.close()
 
     def end_streams(self) -> None:
         """Cut every stream that is being read; calls go on."""
         for response in tuple(self._streams):
+            # A reader hears of it from us: aiohttp tells it nothing when the session is closed in the next moment.
+            response.content.set_exception(aiohttp.ClientPayloadError())
             _cut(response)
 
     async def call(

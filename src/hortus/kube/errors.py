@@ -187,6 +187,8 @@ class TransportError(KubeError):
     The message says what happened and what to do, and never holds a credential.
     """
 
+    retry_after: float | None = None
+    """Seconds after which another attempt makes sense, where that is known."""
     permanent: ClassVar[bool] = False
     """Nothing will change before somebody changes the configuration or the server."""
 

@@ -1,0 +1,94 @@
+"""Where a remote cluster's kubeconfig lies, and how it is read: one key of one Secret of the management cluster.
+
+A cache of Secrets says when one changes; it may hold checksums in place of values (`digests`), so that thousands of
+credentials do not lie in memory. The value itself is read when a connection is opened, and forgotten after.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from hortus.engine.cache import Cache, Change
+from hortus.kube.errors import KubeError, NotFound
+from hortus.kube.objects import Object, Resource
+
+SECRETS = Resource("", "v1", "secrets", "Secret")
+
+
+class Place(NamedTuple):
+    """One key of one Secret: what a connection is known by."""
+
+    namespace: str
+    name: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"Secret {self.namespace}/{self.name}, key {self.key}"
+
+
+class CredentialMissing(KubeError):
+    """There is no such Secret, or no such key in it."""
+
+
+class Credentials(Protocol):
+    """Where kubeconfigs come from."""
+
+    async def read(self, place: Place) -> bytes:
+        """The kubeconfig as it is now. Raises CredentialMissing, or KubeError when the place cannot be asked."""
+
+    def subscribe(self, changed: Callable[[str, str], None]) -> Callable[[], None]:
+        """Call `changed(namespace, name)` when a Secret has appeared, changed or gone; returns the way to stop it."""
+
+
+class SecretReader(Protocol):
+    """What reading needs of `hortus.kube.Client`."""
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
+
+
+class SecretCredentials:
+    """Kubeconfigs from the Secrets of the management cluster; `cache` tells when they change."""
+
+    def __init__(self, client: SecretReader, cache: Cache) -> None:
+        self._client = client
+        self._cache = cache
+
+    async def read(self, place: Place) -> bytes:
+        # Not from the cache: it may be a moment behind, and a moment later nobody would ask again.
+        try:
+            secret = await self._client.get(SECRETS, place.name, place.namespace)
+        except NotFound:
+            raise CredentialMissing(f"{place}: there is no such Secret; create it with a kubeconfig") from None
+        value = (secret.get("data") or {}).get(place.key)
+        if not value:
+            raise CredentialMissing(f"{place}: the Secret has no such key; put a kubeconfig there")
+        try:
+            return base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            raise CredentialMissing(f"{place}: the value is not base64") from None
+
+    def subscribe(self, changed: Callable[[str, str], None]) -> Callable[[], None]:
+        def on_change(change: Change) -> None:
+            before = change.old.get("data") if change.old is not None else None
+            after = change.new.get("data") if change.new is not None else None
+            if before != after:
+                changed(change.key.namespace, change.key.name)
+
+        return self._cache.subscribe(on_change)
+
+
+def digests(secret: Object) -> Object:
+    """The Secret with checksums in place of its values and without managedFields: a transform for the cache."""
+    data = secret.get("data")
+    if data:
+        secret["data"] = {key: value if ":" in value else _digest(value) for key, value in data.items()}
+    secret["metadata"].pop("managedFields", None)
+    return secret
+
+
+def _digest(value: str) -> str:
+    return f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"

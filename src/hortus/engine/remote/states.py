@@ -1,0 +1,74 @@
+"""What is known of one remote cluster, in words that fit a condition and a metric."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from hortus.engine.conditions import FALSE, TRUE, UNKNOWN, ConditionStatus
+from hortus.engine.remote.credentials import CredentialMissing
+from hortus.kube.errors import ApiError, Forbidden, Garbage, KubeError, RequestTimedOut, TransportError, Unauthorized
+
+CONDITION = "RemoteConnection"
+"""A fitting condition type."""
+
+
+class Phase(StrEnum):
+    """The label of the metric `hortus_remote_clusters`."""
+
+    IDLE = "Idle"
+    """Not connected, because nobody asked."""
+    CONNECTING = "Connecting"
+    READY = "Ready"
+    UNREACHABLE = "Unreachable"
+    """The breaker is open: no answer, or none of a Kubernetes API server."""
+    REFUSED = "Refused"
+    """The cluster does not take the credential, or we do not take its certificate."""
+    NO_CREDENTIAL = "NoCredential"
+    """There is no kubeconfig that could be used."""
+
+
+class RemoteState(msgspec.Struct, frozen=True):
+    """The state of one connection. `since` is in seconds since the epoch."""
+
+    phase: Phase
+    reason: str
+    """CamelCase."""
+    message: str = ""
+    since: float = 0.0
+
+    @property
+    def usable(self) -> bool:
+        """Whether a call would be tried."""
+        return self.phase in (Phase.IDLE, Phase.CONNECTING, Phase.READY)
+
+    def condition(self) -> tuple[ConditionStatus, str, str]:
+        """Status, reason and message of the condition `RemoteConnection`."""
+        if self.phase is Phase.READY:
+            return TRUE, self.reason, self.message
+        return (UNKNOWN if self.usable else FALSE), self.reason, self.message
+
+
+CONNECTED = "Connected"
+IDLE = RemoteState(Phase.IDLE, "NotConnected")
+
+
+def state_for(error: Exception, now: float) -> RemoteState:
+    """The state that a failure means, for an open breaker."""
+    message = str(error)
+    match error:
+        case CredentialMissing():
+            return RemoteState(Phase.NO_CREDENTIAL, "CredentialMissing", message, now)
+        case ValueError():
+            return RemoteState(Phase.NO_CREDENTIAL, "CredentialMalformed", message, now)
+        case Unauthorized() | Forbidden():
+            return RemoteState(Phase.REFUSED, "CredentialRefused", message, now)
+        case TransportError(permanent=True):
+            return RemoteState(Phase.REFUSED, "NotTrusted", message, now)
+        case RequestTimedOut() | TimeoutError():
+            return RemoteState(Phase.UNREACHABLE, "NoAnswer", message, now)
+        case Garbage():
+            return RemoteState(Phase.UNREACHABLE, "NotAnApiServer", message, now)
+        case ApiError() | KubeError() | _:
+            return RemoteState(Phase.UNREACHABLE, "Unreachable", message, now)

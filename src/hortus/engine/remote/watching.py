@@ -1,0 +1,205 @@
+"""What happens in many remote clusters, as keys of the management cluster: a source for a controller.
+
+The members are objects of the management cluster, each with the place of its kubeconfig. For each there is one cache of
+what was asked for, one watch, and so one connection of its own (HTTP/1.1 carries one watch at a time) while it can be
+reached. A rotation resumes the watch where it stopped; a cluster that was made anew is listed again from nothing, and
+what it does not hold any more is told as gone. A member that disappears takes its cache along, and its key is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from random import Random
+
+from hortus.engine.cache import Cache, Change, Transform
+from hortus.engine.caches import Selection
+from hortus.engine.queue import Priority
+from hortus.engine.reflector import Reflector
+from hortus.engine.remote.credentials import Place
+from hortus.engine.remote.pool import RemotePool
+from hortus.engine.remote.states import RemoteState
+from hortus.engine.sources import Add, Detach
+from hortus.kube.clock import Clock
+from hortus.kube.objects import Object, ObjectKey
+
+RemoteMapper = Callable[[ObjectKey, Object], Iterable[ObjectKey]]
+"""The keys of the management cluster that an object in the cluster of a member (its key) concerns."""
+
+
+def to_member(member: ObjectKey, obj: Object) -> Iterable[ObjectKey]:
+    """Every object concerns its member."""
+    return (member,)
+
+
+class _Follower:
+    """One member: its cache, kept current by a task."""
+
+    __slots__ = ("cache", "place", "reflector", "task")
+
+    def __init__(self, place: Place, cache: Cache, reflector: Reflector) -> None:
+        self.place = place
+        self.cache = cache
+        self.reflector = reflector
+        self.task: asyncio.Task[None] | None = None
+
+
+class RemoteWatch:
+    """A source: the objects that `selection` selects, in the cluster of every member."""
+
+    def __init__(
+        self,
+        pool: RemotePool,
+        members: Cache,
+        *,
+        place: Callable[[Object], Place | None],
+        selection: Selection,
+        transform: Transform | None = None,
+        to: RemoteMapper = to_member,
+        when: Callable[[Change], bool] | None = None,
+        random: Random | None = None,
+    ) -> None:
+        """`place` says where a member's kubeconfig lies, if anywhere; `transform` what is kept of objects."""
+        self._pool = pool
+        self._members = members
+        self._place = place
+        self._selection = selection
+        self._transform = transform
+        self._to = to
+        self._when = when
+        self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+        self._followers: dict[ObjectKey, _Follower] = {}
+        self._at: dict[Place, set[ObjectKey]] = {}
+        self._adds: list[Add] = []
+        self._undo: list[Callable[[], None]] = []
+        self._ended: set[asyncio.Task[None]] = set()
+
+    # For reconcilers.
+
+    def cache(self, member: ObjectKey) -> Cache | None:
+        """The objects in a member's cluster as last seen; None when it is no member or has no credential.
+
+        `has_synced` says whether the cluster was ever seen whole, `problem` why it is not being seen now.
+        """
+        follower = self._followers.get(member)
+        return follower.cache if follower is not None else None
+
+    def problem(self, member: ObjectKey) -> Exception | None:
+        """Why a member's cache is not kept current now."""
+        follower = self._followers.get(member)
+        return follower.reflector.problem if follower is not None else None
+
+    def __len__(self) -> int:
+        """How many members are followed."""
+        return len(self._followers)
+
+    # The source.
+
+    def attach(self, add: Add, clock: Clock) -> Detach:
+        self._adds.append(add)
+        if not self._undo:
+            self._undo = [
+                self._members.subscribe(self._member_changed),
+                self._pool.on_recreated(self._recreated),
+            ]
+        return lambda: self._detach(add)
+
+    async def ready(self) -> None:
+        """Members are awaited, their clusters are not: some of thousands are always away."""
+        await self._members.synced()
+
+    def _detach(self, add: Add) -> None:
+        self._adds.remove(add)
+        if not self._adds:
+            for undo in self._undo:
+                undo()
+            self._undo = []
+            for member in list(self._followers):
+                self._leave(member)
+
+    async def closed(self) -> None:
+        """Return when the watches that a detach ended are over."""
+        await asyncio.gather(*self._ended, return_exceptions=True)
+
+    # Members.
+
+    def _member_changed(self, change: Change) -> None:
+        place = self._place(change.new) if change.new is not None else None
+        follower = self._followers.get(change.key)
+        if follower is not None and follower.place != place:
+            self._leave(change.key)
+            follower = None
+        if follower is None and place is not None:
+            self._follow(change.key, place)
+
+    def _follow(self, member: ObjectKey, place: Place) -> None:
+        cache = Cache(str(self._selection), transform=self._transform)
+        reflector = Reflector(
+            self._pool.patient(place), self._selection, cache, clock=self._pool.clock, random=self._random
+        )
+        follower = self._followers[member] = _Follower(place, cache, reflector)
+        self._at.setdefault(place, set()).add(member)
+        self._pool.hold(place)
+        cache.subscribe(lambda change: self._changed(member, change))
+        self._run(follower)
+
+    def _run(self, follower: _Follower) -> None:
+        follower.task = asyncio.create_task(follower.reflector.run(), name=f"watch {follower.place}")
+
+    def _leave(self, member: ObjectKey) -> None:
+        follower = self._followers.pop(member)
+        members = self._at[follower.place]
+        members.discard(member)
+        if not members:
+            del self._at[follower.place]
+        self._end(follower)
+        self._pool.release(follower.place)
+        for add in self._adds:
+            add(member, Priority.EVENT)
+
+    def _end(self, follower: _Follower) -> None:
+        if follower.task is not None:
+            follower.task.cancel()
+            self._ended.add(follower.task)
+            follower.task.add_done_callback(self._ended.discard)
+
+    def _recreated(self, place: Place) -> None:
+        """Another cluster answers there: what its predecessor held is gone, and its versions mean nothing."""
+        for member in tuple(self._at.get(place, ())):
+            follower = self._followers[member]
+            self._end(follower)
+            follower.cache.reset()
+            follower.reflector = Reflector(
+                self._pool.patient(place), self._selection, follower.cache, clock=self._pool.clock, random=self._random
+            )
+            self._run(follower)
+
+    def _changed(self, member: ObjectKey, change: Change) -> None:
+        if self._when is not None and not self._when(change):
+            return
+        priority = int(Priority.INITIAL if change.initial else Priority.EVENT)
+        for obj in (change.new, change.old):
+            if obj is not None:
+                for key in self._to(member, obj):
+                    for add in self._adds:
+                        add(key, priority)
+
+
+class RemoteStates:
+    """A source: members whose cluster has become usable, or is not any more."""
+
+    def __init__(self, pool: RemotePool, *, to: Callable[[Place], Iterable[ObjectKey]]) -> None:
+        """`to` gives the keys of the management cluster that a place concerns."""
+        self._pool = pool
+        self._to = to
+
+    def attach(self, add: Add, clock: Clock) -> Detach:
+        def on_state(place: Place, before: RemoteState, after: RemoteState) -> None:
+            if before.usable != after.usable or (before.reason != after.reason and not after.usable):
+                for key in self._to(place):
+                    add(key, int(Priority.EVENT))
+
+        return self._pool.subscribe(on_state)
+
+    async def ready(self) -> None:
+        return

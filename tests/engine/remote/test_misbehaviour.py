@@ -1,0 +1,205 @@
+"""Clusters that misbehave: none of it may hang a caller, fill the memory or reach another cluster."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.engine.remote.world import (
+    CONFIGMAPS,
+    IDENTITY,
+    Backoff,
+    World,
+    answer_of,
+    listening,
+    place_of,
+    request_of,
+    sane_then,
+)
+
+from hortus.engine import Controller, Flows, Trigger
+from hortus.engine.remote import Phase, RemoteUnavailable
+from hortus.kube.errors import ConnectionFailed, Garbage, KubeError, RequestTimedOut, ResponseTooLarge, TooManyRequests
+from hortus.kube.objects import ObjectKey
+
+LONG_PAUSE = Backoff(first=60, cap=60)
+SHORT = {"timeout": 0.3, "connect_timeout": 0.3, "deadline": 0.8, "patience": 0.02, "breaker": LONG_PAUSE}
+
+
+async def _silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()  # until the other side goes
+
+
+@pytest.mark.parametrize("world", [SHORT], indirect=True)
+async def test_a_server_that_accepts_and_never_answers_costs_one_timeout_and_then_nothing(world: World) -> None:
+    async with listening(_silence) as kubeconfig:
+        place = await world.give("silent", kubeconfig)
+        with pytest.raises(RemoteUnavailable, match="no whole answer"):
+            await world.pool.at(place).list(CONFIGMAPS)
+        assert world.pool.state(place).condition()[:2] == ("False", "NoAnswer")
+        asked = len(world.calls.answers)
+        for _ in range(100):
+            with pytest.raises(RemoteUnavailable) as caught:
+                await world.pool.at(place).list(CONFIGMAPS)
+        assert len(world.calls.answers) == asked, "nothing more was sent"
+        assert 0 < (caught.value.retry_after or 0) < 125
+
+
+@pytest.mark.parametrize("world", [SHORT], indirect=True)
+async def test_a_cluster_that_falls_silent_after_it_was_well_opens_its_breaker_at_once(world: World) -> None:
+    async def never(head: bytes, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(3600)
+
+    async with listening(sane_then(never)) as kubeconfig:
+        place = await world.give("falls-silent", kubeconfig)
+        with pytest.raises(RequestTimedOut):
+            await world.pool.at(place).list(CONFIGMAPS)
+        with pytest.raises(RemoteUnavailable):
+            await world.pool.at(place).list(CONFIGMAPS)
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "problem"),
+    [
+        ("half", b'{"kind":"Namespace","metadata":{"na', "not a Kubernetes object"),
+        ("html", b"<html><body>Please log in</body></html>", "not a Kubernetes object"),
+        ("list", b"[1, 2, 3]", "not a Kubernetes object"),
+        ("nobody", b"", "not a Kubernetes object"),
+    ],
+)
+async def test_what_is_no_api_server_is_told_from_one(world: World, name: str, body: bytes, problem: str) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await request_of(reader)
+            writer.write(answer_of(body))
+
+    async with listening(serve) as kubeconfig:
+        place = await world.give(f"garbage-{name}", kubeconfig)
+        with pytest.raises(RemoteUnavailable, match=problem):
+            await world.pool.at(place).list(CONFIGMAPS)
+        assert world.pool.state(place).reason == "NotAnApiServer"
+
+
+async def test_a_login_page_in_front_of_a_known_cluster_opens_its_breaker(world: World) -> None:
+    async def login(head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer_of(b"<!doctype html><title>Sign in</title>", Content_Type="text/html"))
+
+    async with listening(sane_then(login)) as kubeconfig:
+        place = await world.give("login", kubeconfig)
+        with pytest.raises(Garbage, match="markup"):
+            await world.pool.at(place).list(CONFIGMAPS)
+        assert world.pool.metrics.opened == 1
+
+
+@pytest.mark.parametrize("world", [{"max_response": 100_000, "deadline": 10.0}], indirect=True)
+async def test_an_endless_body_is_cut_at_the_limit(world: World) -> None:
+    async def endless(head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            writer.write(b"1000\r\n" + b"x" * 0x1000 + b"\r\n")
+            await writer.drain()
+
+    async with listening(sane_then(endless)) as kubeconfig:
+        place = await world.give("endless", kubeconfig)
+        with pytest.raises((ResponseTooLarge, ConnectionFailed)):
+            await world.pool.at(place).list(CONFIGMAPS)
+        await world.until(lambda: world.pool.remote(place).account.uses == 0)
+
+
+@pytest.mark.parametrize("world", [{"longest_pause": 0.2}], indirect=True)
+async def test_retry_after_is_honoured_and_bounded(world: World) -> None:
+    asked = 0
+
+    async def busy(head: bytes, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            writer.write(answer_of(b"{}", "429 Too Many Requests", Retry_After="999999999"))
+        else:
+            writer.write(answer_of(b'{"metadata":{"resourceVersion":"1"},"items":[]}', Content_Type="application/json"))
+
+    async with listening(sane_then(busy)) as kubeconfig:
+        place = await world.give("busy", kubeconfig)
+        with pytest.raises(TooManyRequests) as first:
+            await world.pool.at(place).list(CONFIGMAPS)
+        assert first.value.retry_after is not None
+        assert first.value.retry_after <= 600
+        with pytest.raises(TooManyRequests, match="asked for a pause"):
+            await world.pool.at(place).list(CONFIGMAPS)
+        assert asked == 1
+        assert world.pool.state(place).phase is Phase.READY
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    await world.pool.at(place).list(CONFIGMAPS)
+                    break
+                except TooManyRequests as error:
+                    await asyncio.sleep(error.retry_after or 0)
+        assert asked == 2
+
+
+async def test_connections_reset_after_one_byte_open_the_breaker_after_a_few(world: World) -> None:
+    async def reset(head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"H")
+        await writer.drain()
+        writer.transport.abort()
+
+    async with listening(sane_then(reset)) as kubeconfig:
+        place = await world.give("resets", kubeconfig)
+        failures: list[KubeError] = []
+        while not failures or not isinstance(failures[-1], RemoteUnavailable):
+            with pytest.raises((ConnectionFailed, RemoteUnavailable)) as caught:
+                await world.pool.at(place).list(CONFIGMAPS)
+            failures.append(caught.value)
+        assert len(failures) == world.pool.settings.failures + 1
+
+
+@pytest.mark.parametrize("world", [{**SHORT, "timeout": 5.0, "deadline": 5.0}], indirect=True)
+async def test_hanging_clusters_hold_no_worker_that_others_need(world: World) -> None:
+    """Eight hanging clusters, two workers; a ninth cluster is well, and its objects are reconciled meanwhile."""
+
+    async def never(head: bytes, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(3600)
+
+    done: list[str] = []
+    async with listening(sane_then(never)) as hanging:
+        for number in range(8):
+            await world.give(f"hang-{number}", hanging)
+        await world.give("well", world.server.kubeconfig_dict("red"))
+
+        class Reconciler:
+            async def reconcile(self, key: ObjectKey) -> None:
+                try:
+                    await world.pool.at(place_of(key.name)).list(CONFIGMAPS)
+                finally:
+                    done.append(key.name)
+
+        trigger = Trigger()
+        controller = Controller(
+            "remote",
+            Reconciler(),
+            sources=[trigger],
+            workers=2,
+            flows=Flows(lambda key: key.name, limit=1),
+            clock=world.pool.clock,
+        )
+        await controller.start()
+        try:
+            for number in range(8):
+                trigger.fire(ObjectKey("default", f"hang-{number}"))
+            trigger.fire(ObjectKey("default", "well"))
+            await world.until(lambda: done)
+            assert done == ["well"], "the hanging ones wait still"
+        finally:
+            await controller.stop()
+
+
+async def test_identity_is_read_from_the_probe(world: World) -> None:
+    async def empty(head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer_of(b'{"metadata":{"resourceVersion":"1"},"items":[]}', Content_Type="application/json"))
+
+    async with listening(sane_then(empty)) as kubeconfig:
+        place = await world.give("identified", kubeconfig)
+        await world.pool.at(place).list(CONFIGMAPS)
+        assert world.pool.identity(place) == "one"
+        assert b'"uid":"one"' in IDENTITY

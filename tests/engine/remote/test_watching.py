@@ -1,0 +1,223 @@
+"""Watches on remote clusters: members come and go, credentials rotate, clusters are made anew; no event is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.engine.remote.world import (
+    CONFIGMAPS,
+    NAMESPACE,
+    World,
+    answer_of,
+    listening,
+    place_of,
+    sane_then,
+    world_of,
+)
+
+from hortus.engine import Controller, Selection, Watch
+from hortus.engine.remote import Place, RemoteStates, RemoteWatch
+from hortus.kube import Client
+from hortus.kube.objects import Object, ObjectKey
+from hortus.testing.apiserver import TestServer, started_apiserver
+
+MEMBER = "example.org/member"
+WATCHED = Selection(CONFIGMAPS, NAMESPACE, "watched=yes")
+
+
+def member_place(member: Object) -> Place | None:
+    """A member is a ConfigMap of the management cluster that names its Secret."""
+    name = (member.get("data") or {}).get("secret")
+    return place_of(name) if name else None
+
+
+def only_data(obj: Object) -> Object:
+    metadata = obj["metadata"]
+    kept = {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion")}
+    return {"metadata": kept, "data": obj.get("data") or {}}
+
+
+def watched(name: str, **data: str) -> Object:
+    return {"metadata": {"name": name, "namespace": NAMESPACE, "labels": {"watched": "yes"}}, "data": data}
+
+
+class Follower:
+    """A controller of members that watches ConfigMaps in their clusters and notes what it saw."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.members = world.manager.cache(CONFIGMAPS, namespace=NAMESPACE, labels=MEMBER)
+        self.remote = RemoteWatch(world.pool, self.members, place=member_place, selection=WATCHED, transform=only_data)
+        self.seen: dict[str, list[Any]] = {}
+
+    async def reconcile(self, key: ObjectKey) -> None:
+        cache = self.remote.cache(key)
+        found = {obj["metadata"]["name"]: obj["data"] for obj in cache.values()} if cache is not None else None
+        self.seen.setdefault(key.name, []).append(found)
+
+    def latest(self, name: str) -> Any:
+        found = self.seen.get(name)
+        return found[-1] if found else None
+
+    async def join(self, name: str, secret: str) -> None:
+        member = {
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {MEMBER: ""}},
+            "data": {"secret": secret},
+        }
+        await self.world.client.apply(CONFIGMAPS, member, field_manager="test")
+
+
+@asynccontextmanager
+async def following(world: World) -> AsyncIterator[Follower]:
+    follower = Follower(world)
+    controller = Controller(
+        "followers",
+        follower,
+        sources=[
+            Watch(follower.members),
+            follower.remote,
+            RemoteStates(world.pool, to=lambda place: [ObjectKey(NAMESPACE, place.name)]),
+        ],
+        workers=2,
+    )
+    await controller.start()
+    try:
+        yield follower
+    finally:
+        await controller.stop()
+        await follower.remote.closed()
+
+
+async def test_members_come_and_go_and_their_objects_become_keys(world: World) -> None:
+    await world.give("w-red", world.server.token_kubeconfig_dict("red"))
+    await world.give("w-blue", world.server.kubeconfig_dict("blue"))
+    red, blue = world.pool.at(place_of("w-red")), world.pool.at(place_of("w-blue"))
+    async with following(world) as follower:
+        await follower.join("a", "w-red")
+        await follower.join("b", "w-blue")
+        await red.apply(CONFIGMAPS, watched("one", n="1"), field_manager="test")
+        await world.until(lambda: follower.latest("a") == {"one": {"n": "1"}})
+        assert not follower.latest("b")
+        await blue.apply(CONFIGMAPS, watched("two", n="2"), field_manager="test")
+        await world.until(lambda: follower.latest("b") == {"two": {"n": "2"}})
+        await red.delete(CONFIGMAPS, "one", NAMESPACE)
+        await world.until(lambda: follower.latest("a") == {})
+
+        await world.client.delete(CONFIGMAPS, "b", NAMESPACE)
+        await world.until(lambda: follower.latest("b") is None)
+        assert len(follower.remote) == 1
+        await world.client.delete(CONFIGMAPS, "a", NAMESPACE)
+        await world.until(lambda: len(follower.remote) == 0)
+    await blue.delete(CONFIGMAPS, "two", NAMESPACE)
+
+
+async def test_a_rotation_in_the_middle_of_a_watch_misses_no_event(world: World) -> None:
+    await world.give("w-rotates", world.server.token_kubeconfig_dict("green"))
+    async with following(world) as follower, Client.from_kubeconfig(world.server.kubeconfig_for("green")) as green:
+        await follower.join("r", "w-rotates")
+        await world.reaches(place_of("w-rotates"), "Connected")
+        for turn in range(4):
+            await green.apply(CONFIGMAPS, watched("moving", turn=str(turn)), field_manager="test")
+            token = world.server.token_kubeconfig_dict("green")
+            await world.give("w-rotates", token if turn % 2 else world.server.kubeconfig_dict("green"))
+            await green.apply(CONFIGMAPS, watched("moving", turn=f"{turn} after"), field_manager="test")
+            await world.until(lambda turn=turn: follower.latest("r") == {"moving": {"turn": f"{turn} after"}})
+            await world.until(lambda turn=turn: world.pool.metrics.rotations == turn + 1)
+        follower.seen.clear()
+        await green.delete(CONFIGMAPS, "moving", NAMESPACE)
+        await world.until(lambda: follower.latest("r") == {})
+        await world.client.delete(CONFIGMAPS, "r", NAMESPACE)
+
+
+async def test_a_cluster_made_anew_under_the_same_name_is_seen_from_nothing(server: TestServer) -> None:
+    with started_apiserver() as first, started_apiserver() as second:
+        async with (
+            world_of(server) as world,
+            Client.from_kubeconfig(first.kubeconfig) as before,
+            Client.from_kubeconfig(second.kubeconfig) as after,
+        ):
+            for number in range(50):  # the old cluster's versions are far ahead of the new one's
+                await before.apply(CONFIGMAPS, watched("old", n=str(number)), field_manager="test")
+            await after.apply(CONFIGMAPS, watched("new", n="1"), field_manager="test")
+            await world.give("w-anew", first.kubeconfig_dict("root"))
+            async with following(world) as follower:
+                await follower.join("anew", "w-anew")
+                await world.until(lambda: follower.latest("anew") == {"old": {"n": "49"}})
+                identity = world.pool.identity(place_of("w-anew"))
+                await world.give("w-anew", second.kubeconfig_dict("root"))
+                await world.until(lambda: follower.latest("anew") == {"new": {"n": "1"}})
+                assert world.pool.identity(place_of("w-anew")) not in ("", identity)
+                await after.apply(CONFIGMAPS, watched("new", n="2"), field_manager="test")
+                await world.until(lambda: follower.latest("anew") == {"new": {"n": "2"}})
+                await world.client.delete(CONFIGMAPS, "anew", NAMESPACE)
+
+
+async def test_a_server_that_answers_410_for_ever_is_listed_again_with_back_off(world: World) -> None:
+    watches = 0
+
+    async def gone(head: bytes, writer: asyncio.StreamWriter) -> None:
+        nonlocal watches
+        if b"watch=true" in head:
+            watches += 1
+            writer.write(answer_of(b"{}", "410 Gone"))
+        else:
+            writer.write(answer_of(b'{"metadata":{"resourceVersion":"7"},"items":[]}', Content_Type="application/json"))
+
+    async with listening(sane_then(gone)) as kubeconfig:
+        await world.give("w-gone", kubeconfig)
+        async with following(world) as follower:
+            await follower.join("g", "w-gone")
+            await world.until(lambda: watches >= 2)
+            assert world.pool.state(place_of("w-gone")).reason == "Connected"
+            assert watches <= 3, "a back-off stands between two attempts"
+            await world.client.delete(CONFIGMAPS, "g", NAMESPACE)
+
+
+async def test_a_member_whose_secret_comes_later_is_followed_from_then_on(world: World) -> None:
+    async with following(world) as follower:
+        await follower.join("late", "w-late")
+        await world.reaches(place_of("w-late"), "CredentialMissing")
+        await world.until(lambda: "late" in follower.seen)
+        await world.give("w-late", world.server.kubeconfig_dict("red"))
+        red = world.pool.at(place_of("w-late"))
+        await world.reaches(place_of("w-late"), "Connected")
+        await red.apply(CONFIGMAPS, watched("late", n="1"), field_manager="test")
+        await world.until(lambda: follower.latest("late") == {"late": {"n": "1"}})
+        await red.delete(CONFIGMAPS, "late", NAMESPACE)
+        await world.take("w-late")
+        await world.reaches(place_of("w-late"), "CredentialMissing")
+        await world.client.delete(CONFIGMAPS, "late", NAMESPACE)
+
+
+async def test_a_watch_that_breaks_goes_on_where_it_stopped(world: World) -> None:
+    lines = [
+        b'{"type":"ADDED","object":{"metadata":{"name":"a","namespace":"default","uid":"1","resourceVersion":"%d"},'
+        b'"data":{"n":"%d"}}}\n' % (number, number)
+        for number in range(8, 11)
+    ]
+    versions: list[bytes] = []
+
+    async def breaking(head: bytes, writer: asyncio.StreamWriter) -> None:
+        if b"watch=true" not in head:
+            writer.write(answer_of(b'{"metadata":{"resourceVersion":"7"},"items":[]}', Content_Type="application/json"))
+            return
+        versions.append(head.partition(b"resourceVersion=")[2].partition(b"&")[0])
+        line = lines[len(versions) - 1] if len(versions) <= len(lines) else b""
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"%x\r\n" % len(line) + line + b"\r\n" if line else b"")
+        await writer.drain()
+        if len(versions) <= len(lines):
+            writer.write(b"5\r\n{")  # and not the rest
+            await writer.drain()
+            writer.transport.abort()
+
+    async with listening(sane_then(breaking)) as kubeconfig:
+        await world.give("w-breaks", kubeconfig)
+        async with following(world) as follower:
+            await follower.join("br", "w-breaks")
+            await world.until(lambda: follower.latest("br") == {"a": {"n": "10"}})
+            assert versions[:3] == [b"7", b"8", b"9"]
+            await world.client.delete(CONFIGMAPS, "br", NAMESPACE)
