@@ -129,6 +129,12 @@ class Client:
         """Close all connections; calls and watches in flight fail."""
         await self._connection.close()
 
+    def cut(self) -> None:
+        """Shut every socket at once, so that no request written before is sent after; may be called in a signal
+        handler. Calls and watches in flight fail, new ones open new connections.
+        """
+        self._connection.cut()
+
     async def __aenter__(self) -> Self:
         return self
 

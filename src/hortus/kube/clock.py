@@ -6,9 +6,15 @@ The fake beside it is `hortus.testing.FakeClock`.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable
 from typing import Protocol
+
+_BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+_monotonic: Callable[[], float] = (
+    time.monotonic if _BOOTTIME is None else functools.partial(time.clock_gettime, _BOOTTIME)
+)
 
 
 class Timer(Protocol):
@@ -31,11 +37,15 @@ class Clock(Protocol):
 
 
 class SystemClock:
+    """The machine's clocks. Its monotonic time goes on while the machine is suspended, where the system can tell
+    (CLOCK_BOOTTIME): a lease runs out meanwhile for all others too. Timers do not; they ring late after a suspend.
+    """
+
     def now(self) -> float:
         return time.time()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return _monotonic()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -184,6 +184,10 @@ class Connection:
             response.content.set_exception(aiohttp.ClientPayloadError())
             _cut(response)
 
+    def cut(self) -> None:
+        """Shut every socket at once, also for what is written and not sent yet. New calls open new ones."""
+        self._pool.cut()
+
     async def call(
         self,
         method: str,

@@ -23,6 +23,7 @@ from hortus.kube.auth import Authenticator
 from hortus.kube.clock import Clock
 from hortus.kube.dialing import Dialer, Dialing
 from hortus.kube.errors import ConnectionFailed, TlsFailed
+from hortus.kube.fencing import FencedRequest
 from hortus.kube.tls import Contexts
 
 _KEEP_IDLE = 30.0
@@ -120,6 +121,12 @@ class Pool:
             await session.close()
         await self._cut()
 
+    def cut(self) -> None:
+        """Shut every socket, so that nothing which is buffered here leaves this machine; calls in flight fail."""
+        for one in self._dialer.open_sockets():
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
     async def _cut(self) -> None:
         """End what is still open: a call that was cancelled left its connection to a farewell over TLS.
 
@@ -161,6 +168,7 @@ class Pool:
             auto_decompress=self._compression,
             proxy=access.proxy_url.reveal() if access.proxy_url else None,
             trust_env=False,
+            request_class=FencedRequest,
         )
         self.authorization = None
         return self._session

@@ -1,0 +1,73 @@
+"""The last check before a request leaves: whether the work it belongs to may still act.
+
+A process can be stopped between any two steps and go on a minute later, when its work is long another's. So a check
+before the work begins is not enough: whoever runs work under a lease sets a fence in its context, and every client asks
+it when the connection is there and the bytes are about to be handed to the system, for each attempt anew. What is left
+is one turn of the event loop between that check and the system call; `Client.cut` is for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+import aiohttp
+
+from hortus.kube.errors import Fenced
+
+if TYPE_CHECKING:
+    from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.connector import Connection
+
+Fence = Callable[[], None]
+"""Raises `Fenced` when the work in whose context it is called must not act any more."""
+
+_FENCE: ContextVar[Fence | None] = ContextVar("hortus_fence", default=None)
+
+
+def set_fence(fence: Fence | None) -> None:
+    """For workers: what follows in this task, and in tasks it makes, acts only while `fence` lets it."""
+    _FENCE.set(fence)
+
+
+@contextmanager
+def unfenced() -> Iterator[None]:
+    """For what is made on behalf of one reconcile and shared by others: tasks made inside belong to no reconcile."""
+    token = _FENCE.set(None)
+    try:
+        yield
+    finally:
+        _FENCE.reset(token)
+
+
+def check_fence() -> None:
+    """Raise `Fenced` when the work running here must not act any more; free for work without a fence."""
+    fence = _FENCE.get()
+    if fence is not None:
+        fence()
+
+
+class FencedRequest(aiohttp.ClientRequest):
+    """A request that asks the fence once it has a connection, and again in the step that writes its body."""
+
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+        check_fence()
+        return await super().send(conn)
+
+    async def write_bytes(
+        self, writer: AbstractStreamWriter, conn: Connection, content_length: int | None = None
+    ) -> None:
+        # Head and body leave together, in a task of their own: a turn of the loop after `send`.
+        try:
+            check_fence()
+        except Fenced as error:
+            if conn.protocol is not None:
+                conn.protocol.set_exception(error)
+            conn.close()
+            return
+        await super().write_bytes(writer, conn, content_length)
+
+
+__all__ = ["Fence", "Fenced", "FencedRequest", "check_fence", "set_fence", "unfenced"]
