@@ -15,6 +15,7 @@ from hortus.engine.metrics import EngineMetrics
 from hortus.engine.outcomes import Actor, ReconcileError, Result, Retry, Terminal
 from hortus.engine.predicates import annotation_changed, annotations_changed, generation_changed
 from hortus.engine.scope import current_scope
+from hortus.engine.shards import Permit, Roster
 from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner
 from hortus.kube.errors import Conflict, TooManyRequests
 from hortus.kube.objects import ObjectKey
@@ -340,14 +341,26 @@ async def test_what_no_watch_can_tell_is_looked_at_every_so_often() -> None:
 
 async def test_keys_of_another_shard_are_left_alone() -> None:
     class Even:
+        def __init__(self) -> None:
+            self.left: list[tuple[str, bool]] = []
+
         def holds(self, key: ObjectKey) -> bool:
             return int(key.name) % 2 == 0
 
-    async with Stage(assignment=Even()) as stage:
+        def enter(self, key: ObjectKey, interrupt: Callable[[], None]) -> Permit | None:
+            roster = Roster("me", renew_deadline=1, settling=1, monotonic=float)
+            return Permit(roster, key, interrupt) if self.holds(key) else None
+
+        def leave(self, permit: Permit, *, clean: bool) -> None:
+            self.left.append((permit.key.name, clean))
+
+    even = Even()
+    async with Stage(assignment=even) as stage:
         for number in range(6):
             stage.trigger.fire(ObjectKey("", str(number)))
         await stage.clock.settle()
         assert [name for _, name in stage.reconciler.calls] == ["0", "2", "4"]
+        assert even.left == [("0", True), ("2", True), ("4", True)]
 
 
 async def test_a_reconcile_knows_whose_it_is() -> None:

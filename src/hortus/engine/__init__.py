@@ -85,7 +85,7 @@ In a test the same manager runs on `hortus.testing.FakeClock`, inside `async wit
 - **What it writes** (`status`, `conditions`, `apply`, `finalizers`, `owners`): one status write at the end and only
   what differs, server-side apply that is skipped when nothing would change, precise patches.
 - **What it says** (`events`, `logging`, `metrics`): nothing secret, by `redaction`; names that existing boards know.
-- **In one process** (`manager`, `process`, `leases`, `health`, `shutdown`): start, stop, leadership, servers.
+- **In one process** (`manager`, `process`, `leases`, `shards`, `health`, `shutdown`): start, stop, leadership, servers.
 '''
 
 from hortus.engine.apply import Applied, Applier
@@ -123,7 +123,7 @@ from hortus.engine.logging import LogSettings
 from hortus.engine.logging import configure as configure_logging
 from hortus.engine.manager import LeadershipLost, Manager, PartEnded
 from hortus.engine.metrics import EngineMetrics
-from hortus.engine.outcomes import DONE, Actor, DeadlineExceeded, ReconcileError, Result, Retry, Terminal
+from hortus.engine.outcomes import DONE, Actor, DeadlineExceeded, HandedOver, ReconcileError, Result, Retry, Terminal
 from hortus.engine.owners import controller_of, is_owned_by, own, owner_reference, owners_of
 from hortus.engine.predicates import (
     Predicate,
@@ -139,6 +139,7 @@ from hortus.engine.process import run, run_manager
 from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.redaction import redact, redact_text
 from hortus.engine.scope import current_scope
+from hortus.engine.shards import Shards
 from hortus.engine.shutdown import stop_on_signals
 from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner, to_same_name
 from hortus.engine.status import StatusDraft
@@ -169,6 +170,7 @@ __all__ = [
     "EventRecorder",
     "Every",
     "Flows",
+    "HandedOver",
     "HealthServer",
     "HttpServer",
     "LeadershipLost",
@@ -185,6 +187,7 @@ __all__ = [
     "Result",
     "Retry",
     "Selection",
+    "Shards",
     "Source",
     "StatusDraft",
     "Terminal",

@@ -18,12 +18,14 @@ import structlog
 from hortus.engine.backoff import Backoff, spread
 from hortus.engine.lanes import Flows
 from hortus.engine.metrics import EngineMetrics
-from hortus.engine.outcomes import DeadlineExceeded, ReconcileError, Result, Retry, Terminal
+from hortus.engine.outcomes import DeadlineExceeded, HandedOver, ReconcileError, Result, Retry, Terminal
 from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.scope import Scope, enter_scope
+from hortus.engine.shards.roster import Permit
 from hortus.engine.sources import Detach, Source, Watch
 from hortus.kube.clock import Clock, SystemClock, Timer
-from hortus.kube.errors import ApiError, Conflict, KubeError, TransportError
+from hortus.kube.errors import ApiError, Conflict, Fenced, KubeError, TransportError
+from hortus.kube.fencing import set_fence
 from hortus.kube.objects import ObjectKey
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -55,24 +57,42 @@ class Reconciler(Protocol):
 
 
 class Assignment(Protocol):
-    """Which keys this process may work on: the seam at which shards stand."""
+    """Which keys this process may work on, and until when: the seam at which `hortus.engine.shards` stands."""
 
-    def holds(self, key: ObjectKey) -> bool: ...
+    def holds(self, key: ObjectKey) -> bool:
+        """Whether work on `key` may begin here now."""
+
+    def enter(self, key: ObjectKey, interrupt: Callable[[], None]) -> Permit | None:
+        """The right to work on `key`, or None when it is not ours; `interrupt` is called when the work has to end."""
+
+    def leave(self, permit: Permit, *, clean: bool) -> None:
+        """The work is over; `clean` when it came to its end without any failure."""
 
 
 class _Slot:
-    """One worker: the end of its present reconcile's time, and whether the watchdog has cut that off."""
+    """One worker: the end of its present reconcile's time, and why that has been cut off, if it has."""
 
-    __slots__ = ("aside", "ends", "expired", "idle", "step_aside", "task")
+    __slots__ = ("aside", "cut", "ends", "idle", "step_aside", "task")
 
     def __init__(self, step_aside: Callable[[_Slot], None]) -> None:
         self.task: asyncio.Task[None] | None = None
         self.ends = _NEVER
-        self.expired = False
+        self.cut: Exception | None = None
         self.idle = False
         self.aside = False
         """Whether a spare worker stands in for it."""
         self.step_aside = partial(step_aside, self)
+
+    def cut_off(self, reason: Exception) -> None:
+        """Cancel the reconcile that runs here, for `reason`; the first one counts."""
+        self.ends = _NEVER
+        if self.cut is None and self.task is not None:
+            self.cut = reason
+            self.task.cancel()
+
+    def interrupt(self) -> None:
+        """Its object is another replica's."""
+        self.cut_off(HandedOver("the object is another replica's now"))
 
 
 class Controller:
@@ -148,6 +168,21 @@ class Controller:
             self._watchdog.cancel()
             self._watchdog = None
 
+    def take_over(self, gained: Callable[[ObjectKey], bool]) -> int:
+        """Have all objects of the own kind looked at that pass `gained`; returns how many those are."""
+        found = [key for key in self._own if gained(key)] if self._own is not None else []
+        self.enqueue_all(found, priority=Priority.INITIAL)
+        return len(found)
+
+    @property
+    def size(self) -> int:
+        """How many objects of the own kind there are."""
+        return len(self._own) if self._own is not None else 0
+
+    def count(self, chosen: Callable[[ObjectKey], bool]) -> int:
+        """How many objects of the own kind pass `chosen`."""
+        return sum(map(chosen, self._own)) if self._own is not None else 0
+
     def enqueue_all(self, keys: Iterable[ObjectKey] | None = None, *, priority: Priority = Priority.RESYNC) -> None:
         """Have all objects of the controller's own kind, or `keys`, looked at."""
         chosen = keys if keys is not None else self._own.keys() if self._own is not None else ()
@@ -161,6 +196,8 @@ class Controller:
 
     async def _work(self, slot: _Slot) -> None:
         queue, monotonic = self.queue, self._clock.monotonic
+        if self.fence is not None:
+            set_fence(self._guard)
         while True:
             key = queue.take()
             if key is None:
@@ -180,15 +217,28 @@ class Controller:
                     raise
             if self.fence is not None:
                 self._check(self.fence, key)
-            if self._assignment is not None and not self._assignment.holds(key):
-                queue.done(key)
-                queue.discard(key)
-                continue
-            await self._attempt(slot, key)
+            if self._assignment is None:
+                await self._attempt(slot, key)
+            else:
+                await self._attempt_ours(slot, key, self._assignment)
             if self._excess and slot in self._spares:
                 self._excess -= 1
                 self._spares.remove(slot)
                 return
+
+    async def _attempt_ours(self, slot: _Slot, key: ObjectKey, assignment: Assignment) -> None:
+        """Reconcile `key` if it is this replica's, and act only as long as it is."""
+        permit = assignment.enter(key, slot.interrupt)
+        if permit is None:
+            self.queue.done(key)
+            self.queue.discard(key)
+            return
+        set_fence(permit.check)
+        clean = False
+        try:
+            clean = await self._attempt(slot, key)
+        finally:
+            assignment.leave(permit, clean=clean)
 
     def _step_aside(self, slot: _Slot) -> None:
         """The reconcile in `slot` waits for something slow: until it is over another worker does what is due."""
@@ -214,7 +264,16 @@ class Controller:
             self.queue.done(key)
             raise
 
-    async def _attempt(self, slot: _Slot, key: ObjectKey) -> None:
+    def _guard(self) -> None:
+        """The fence as the clients ask it, before each request of a reconcile."""
+        try:
+            if self.fence is not None:
+                self.fence()
+        except Exception as error:
+            raise Fenced(str(error)) from error
+
+    async def _attempt(self, slot: _Slot, key: ObjectKey) -> bool:
+        """Reconcile `key` once; whether that came to its end without any failure."""
         meter = self._meter
         enter_scope(Scope(self.name, key, slot.step_aside))
         meter.active += 1
@@ -222,22 +281,24 @@ class Controller:
             self._begin(slot, self._deadline)
         try:
             result = await self._reconciler.reconcile(key)
-            if slot.expired:
+            if slot.cut is not None:
                 self._outlived(slot, None)
         except asyncio.CancelledError:
-            if not slot.expired:
+            if slot.cut is None:
                 raise
             self._failed(key, self._outlived(slot, None))
         except Exception as error:
-            self._failed(key, self._outlived(slot, error) if slot.expired else error)
+            self._failed(key, self._outlived(slot, error) if slot.cut is not None else error)
         else:
             self._succeeded(key, result)
+            return True
         finally:
             slot.ends = _NEVER
             if slot.aside:
                 self._step_back(slot)
             meter.active -= 1
             meter.reconciled.observe(self.queue.done(key))
+        return False
 
     def _succeeded(self, key: ObjectKey, result: Result | None) -> None:
         queue = self.queue
@@ -256,6 +317,10 @@ class Controller:
 
     def _failed(self, key: ObjectKey, error: Exception) -> None:
         meter, queue = self._meter, self.queue
+        if isinstance(error, HandedOver | Fenced) and self._assignment is not None and not self._assignment.holds(key):
+            queue.discard(key)
+            _log.info("reconcile ended, the object is another replica's")
+            return
         meter.results["error"] += 1
         meter.errors += 1
         if isinstance(error, Terminal):
@@ -296,18 +361,16 @@ class Controller:
         for slot in (*self._slots, *self._spares):
             if slot.ends > now:
                 next_end = min(next_end, slot.ends)
-            elif slot.task is not None:
-                slot.ends, slot.expired = _NEVER, True
-                slot.task.cancel()
+            else:
+                slot.cut_off(DeadlineExceeded(self._deadline or 0.0))
         self._watchdog = self._clock.call_later(next_end - now, self._cut_off) if next_end < _NEVER else None
 
     def _outlived(self, slot: _Slot, cause: Exception | None) -> Exception:
-        """Take the watchdog's cancellation back, so that the worker lives on; a second one is not ours to take."""
-        slot.expired = False
-        assert slot.task is not None, "a worker that runs has a task"
+        """Take our own cancellation back, so that the worker lives on; a second one is not ours to take."""
+        error, slot.cut = slot.cut, None
+        assert slot.task is not None and error is not None, "a worker that was cut off has a task and a reason"
         if slot.task.uncancel():
             raise asyncio.CancelledError
-        error = DeadlineExceeded(self._deadline or 0.0)
         error.__cause__ = cause
         return error
 

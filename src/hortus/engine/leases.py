@@ -7,7 +7,7 @@ renew deadline it is no leader any more, whether or not a timer has said so: `le
 fence for a process that was stopped and comes back: it finds out before it begins another reconcile. The time between
 renew deadline and lease duration is what its last request has to come to an end.
 
-The clock is the monotonic one. It goes on while a process is stopped, but on Linux not while the machine is suspended.
+The clock is the monotonic one, which goes on while a process is stopped and, on Linux, while the machine is suspended.
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 Start: the servers, so that probes are answered from the first moment; then the caches, also while standing by, so that
 a take-over needs no list; then, when this process leads, the controllers. Stop goes the other way: no new work, the
 workers end within the grace time, the lease is given back, the caches and servers close. When leadership is lost the
-workers are cancelled at once, because another process may have begun: `run` raises `LeadershipLost`.
+workers are cancelled at once, because another process may have begun: `run` raises `LeadershipLost`. With shards in
+place of an election every replica works, each on its own objects; one that loses its lease stops its work and joins
+again.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from hortus.engine.cache import Cache, Transform
 from hortus.engine.caches import Caches
 from hortus.engine.controller import DEFAULT_DEADLINE, Assignment, Controller, Reconciler
 from hortus.engine.lanes import Flows
+from hortus.engine.leases import LEASES
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.reflector import ListerWatcher
+from hortus.engine.shards import Shards, on_one_replica
 from hortus.engine.sources import Source
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.objects import ObjectKey, Resource
@@ -81,9 +85,13 @@ class Manager:
         clock: Clock | None = None,
         registry: CollectorRegistry | None = None,
         election: Election | None = None,
+        shards: Shards | None = None,
         grace: float = DEFAULT_GRACE,
         random: Random | None = None,
     ) -> None:
+        """An `election`, `shards`, or neither: then this process is taken to be the only one."""
+        if election is not None and shards is not None:
+            raise ValueError("either one replica leads or all of them share: not an election and shards at once")
         self.clock: Clock = clock or SystemClock()
         self.registry = registry if registry is not None else CollectorRegistry()
         self.metrics = EngineMetrics(self.registry)
@@ -93,6 +101,14 @@ class Manager:
         self._election = election
         if election is not None:
             self.metrics.leader(election.name, lambda: election.leading)
+        self.shards = shards
+        if shards is not None:
+            shards.watch(self.cache(LEASES, namespace=shards.namespace, labels=shards.selector))
+            shards.held = self._count_held
+            shards.on_gain(self._take_over)
+            self.metrics.sharded(shards.group, shards)
+        self._cuts: list[Callable[[], None]] = []
+        self._held: dict[Controller, tuple[int, int, int]] = {}
         self._grace = grace
         self._controllers: list[Controller] = []
         self._runnables: list[tuple[str, Runnable, bool]] = []
@@ -147,13 +163,15 @@ class Manager:
             backoff=backoff,
             resync=resync,
             flows=flows,
-            assignment=assignment,
+            assignment=assignment if assignment is not None else self.shards,
             clock=self.clock,
             metrics=self.metrics,
             random=self._random,
         )
         if self._election is not None:
             made.fence = self._fence
+        if self.shards is not None:
+            self.metrics.held(name, lambda: self._held_by(made))
         self._controllers.append(made)
         return made
 
@@ -169,7 +187,21 @@ class Manager:
         """Call `close` at the very end, last added first: clients, recorders."""
         self._closers.append(close)
 
+    def on_resume(self, cut: Callable[[], None]) -> None:
+        """Call `cut` when this process goes on after it was stopped and another may work in its place by now.
+
+        For `Client.cut` of each client with which reconciles write.
+        """
+        self._cuts.append(cut)
+
     # Running.
+
+    def resumed(self) -> None:
+        """This process was stopped and goes on: for a handler of SIGCONT, before anything else has a turn."""
+        working = self.shards.joined if self.shards is not None else self._election is None or self._election.leading
+        if not working:
+            for cut in self._cuts:
+                cut()
 
     def stop(self) -> None:
         """Ask `run` to end gracefully; may be called more than once."""
@@ -247,6 +279,11 @@ class Manager:
             await self._election.acquire()
             self._lost = asyncio.create_task(self._election.lost(), name="leadership")
             self._tasks[self._lost] = "leadership"
+        if self.shards is not None:
+            self._undo.push_async_callback(self.shards.leave_group)
+            membership = asyncio.create_task(self.shards.run(), name="shards")
+            self._tasks[membership] = "shards"
+            await self.shards.has_joined()
         self._undo.push_async_callback(self._stop_controllers)
         await asyncio.gather(*(controller.start() for controller in self._controllers))
         self._run_all(leader_only=True)
@@ -256,7 +293,13 @@ class Manager:
     def _run_all(self, *, leader_only: bool) -> None:
         for name, run, wants_leader in self._runnables:
             if wants_leader == leader_only:
-                self._tasks[asyncio.create_task(_awaiting(run), name=name)] = name
+                alone = leader_only and self.shards is not None
+                work = self._alone(name, run) if alone else _awaiting(run)
+                self._tasks[asyncio.create_task(work, name=name)] = name
+
+    async def _alone(self, name: str, run: Runnable) -> None:
+        assert self.shards is not None, "asked for with shards only"
+        await on_one_replica(self.shards, name, run)
 
     async def _until_over(self, starter: asyncio.Task[None] | None = None) -> None:
         """Return when asked to stop; raise when a part failed or leadership is lost."""
@@ -291,6 +334,22 @@ class Manager:
         lost = self._election is not None and not self._election.leading
         grace = 0.0 if lost else self._grace
         await asyncio.gather(*(controller.stop(grace=grace) for controller in self._controllers))
+
+    def _take_over(self, gained: Callable[[ObjectKey], bool]) -> int:
+        return sum(controller.take_over(gained) for controller in self._controllers)
+
+    def _count_held(self) -> int:
+        return sum(map(self._held_by, self._controllers))
+
+    def _held_by(self, controller: Controller) -> int:
+        """How many objects of its kind are ours; counted anew when the shards or the objects have changed."""
+        if self.shards is None:
+            return 0
+        size, version = controller.size, self.shards.version
+        known = self._held.get(controller)
+        if known is None or known[:2] != (size, version):
+            known = self._held[controller] = (size, version, controller.count(self.shards.holds))
+        return known[2]
 
     async def _stop_tasks(self) -> None:
         for task in self._tasks:

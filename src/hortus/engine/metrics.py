@@ -61,6 +61,24 @@ class ObservedQueue(Protocol):
         """Seconds since when each key in work is in work."""
 
 
+class ObservedCounts(Protocol):
+    changes: int
+    gained: int
+    interrupted: int
+    lost: int
+
+
+class ObservedShards(Protocol):
+    @property
+    def members(self) -> list[str]: ...
+
+    @property
+    def joined(self) -> bool: ...
+
+    @property
+    def counts(self) -> ObservedCounts: ...
+
+
 class QueueMeter:
     """The numbers of one queue."""
 
@@ -109,6 +127,8 @@ class EngineMetrics(Collector):
         self._controllers: dict[str, ControllerMeter] = {}
         self._queues: dict[str, QueueMeter] = {}
         self._leading: dict[str, Callable[[], bool]] = {}
+        self._shards: dict[str, ObservedShards] = {}
+        self._held: dict[str, Callable[[], int]] = {}
         if registry is not None:
             registry.register(self)
 
@@ -127,6 +147,14 @@ class EngineMetrics(Collector):
         """Report whether this process leads the election `name`."""
         self._leading[name] = leading
 
+    def sharded(self, group: str, shards: ObservedShards) -> None:
+        """Report how the shards of `group` are."""
+        self._shards[group] = shards
+
+    def held(self, controller: str, count: Callable[[], int]) -> None:
+        """Report how many objects of `controller` this replica holds."""
+        self._held[controller] = count
+
     def describe(self) -> Iterable[Metric]:
         return self.collect()
 
@@ -142,6 +170,27 @@ class EngineMetrics(Collector):
             for name, leading in self._leading.items():
                 family.add_metric((name,), float(leading()))
             yield family
+        yield from self._collect_shards()
+
+    def _collect_shards(self) -> Iterable[Metric]:
+        if not self._shards:
+            return
+        for name, text, tell in _SHARD_GAUGES:
+            gauge = GaugeMetricFamily(name, text, labels=("group",))
+            for group, shards in self._shards.items():
+                gauge.add_metric((group,), tell(shards))
+            yield gauge
+        for name, text, read in _SHARD_COUNTERS:
+            family = _counter(name, text, "group")
+            for group, shards in self._shards.items():
+                family.add_metric((group,), read(shards.counts))
+            yield family
+        objects = GaugeMetricFamily(
+            "hortus_shard_objects", "Objects that this replica works on.", labels=("controller",)
+        )
+        for controller, count in self._held.items():
+            objects.add_metric((controller,), count())
+        yield objects
 
     def _collect_controllers(self) -> Iterable[Metric]:
         meters = self._controllers.values()
@@ -237,4 +286,26 @@ _QUEUE_HISTOGRAMS: Sequence[tuple[str, str, Callable[[QueueMeter], Distribution]
         lambda meter: meter.waited,
     ),
     ("workqueue_work_duration_seconds", "Seconds a worker had a key in work.", lambda meter: meter.worked),
+)
+_SHARD_GAUGES: Sequence[tuple[str, str, Callable[[ObservedShards], float]]] = (
+    (
+        "hortus_shard_members",
+        "Replicas that share the objects, as this one sees it.",
+        lambda shards: len(shards.members),
+    ),
+    (
+        "hortus_shard_joined",
+        "Whether this replica may hold objects (1) or waits (0).",
+        lambda shards: float(shards.joined),
+    ),
+)
+_SHARD_COUNTERS: Sequence[tuple[str, str, Callable[[ObservedCounts], int]]] = (
+    ("hortus_shard_changes", "Changes of who the members are.", lambda counts: counts.changes),
+    ("hortus_shard_objects_gained", "Objects that this replica took over.", lambda counts: counts.gained),
+    (
+        "hortus_shard_reconciles_interrupted",
+        "Reconciles cut off since their object had moved or the lease was lost.",
+        lambda counts: counts.interrupted,
+    ),
+    ("hortus_shard_leases_lost", "Leases that this replica could not renew in time.", lambda counts: counts.lost),
 )

@@ -81,3 +81,10 @@ class DeadlineExceeded(Retry):
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the reconcile did not end within its deadline of {seconds:g} s", reason="DeadlineExceeded")
         self.seconds = seconds
+
+
+class HandedOver(Retry):
+    """The reconcile was cancelled at an await: its object has become another replica's, which goes on with it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="HandedOver")

@@ -1,0 +1,35 @@
+"""Replicas that divide the objects of their controllers among them: `Shards`, the `Assignment` of a sharded process.
+
+    shards = Shards(client, group="hortus", namespace="kcp-system", clock=clock)
+    manager = Manager(client, clock=clock, shards=shards)
+
+- `rendezvous`: which member an object belongs to, from nothing but names.
+- `records`: a member's Lease, as written and as read.
+- `roster`: the protocol, pure: who is there, what is ours, who may act until when.
+- `membership`: the calls, timers and tasks around it.
+- `single`: what runs once in the whole group.
+
+What is guaranteed, and on which assumptions: docs/adr/0010-shards.md.
+"""
+
+from hortus.engine.shards.membership import DEFAULT_DRAIN, ShardCounts, Shards
+from hortus.engine.shards.records import ACKNOWLEDGED, GROUP_LABEL, HELD, Record, record_of
+from hortus.engine.shards.rendezvous import owner, weight
+from hortus.engine.shards.roster import Permit, Roster
+from hortus.engine.shards.single import on_one_replica
+
+__all__ = [
+    "ACKNOWLEDGED",
+    "DEFAULT_DRAIN",
+    "GROUP_LABEL",
+    "HELD",
+    "Permit",
+    "Record",
+    "Roster",
+    "ShardCounts",
+    "Shards",
+    "on_one_replica",
+    "owner",
+    "record_of",
+    "weight",
+]

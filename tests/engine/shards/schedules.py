@@ -1,0 +1,145 @@
+"""Random schedules: what befalls the replicas, drawn from a seed, played, and judged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from tests.engine.shards.world import KEYS, Process, World
+
+STORM = 70.0
+"""Seconds during which things happen."""
+CALM = 60.0
+"""Seconds in which everything has to come to order: two leases, a drain, and what a slow network takes."""
+
+
+class Outcome:
+    """What came of one schedule."""
+
+    def __init__(self, seed: object) -> None:
+        self.seed = seed
+        self.broken: list[str] = []
+        self.log: list[str] = []
+        self.reconciles = 0
+
+
+def play(seed: object, *, storm: float = STORM, calm: float = CALM) -> Outcome:
+    """One schedule from its seed; always the same."""
+    with asyncio.Runner() as runner:
+        return runner.run(_play(seed, storm, calm))
+
+
+async def _play(seed: object, storm: float, calm: float) -> Outcome:
+    world = World(seed)
+    for _ in range(world.random.choice((1, 2, 2, 3))):
+        world.join()
+    moments = sorted(world.random.uniform(0, storm) for _ in range(world.random.randint(2, 7)))
+    for moment in moments:
+        world.clock.call_later(moment, lambda: _strike(world, storm))
+    await world.clock.advance(storm)
+    _heal(world)
+    begun = world.begun
+    await world.clock.advance(calm)
+    _judge(world, begun)
+    outcome = Outcome(seed)
+    outcome.broken, outcome.log, outcome.reconciles = world.broken, world.log, world.begun
+    await world.close()
+    return outcome
+
+
+def _strike(world: World, storm: float) -> None:
+    """Something happens to somebody."""
+    blow = world.random.choice(_BLOWS)
+    victims = world.living
+    if victims:
+        victim = world.random.choice(victims)
+        world.note(f"{blow.__name__.strip('_')} {victim.name}")
+        blow(world, victim)
+
+
+def _later(world: World, seconds: float, what: Callable[[], object]) -> None:
+    world.clock.call_later(seconds, what)
+
+
+def _kill(world: World, victim: Process) -> None:
+    victim.kill()
+    if len(world.living) == 0 or world.random.random() < 0.5:
+        _later(world, world.random.uniform(0, 10), world.join)
+
+
+def _pause(world: World, victim: Process) -> None:
+    if not victim.paused:
+        victim.pause()
+        _later(world, world.random.choice((1, 4, 6, 9, 12, 16, 25, 60)) * world.random.uniform(0.8, 1.2), victim.resume)
+
+
+def _cut_off(world: World, victim: Process) -> None:
+    victim.cut_off = True
+
+    def back() -> None:
+        victim.cut_off = False
+        victim.catch_up()
+
+    _later(world, world.random.uniform(1, 40), back)
+
+
+def _server_away(world: World, victim: Process) -> None:
+    world.up = False
+
+    def back() -> None:
+        world.up = True
+        for process in world.living:
+            process.catch_up()
+
+    _later(world, world.random.uniform(1, 30), back)
+
+
+def _watch_hangs(world: World, victim: Process) -> None:
+    victim.hang_watch(hangs=True)
+    _later(world, world.random.uniform(5, 60), lambda: victim.hang_watch(hangs=False))
+
+
+def _clock_jumps(world: World, victim: Process) -> None:
+    victim.clock.jump(world.random.uniform(-7200, 7200))
+
+
+def _join(world: World, victim: Process) -> None:
+    if len(world.living) < 4:
+        world.join()
+
+
+def _stop(world: World, victim: Process) -> None:
+    if len(world.living) > 1:
+        victim.tasks.append(asyncio.get_running_loop().create_task(victim.leave()))
+
+
+def _touch(world: World, victim: Process) -> None:
+    """Somebody edits a lease by hand."""
+    for name in list(world.server.leases)[:1]:
+        world.server.patch(name, {"metadata": {"annotations": {"note": str(world.server.version)}}})
+
+
+_BLOWS = (_kill, _kill, _pause, _pause, _pause, _cut_off, _cut_off, _server_away, _watch_hangs, _clock_jumps, _join)
+_BLOWS = (*_BLOWS, _join, _stop, _touch)
+
+
+def _heal(world: World) -> None:
+    world.up = True
+    for process in world.living:
+        if process.paused:
+            process.resume()
+        process.cut_off = False
+        process.hang_watch(hangs=False)
+    if not world.living:
+        world.join()
+
+
+def _judge(world: World, begun: int) -> None:
+    """Every object is held, by one."""
+    for key in KEYS:
+        holders = [process.name for process in world.living if process.shards.holds(key)]
+        if len(holders) != 1:
+            problems = {process.name: process.shards.problem for process in world.living}
+            world.broken.append(f"{key.name} is held by {holders or 'nobody'} in the end: {problems}")
+    if world.begun == begun:
+        world.broken.append("nothing was reconciled in the end")
