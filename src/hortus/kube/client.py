@@ -131,9 +131,11 @@ class Client:
 
     def cut(self) -> None:
         """Shut every socket at once, so that no request written before is sent after; may be called in a signal
-        handler. Calls and watches in flight fail, new ones open new connections.
+        handler. Calls and watches in flight fail, new ones open new connections. A transport that was handed in is
+        cut by its owner.
         """
-        self._connection.cut()
+        if isinstance(self._connection, Connection):
+            self._connection.cut()
 
     async def __aenter__(self) -> Self:
         return self
