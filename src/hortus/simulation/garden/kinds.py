@@ -141,7 +141,7 @@ class OpenStrategy:
 
 _AGE = Column("Age", ".metadata.creationTimestamp", "date")
 _SHOOT_COLUMNS = (
-    Column("CloudProfile", ".spec.cloudProfileName"),
+    Column("CloudProfile", "profile"),
     Column("Provider", ".spec.provider.type"),
     Column("Region", ".spec.region"),
     Column("K8S Version", ".spec.kubernetes.version"),

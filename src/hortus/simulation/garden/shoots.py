@@ -129,6 +129,7 @@ class ShootStrategy:
     def cells(self, obj: Object, now: float) -> Mapping[str, Any]:
         last = last_operation(obj)
         return {
+            "profile": _cloud_profile(obj["spec"]),
             "operation": f"{last['type']} {last['state']} ({last['progress']}%)" if last else "",
             "hibernation": "Hibernated" if (obj.get("status") or {}).get("hibernated") else "Awake",
         }
@@ -163,6 +164,11 @@ class ShootStrategy:
             annotations[CONFIRMED_BY] = before[CONFIRMED_BY]
         else:
             annotations[CONFIRMED_BY] = context.user.username
+
+
+def _cloud_profile(spec: Mapping[str, Any]) -> str:
+    """The name by either field: `cloudProfileName` is empty from Kubernetes 1.34 on (gardener, section 1.1)."""
+    return str((spec.get("cloudProfile") or {}).get("name") or spec.get("cloudProfileName") or "")
 
 
 def _annotations(obj: Object) -> Mapping[str, str]:
