@@ -6,18 +6,46 @@ Bodies are kept per cluster until what it serves changes; clusters without kinds
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterable
 from typing import Any
 
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
-from hortus.apiserver.resources.subresources import BODIES
+from hortus.apiserver.resources.subresources import BODIES, WRITTEN
 from hortus.kube.errors import NotFound
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_ORDER = ("", "apps", "batch", "events.k8s.io", "rbac.authorization.k8s.io")
+_ORDER = (
+    "",
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+)
+"""The order in which kube-apiserver prefers its groups; others follow by name."""
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?\Z")
+_CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""As kube-apiserver lists them for CRDs."""
+_FIRST_STORED = {"CustomResourceDefinition": "v1beta1", "VolumeAttributesClass": "v1beta1"}
+"""Versions that kube-apiserver writes these in, for the sake of the release before."""
 _STATUS_VERBS = ["get", "patch", "update"]
 
 
@@ -60,9 +88,11 @@ class Discovery:
         if not kinds:
             raise NotFound("the server could not find the requested resource")
         entries = [entry for kind in sorted(kinds, key=_by_plural) for entry in _legacy_entries(kind)]
+        # kube-apiserver leaves the type's version out of the oldest list.
+        head = {"apiVersion": "v1"} if group else {}
         return {
             "kind": "APIResourceList",
-            "apiVersion": "v1",
+            **head,
             "groupVersion": f"{group}/{version}" if group else version,
             "resources": entries,
         }
@@ -73,7 +103,7 @@ class Discovery:
             by_version.setdefault((kind.resource.group, kind.resource.version), []).append(kind)
         items = [
             {
-                "metadata": {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None},
+                "metadata": {"name": group} if group else {},
                 "versions": [_aggregated_version(version, by_version[group, version]) for version in versions],
             }
             for group, versions in self._versions(cluster).items()
@@ -111,21 +141,36 @@ def _legacy_entries(kind: Kind) -> Iterable[dict[str, Any]]:
         "singularName": definition.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": sorted(definition.verbs),
+        "verbs": [verb for verb in _CUSTOM_VERBS if verb in definition.verbs]
+        if kind.custom
+        else sorted(definition.verbs),
     }
     if definition.short_names:
         entry["shortNames"] = list(definition.short_names)
     if definition.categories:
         entry["categories"] = list(definition.categories)
+    if definition.answer is None and "create" in definition.verbs and "get" in definition.verbs:
+        entry["storageVersionHash"] = _storage_version_hash(kind)
     yield entry
+    own = {"group": resource.group, "version": resource.version}
     for name, (response, verbs) in _subresources(kind).items():
         yield {
             "name": f"{resource.plural}/{name}",
             "singularName": "",
             "namespaced": resource.namespaced,
-            **response,
+            **(
+                {"kind": response["kind"]} if response["version"] == "" or own.items() <= response.items() else response
+            ),
             "verbs": verbs,
         }
+
+
+def _storage_version_hash(kind: Kind) -> str:
+    """What changes when objects are stored in another version (KEP-2339)."""
+    group, _, version = kind.storage_api_version.rpartition("/")
+    version = _FIRST_STORED.get(kind.resource.kind, version)
+    digest = hashlib.sha256(f"{group}/{version}/{kind.resource.kind}".encode()).digest()
+    return base64.b64encode(digest[:8]).decode()
 
 
 def _aggregated_version(version: str, kinds: list[Kind]) -> dict[str, Any]:
@@ -140,7 +185,7 @@ def _aggregated_entry(kind: Kind) -> dict[str, Any]:
     definition, resource = kind.definition, kind.resource
     entry: dict[str, Any] = {
         "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "responseKind": _response_kind(kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": definition.singular,
         "verbs": sorted(definition.verbs),
@@ -158,16 +203,28 @@ def _aggregated_entry(kind: Kind) -> dict[str, Any]:
     return entry
 
 
+def _response_kind(kind: Kind) -> dict[str, str]:
+    """kube-apiserver leaves group and version out where they are those of the list, but not for CRDs."""
+    resource = kind.resource
+    if kind.custom:
+        return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    return {"group": "", "version": "", "kind": resource.kind}
+
+
 def _subresources(kind: Kind) -> dict[str, tuple[dict[str, str], list[str]]]:
     resource = kind.resource
-    own = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    own = _response_kind(kind)
     found: dict[str, tuple[dict[str, str], list[str]]] = {}
+    for (group, plural, name), verbs in WRITTEN.items():
+        if (group, plural) == (resource.group, resource.plural):
+            found[name] = (own, verbs)
     for name in kind.definition.subresources:
         found[name] = (own, ["create"])
     if not resource.group:
         for (plural, name), body in BODIES.items():
             if plural == resource.plural:
-                found[name] = ({"group": body.group, "version": body.version, "kind": body.kind}, ["create"])
+                version = body.version if body.group else ""
+                found[name] = ({"group": body.group, "version": version, "kind": body.kind}, ["create"])
     if kind.definition.scale is not None:
         found["scale"] = ({"group": "autoscaling", "version": "v1", "kind": "Scale"}, _STATUS_VERBS)
     if kind.definition.status:

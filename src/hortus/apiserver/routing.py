@@ -30,7 +30,7 @@ from hortus.apiserver.representation import event_encoder, list_reply, negotiate
 from hortus.apiserver.resources import deletion, patching, reading, watching, writing
 from hortus.apiserver.resources.context import Context, review_of, write_context
 from hortus.apiserver.resources.definition import SubresourceHandler
-from hortus.apiserver.resources.failures import cannot_decode, not_found
+from hortus.apiserver.resources.failures import not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
 from hortus.apiserver.resources.scaling import scale_of, scaled
 from hortus.apiserver.resources.scope import Scope, WriteOptions
@@ -120,9 +120,7 @@ class Router:
             options = write_options(query, headers.get("User-Agent", ""), kind=kind)
             obj, repeated = _sent_object(scope.kind, body, content_type, options)
             operation = writing.create if verb == "create" else writing.replace
-            outcome = await operation(ctx, scope, obj, options)
-            if repeated:
-                outcome = outcome._replace(warnings=[*repeated, *outcome.warnings])
+            outcome = await operation(ctx, scope, obj, options._replace(repeated=repeated) if repeated else options)
         wanted = negotiated(headers.get("Accept", ""), scope.kind)
         return object_reply(
             wanted,
@@ -349,10 +347,7 @@ def _sent_object(kind: Kind, body: bytes, content_type: str, options: WriteOptio
     obj = sent_object(body, content_type, kind.resource.gvk)
     if options.validation == "Ignore" or media_type_of(content_type) not in _WITH_DUPLICATES:
         return obj, []
-    repeated = [f'duplicate field "{path}"' for path in duplicate_fields(body, obj)]
-    if repeated and options.validation == "Strict":
-        raise cannot_decode(kind, f"strict decoding error: {', '.join(repeated)}")
-    return obj, repeated
+    return obj, duplicate_fields(body, obj)
 
 
 def _sender(request: web.BaseRequest) -> watching.Send:

@@ -27,7 +27,15 @@ from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
 from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
 from hortus.apiserver.clusters import LogicalClusters
 from hortus.apiserver.connection import Connection, Listener
-from hortus.apiserver.crds import GROUP, PLURAL, CustomKinds, DefinitionController, DefinitionStrategy
+from hortus.apiserver.crds import (
+    GROUP,
+    PLURAL,
+    CustomKinds,
+    DefinitionController,
+    DefinitionStrategy,
+    complete_definition,
+    end_definition,
+)
 from hortus.apiserver.discovery import Discovery
 from hortus.apiserver.gc import GarbageCollector
 from hortus.apiserver.http import Reply, RequestInfo, flag, parse_query, request_info, status_reply
@@ -110,7 +118,13 @@ class ApiServer:
             storage, self.registry, clock, namespaces, admission, CreationGuard(authorizer), reviewer
         )
         CustomKinds(storage, self.registry, self.webhooks)
-        self.registry.replace_strategy(GROUP, PLURAL, lambda inner: DefinitionStrategy(inner, self.registry))
+        self.registry.replace_strategy(
+            GROUP,
+            PLURAL,
+            lambda inner: DefinitionStrategy(inner, self.registry),
+            complete=complete_definition,
+            end=end_definition,
+        )
         self.collector = GarbageCollector(self.context)
         self.namespaces = NamespaceController(self.context)
         self.custom_resources = DefinitionController(self.context)

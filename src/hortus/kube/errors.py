@@ -34,6 +34,7 @@ class ApiError(KubeError):
         super().__init__(message)
         self.message = message
         self.details: dict[str, Any] = dict(details or {})
+        self._shows_details = details is not None
         self.retry_after = retry_after
         """Seconds after which the server asks to be tried again, or None."""
         self.metadata: dict[str, Any] = {}
@@ -55,7 +56,7 @@ class ApiError(KubeError):
         }
         if self.status_reason:
             body["reason"] = self.status_reason
-        if details:
+        if details or self._shows_details:
             body["details"] = details
         body["code"] = self.http_code
         return body
@@ -178,7 +179,7 @@ def from_status(code: int, body: Mapping[str, Any] | None, *, retry_after: float
     if retry_after is None and isinstance(seconds, int) and seconds > 0:
         retry_after = float(seconds)
     message = str(status.get("message") or f"the server answered with HTTP status {code}")
-    return cls(message, details=details, retry_after=retry_after, code=code, reason=reason or None)
+    return cls(message, details=details or None, retry_after=retry_after, code=code, reason=reason or None)
 
 
 class TransportError(KubeError):

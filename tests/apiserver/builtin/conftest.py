@@ -50,6 +50,8 @@ class Rules:
         schema.prune(obj)
         schema.default(obj)
         definition.strategy.prepare_create(obj, context())
+        if definition.complete is not None:
+            definition.complete(obj, context())
         found = [f"{e.path}: {e.message}" for e in schema.validate(obj)]
         return found + [f"{p.path}: {p.message}" for p in definition.strategy.validate(obj, context())]
 

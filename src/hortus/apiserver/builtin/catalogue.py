@@ -11,9 +11,11 @@ from hortus.apiserver.builtin.cells import printer
 from hortus.apiserver.builtin.fields import FIELD_VALUES
 from hortus.apiserver.builtin.forms import FORMS
 from hortus.apiserver.builtin.rules import STRATEGIES
+from hortus.apiserver.builtin.rules.configuration import end_namespace
 from hortus.apiserver.builtin.schemas import kind_schema
 from hortus.apiserver.builtin.shapes import builtin_shapes
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
+from hortus.apiserver.builtin.zeros import ZERO
 from hortus.apiserver.resources.definition import Column, ResourceDefinition
 from hortus.kube.objects import Resource
 
@@ -73,12 +75,16 @@ def definition(entry: Entry) -> ResourceDefinition:
     columns = _columns(entry)
     printers = {column.path: printer(column.path.removeprefix(_CELL_PREFIX)) for column in columns}
     rules = STRATEGIES.get(entry.type_name, BuiltinStrategy)
+    strategy = rules(resource, entry.type_name, builtin_shapes(), printers)
     return ResourceDefinition(
         resource=resource,
         singular=options.get("singular") or resource.kind.lower(),
         list_kind=f"{resource.kind}List",
         schema=kind_schema(entry.type_name, resource.gvk),
-        strategy=rules(resource, entry.type_name, builtin_shapes(), printers),
+        strategy=strategy,
+        complete=strategy.complete,
+        end=end_namespace if entry.type_name == "core.Namespace" else None,
+        zero=ZERO.get(resource.kind, {}),
         short_names=_words(options, "short"),
         categories=_words(options, "cat"),
         columns=columns,

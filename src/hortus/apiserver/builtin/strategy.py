@@ -1,8 +1,8 @@
 """The rules every built-in kind shares: the shape of its JSON, static defaults, and where `metadata.generation` rises.
 
-A kind with rules of its own subclasses `BuiltinStrategy` and overrides the three short hooks `default`, `check` and
-`check_update`; it never repeats what is here. Hooks get whole objects, already shaped, and report in kube-apiserver's
-words.
+A kind with rules of its own subclasses `BuiltinStrategy` and overrides the short hooks `default`, `complete`, `check`
+and `check_update`; it never repeats what is here. Hooks get whole objects, already shaped, and report in
+kube-apiserver's words.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ class BuiltinStrategy:
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         """Fill in what depends on other fields; `old` is None on create."""
+
+    def complete(self, obj: Object, context: WriteContext) -> None:
+        """Fill in what a new object has of the server, not of its creator (ResourceDefinition.complete)."""
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         """What is wrong with an object, new or changed."""

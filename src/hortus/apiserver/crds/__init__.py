@@ -10,6 +10,14 @@ stay) or by a webhook (`conversion`).
 from hortus.apiserver.crds.conditions import GROUP, PLURAL
 from hortus.apiserver.crds.controller import DefinitionController
 from hortus.apiserver.crds.kinds import CustomKinds
-from hortus.apiserver.crds.strategy import DefinitionStrategy
+from hortus.apiserver.crds.strategy import DefinitionStrategy, complete_definition, end_definition
 
-__all__ = ["GROUP", "PLURAL", "CustomKinds", "DefinitionController", "DefinitionStrategy"]
+__all__ = [
+    "GROUP",
+    "PLURAL",
+    "CustomKinds",
+    "DefinitionController",
+    "DefinitionStrategy",
+    "complete_definition",
+    "end_definition",
+]

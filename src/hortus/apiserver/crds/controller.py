@@ -18,6 +18,8 @@ from hortus.apiserver.store.backend import Change, Key
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, format_time
 
+_IN_PROGRESS = "InstanceDeletionInProgress"
+
 
 class DefinitionController:
     """Takes the objects of CRDs that are being deleted, and looks again at CRDs whose names were taken."""
@@ -92,7 +94,7 @@ class DefinitionController:
         scope = Scope(cluster, kind, SERVER, "", crd["metadata"]["name"])
         if await self._ctx.storage.count(bucket):
             now = format_time(self._ctx.clock.now())
-            if not has_condition(crd, "Terminating"):
+            if not _is_emptied(crd):
                 await self._modify(scope._replace(subresource="status"), lambda obj: _terminating(obj, now))
             return
         del self._ending[bucket]
@@ -107,16 +109,20 @@ class DefinitionController:
 
     async def _modify(self, scope: Scope, change: Callable[[Object], Object]) -> None:
         try:
-            await modify(self._ctx, scope, change, WriteOptions(manager="hortus-apiserver"))
+            await modify(self._ctx, scope, change, WriteOptions(manager="kube-apiserver"))
         except NotFound:
             return
 
 
+def _is_emptied(crd: Object) -> bool:
+    """Whether the status says already that its objects are being deleted."""
+    conditions = crd.get("status", {}).get("conditions") or ()
+    return any(each["type"] == "Terminating" and each["reason"] == _IN_PROGRESS for each in conditions)
+
+
 def _terminating(obj: Object, now: str) -> Object:
     status = obj["status"] = dict(obj.get("status") or {})
-    set_condition(
-        status, "Terminating", ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), now
-    )
+    set_condition(status, "Terminating", ("True", _IN_PROGRESS, "CustomResource deletion is in progress"), now)
     return obj
 
 

@@ -163,7 +163,8 @@ def _columns(version: Object) -> Sequence[Column]:
             path=each["jsonPath"],
             type=each["type"],
             format=each.get("format", ""),
-            description=each.get("description", ""),
+            description=each.get("description")
+            or f"Custom resource definition column (in JSONPath format): {each['jsonPath']}",
             priority=each.get("priority", 0),
         )
         for each in printed

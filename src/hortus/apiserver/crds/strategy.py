@@ -21,6 +21,9 @@ _STILL_STORED = (
 )
 
 
+_CONDITION = ("lastTransitionTime", "message", "reason", "status", "type")
+
+
 class DefinitionStrategy:
     """The rules of CustomResourceDefinition objects, around those that `inner` (the built-in kind's strategy) has."""
 
@@ -32,8 +35,6 @@ class DefinitionStrategy:
         self._inner.prepare_create(obj, context)
         with_crd_defaults(obj)
         if not _shape_problems(obj):
-            metadata = obj["metadata"]
-            metadata["finalizers"] = list(dict.fromkeys([*metadata.get("finalizers", ()), FINALIZER]))
             self._accept(obj, context)
 
     def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
@@ -56,6 +57,8 @@ class DefinitionStrategy:
         if not conflict:
             status["acceptedNames"] = spec["names"]
         status.setdefault("acceptedNames", {"kind": "", "plural": ""})
+        if conflict and not conflict[0].startswith("Plural"):
+            status["acceptedNames"] = {**status["acceptedNames"], "plural": spec["names"]["plural"]}
         storage = next(each["name"] for each in spec["versions"] if each["storage"])
         stored = [name for name in status.get("storedVersions") or () if name != storage]
         status["storedVersions"] = [*stored, storage]
@@ -82,13 +85,17 @@ class DefinitionStrategy:
         return found[-1] if found else None
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
-        return _shape_problems(obj) or [*self._inner.validate(obj, context), *_problems(obj)]
+        found = _problems(obj) or _shape_problems(obj)
+        if not any(each.get("storage") for each in obj["spec"].get("versions") or ()):
+            found.append(
+                FieldProblem("status.storedVersions", "Invalid value: null: must have at least one stored version")
+            )
+        return found
 
     def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
         if context.subresource == "status":
             return []
-        found = _shape_problems(obj) or [*self._inner.validate_update(obj, old, context), *_problems(obj, old)]
-        return found or _stored_problems(obj, old)
+        return _problems(obj, old) or _shape_problems(obj) or _stored_problems(obj, old)
 
     def check_delete(self, obj: Object, context: WriteContext) -> None:
         self._inner.check_delete(obj, context)
@@ -98,6 +105,42 @@ class DefinitionStrategy:
 
     def cells(self, obj: Object, now: float) -> Mapping[str, Any]:
         return self._inner.cells(obj, now)
+
+
+def complete_definition(obj: Object, context: WriteContext) -> None:
+    """The server itself owns the status that it gave a new CRD."""
+    status, metadata = obj.get("status") or {}, obj["metadata"]
+    condition: Object = {".": {}, **{f"f:{each}": {} for each in _CONDITION}}
+    fields = {
+        "f:acceptedNames": {
+            f"f:{name}": {} for name, value in sorted(status.get("acceptedNames", {}).items()) if value
+        },
+        "f:conditions": {_keyed(each["type"]): condition for each in status.get("conditions") or ()},
+    }
+    entry = {
+        "manager": "kube-apiserver",
+        "operation": "Update",
+        "apiVersion": obj["apiVersion"],
+        "time": format_time(context.now),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:status": fields},
+        "subresource": "status",
+    }
+    if status:
+        metadata["managedFields"] = [*metadata.get("managedFields", ()), entry]
+
+
+def _keyed(type_: str) -> str:
+    return f'k:{{"type":"{type_}"}}'
+
+
+def end_definition(obj: Object, context: WriteContext) -> None:
+    """What the deletion of a CRD begins with: it waits for its objects."""
+    metadata = obj["metadata"]
+    metadata["finalizers"] = list(dict.fromkeys([*metadata.get("finalizers", ()), FINALIZER]))
+    obj["status"] = dict(obj.get("status") or {})
+    said = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    set_condition(obj["status"], "Terminating", ("True", "InstanceDeletionPending", said), format_time(context.now))
 
 
 def _shape_problems(obj: Object) -> list[FieldProblem]:

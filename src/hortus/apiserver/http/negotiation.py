@@ -78,6 +78,8 @@ def wanted_of(accept: str, *, protobuf: bool = False) -> Wanted:
         if transform in _TRANSFORMS and version in _VERSIONS and parameters.get("g") == "meta.k8s.io":
             return Wanted(encoding, transform, version)
     raise NotAcceptable(
-        "only the following media types are accepted: application/json, application/yaml, "
-        "application/json;stream=watch, application/json;as=Table;g=meta.k8s.io;v=v1"
+        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
+        "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
+        "application/vnd.kubernetes.protobuf;stream=watch",
+        details={},
     )

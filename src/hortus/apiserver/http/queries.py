@@ -40,9 +40,7 @@ def whole_number(query: Query, name: str) -> int | None:
     except ValueError:
         number = 1 << 63
     if not -(1 << 63) <= number < 1 << 63 or not text.lstrip("+-").isdigit():
-        raise BadRequest(
-            f'unable to convert the query parameter {name}: strconv.ParseInt: parsing "{text}": invalid syntax'
-        )
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     return number
 
 

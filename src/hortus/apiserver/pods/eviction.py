@@ -71,7 +71,7 @@ async def _ask_budget(ctx: Context, scope: Scope, pod: Object, *, dry_run: bool)
     assert kind is not None, "its objects have just been read"
     place = Scope(scope.cluster, kind, scope.user, scope.namespace, budget["metadata"]["name"], "status")
     now = format_time(ctx.clock.now())
-    options = WriteOptions(dry_run=dry_run, manager="hortus-apiserver")
+    options = WriteOptions(dry_run=dry_run, manager="kube-apiserver")
     await modify(ctx, place, lambda found: _with_one_less(found, scope.name, now), options)
 
 
@@ -170,4 +170,4 @@ async def _mark(ctx: Context, scope: Scope) -> None:
         others = [each for each in status.get("conditions") or () if each["type"] != "DisruptionTarget"]
         return {**pod, "status": {**status, "conditions": [*others, condition]}}
 
-    await modify(ctx, scope._replace(subresource="status"), marked, WriteOptions(manager="hortus-apiserver"))
+    await modify(ctx, scope._replace(subresource="status"), marked, WriteOptions(manager="kube-apiserver"))

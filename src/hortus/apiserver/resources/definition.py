@@ -92,6 +92,10 @@ class Stored(msgspec.Struct, frozen=True):
     """From this kind's form to the stored one; likewise."""
 
 
+Step = Callable[[Object, WriteContext], None]
+"""Changes an object in place."""
+
+
 class ResourceDefinition(msgspec.Struct, frozen=True):
     resource: Resource
     singular: str
@@ -119,6 +123,12 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     """Selectable fields beyond metadata.name and metadata.namespace."""
     field_values: Mapping[str, Callable[[Object], str]] = msgspec.field(default_factory=dict)
     """How to read those of them that are not simply the text at their path."""
+    complete: Step | None = None
+    """Fills in what the creator of an object does not come to own: what kube-apiserver's admission plugins add."""
+    end: Step | None = None
+    """Changes an object when it is deleted for the first time, such as a finalizer that the server itself has on it."""
+    zero: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """What of spec and status Go marshals when nothing is set: what is there already, no creator comes to own."""
     stored: Stored | None = None
     """Set when the objects are another kind's, shown in this kind's form."""
     generation: bool = True

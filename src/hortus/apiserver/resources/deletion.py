@@ -12,12 +12,13 @@ import orjson
 
 from hortus.apiserver.resources.context import Context, review_of, write_context
 from hortus.apiserver.resources.definition import WriteContext
-from hortus.apiserver.resources.failures import conflict, not_found
+from hortus.apiserver.resources.failures import not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
 from hortus.apiserver.resources.scope import DeleteOptions, Outcome, Preconditions, Scope
 from hortus.apiserver.resources.versions import presented_record, read, stored_value
 from hortus.apiserver.resources.writing import may_go
 from hortus.apiserver.store.backend import Mismatch, Record
+from hortus.kube.errors import Conflict
 from hortus.kube.objects import Object, format_time
 
 FOREGROUND = "foregroundDeletion"
@@ -72,13 +73,15 @@ def _marked(kind: Kind, old: Object, options: DeleteOptions, context: WriteConte
         metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
+    if kind.definition.end is not None and "deletionTimestamp" not in metadata:
+        kind.definition.end(obj, context)
     if "deletionTimestamp" not in metadata and not may_go(obj):
         metadata["deletionTimestamp"] = format_time(context.now)
-        metadata["deletionGracePeriodSeconds"] = 0
-        if metadata.get("generation"):
-            metadata["generation"] += 1
-        if obj["kind"] == "Namespace" and obj["apiVersion"] == "v1":
-            obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
+        if kind.definition.end is None:
+            # kube-apiserver deletes those that end in a way of their own by hand, without a grace period.
+            metadata["deletionGracePeriodSeconds"] = 0
+            if metadata.get("generation"):
+                metadata["generation"] += 1
     return obj
 
 
@@ -94,19 +97,26 @@ def _check(kind: Kind, old: Object, preconditions: Preconditions) -> None:
     metadata = old["metadata"]
     name, uid, version = metadata["name"], metadata.get("uid", ""), metadata["resourceVersion"]
     if preconditions.uid and preconditions.uid != uid:
-        raise conflict(
+        raise _unlike(
             kind,
             name,
             f"the UID in the precondition ({preconditions.uid}) does not match the UID in record ({uid}). "
             "The object might have been deleted and then recreated",
         )
     if preconditions.resource_version and preconditions.resource_version != version:
-        raise conflict(
+        raise _unlike(
             kind,
             name,
             f"the ResourceVersion in the precondition ({preconditions.resource_version}) does not match the "
             f"ResourceVersion in record ({version}). The object might have been modified",
         )
+
+
+def _unlike(kind: Kind, name: str, why: str) -> Conflict:
+    """A precondition that does not hold; told by the kind, unlike other conflicts."""
+    details = {"name": name, "group": kind.resource.group, "kind": kind.resource.kind}
+    message = f'Operation cannot be fulfilled on {kind.group_kind} "{name}": {why}'
+    return Conflict(message, details={key: value for key, value in details.items() if value})
 
 
 def _outcome(kind: Kind, obj: Object, *, gone: bool) -> Outcome:

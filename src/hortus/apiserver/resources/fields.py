@@ -17,6 +17,9 @@ _ALL_BUT_STATUS_OF_CUSTOM: FieldSet = {"f:spec": {}, "f:metadata": {}}
 
 def record(kind: Kind, old: Object | None, obj: Object, scope: Scope, manager: str, now: float) -> None:
     """Write down in `obj` that `manager` made what differs from `old` (None: all of it)."""
+    if scope.subresource == "binding" and old is not None:
+        obj["metadata"]["managedFields"] = old["metadata"].get("managedFields", [])  # nobody owns where a pod runs
+        return
     entries = update(
         old,
         obj,
@@ -28,9 +31,18 @@ def record(kind: Kind, old: Object | None, obj: Object, scope: Scope, manager: s
         reset_fields=_reset_fields(kind, scope.subresource),
     )
     if entries:
-        obj["metadata"]["managedFields"] = entries
+        obj["metadata"]["managedFields"] = (
+            [_untimed(each) for each in entries] if scope.subresource == "scale" else entries
+        )
     else:
         obj["metadata"].pop("managedFields", None)
+
+
+def _untimed(entry: Object) -> Object:
+    """kube-apiserver takes ownership through a Scale and back, which has no place for times."""
+    if entry.get("subresource") != "scale":
+        return entry
+    return {key: value for key, value in entry.items() if key != "time"}
 
 
 def applied_to(scope: Scope, old: Object | None, applied: Object, options: WriteOptions, now: float) -> Object:

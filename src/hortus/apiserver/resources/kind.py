@@ -88,7 +88,8 @@ class Kind:
     def _empty(self) -> Object:
         """What Go marshals a built-in kind to when nothing is set: structs that are no pointers always appear."""
         parts = self.definition.schema.get("properties", {})
-        return {"metadata": {"creationTimestamp": None}, **{part: {} for part in ("spec", "status") if part in parts}}
+        structs: Object = {part: {} for part in ("spec", "status") if part in parts}
+        return {"metadata": {"creationTimestamp": None}, **structs, **self.definition.zero}
 
     def bucket(self, cluster: str) -> str:
         return f"{cluster}/{self.suffix}"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from hortus.apiserver.resources import names
 from hortus.apiserver.resources.definition import FieldProblem
 from hortus.apiserver.resources.failures import (
@@ -18,7 +20,7 @@ from hortus.apiserver.resources.failures import (
     required,
 )
 from hortus.apiserver.resources.kind import Kind
-from hortus.kube.errors import BadRequest
+from hortus.kube.errors import ApiError, BadRequest
 from hortus.kube.objects import Object, format_time
 
 _MAPS = frozenset({"labels", "annotations"})
@@ -40,6 +42,7 @@ _TYPES: dict[str, type] = {
     "managedFields": list,
 }
 _GO_TYPES = {str: "string", int: "int64", dict: "map[string]string", list: "[]string"}
+_GO_ITEMS = {"finalizers": "string", "ownerReferences": "v1.OwnerReference", "managedFields": "v1.ManagedFieldsEntry"}
 _LARGEST_ANNOTATIONS = 256 * 1024
 """Bytes of all keys and values together (apimachinery TotalAnnotationSizeLimitB)."""
 _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
@@ -50,7 +53,12 @@ def check_type(kind: Kind, obj: Object) -> None:
     resource = kind.resource
     api_version, name = obj.get("apiVersion", ""), obj.get("kind", "")
     if not name and kind.custom:
-        raise cannot_decode(kind, "Object 'Kind' is missing")
+        text = orjson.dumps(obj).decode()
+        start = f"{text[:30]} ..." if len(text) > 30 else text
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing in "
+            f"'{text}' ({start})"
+        )
     if not kind.custom and (api_version not in ("", resource.api_version) or name not in ("", resource.kind)):
         raise _another_kind(kind, api_version or resource.api_version, name or resource.kind)
     if api_version not in ("", resource.api_version):
@@ -95,17 +103,13 @@ def read_metadata(kind: Kind, obj: Object) -> list[str]:
     for field in list(metadata):
         value = metadata[field]
         expected = _TYPES.get(field)
-        where = f"ObjectMeta.metadata.{field}"
         if expected is None:
             unknown.append(f"metadata.{field}")
             del metadata[field]
         elif value is None:
             del metadata[field]
         elif not isinstance(value, expected) or isinstance(value, bool) or not _fits(value):
-            raise cannot_decode(
-                kind,
-                f"json: cannot unmarshal into Go struct field {where} of type {_GO_TYPES[expected]}",
-            )
+            raise _wrong_type(kind, field, value, _GO_TYPES[expected])
         elif not value:
             del metadata[field]
         elif expected is dict and field in _MAPS:
@@ -123,19 +127,27 @@ def _read_map(kind: Kind, metadata: dict[str, Any], field: str) -> None:
     values = metadata[field]
     if all(isinstance(value, str) for value in values.values()):
         return
-    if not all(isinstance(value, str | None) for value in values.values()):
-        raise cannot_decode(
-            kind, f"json: cannot unmarshal into Go struct field ObjectMeta.metadata.{field} of type string"
-        )
+    for value in values.values():
+        if not isinstance(value, str | None):
+            raise _wrong_type(kind, field, value, "string")
     metadata[field] = {key: value or "" for key, value in values.items()}
 
 
 def _read_list(kind: Kind, field: str, values: list[Any]) -> None:
     wanted = str if field == "finalizers" else dict
-    if not all(isinstance(value, wanted) for value in values):
-        raise cannot_decode(
-            kind, f"json: cannot unmarshal into Go struct field ObjectMeta.metadata.{field} of type {wanted.__name__}"
-        )
+    for value in values:
+        if not isinstance(value, wanted):
+            raise _wrong_type(kind, field, value, _GO_ITEMS[field])
+
+
+def _wrong_type(kind: Kind, field: str, value: Any, wanted: str) -> ApiError:
+    where = f"Go struct field ObjectMeta.metadata.{field} of type {wanted}"
+    return cannot_decode(kind, f"json: cannot unmarshal {_json_type(value)} into {where}")
+
+
+def _json_type(value: Any) -> str:
+    names: dict[type, str] = {str: "string", bool: "bool", list: "array", dict: "object"}
+    return names.get(type(value), "number")
 
 
 def begin(kind: Kind, obj: Object, namespace: str, now: float) -> None:
@@ -190,10 +202,21 @@ def problems(kind: Kind, obj: Object) -> list[FieldProblem]:
         found += [bad_value("metadata.labels", value, each) for each in names.label_value_problems(value)]
     if "annotations" in metadata:
         found += _annotation_problems(metadata["annotations"])
-    for finalizer in metadata.get("finalizers", ()):
-        found += [bad_value("metadata.finalizers", finalizer, each) for each in names.key_problems(finalizer)]
+    for index, finalizer in enumerate(metadata.get("finalizers", ())):
+        found += _finalizer_problems(kind, index, finalizer)
     if "ownerReferences" in metadata:
         found += _owner_problems(metadata["ownerReferences"])
+    return found
+
+
+_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+
+
+def _finalizer_problems(kind: Kind, index: int, finalizer: str) -> list[FieldProblem]:
+    found = [bad_value("metadata.finalizers", finalizer, each) for each in names.key_problems(finalizer)]
+    if _is_kubernetes(kind) and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+        sentence = "name is neither a standard finalizer name nor is it fully qualified"
+        found.append(bad_value(f"metadata.finalizers[{index}]", finalizer, sentence))
     return found
 
 
@@ -241,7 +264,7 @@ def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
     return found
 
 
-def update_problems(obj: Object, old: Object) -> list[FieldProblem]:
+def update_problems(kind: Kind, obj: Object, old: Object) -> list[FieldProblem]:
     """What only a comparison with the stored object shows."""
     metadata, stored = obj["metadata"], old["metadata"]
     if "deletionTimestamp" not in stored:
@@ -250,12 +273,17 @@ def update_problems(obj: Object, old: Object) -> list[FieldProblem]:
     if not fresh:
         return []
     shown = ", ".join(f'"{name}"' for name in fresh)
-    return [
-        forbidden_field(
-            "metadata.finalizers",
-            f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}",
-        )
-    ]
+    problem = forbidden_field(
+        "metadata.finalizers",
+        f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}",
+    )
+    return [problem, problem] if _is_kubernetes(kind) else [problem]
+
+
+def _is_kubernetes(kind: Kind) -> bool:
+    """Whether the kind is Kubernetes' own, whose metadata is looked at twice: generically, and by the kind's rules."""
+    group = kind.resource.group
+    return not kind.custom and ("." not in group or group.endswith(".k8s.io")) and group != "apiextensions.k8s.io"
 
 
 def check_resource_version(kind: Kind, name: str, metadata: dict[str, Any]) -> int:

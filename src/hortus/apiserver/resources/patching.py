@@ -7,7 +7,7 @@ applied again to what is there then; only a patch that names a resourceVersion i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -29,9 +29,11 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
+_PATCHES = (JSON_PATCH, MERGE_PATCH, APPLY)
 _TRIES = 10
 """Lost races before a patch gives up; each means that another writer made progress."""
 
+T = TypeVar("T")
 Change = Callable[[Object], Object]
 """From the stored object, which it may use up, to the wanted one."""
 
@@ -52,25 +54,36 @@ def change_of(kind: Kind, body: bytes, media_type: str) -> Change:
     media = media_type.partition(";")[0].strip().lower()
     name = kind.resource.kind
     if media == JSON_PATCH:
-        operations = decode_value(body, "application/json", name)
+        operations = _decoded(lambda: decode_value(body, "application/json", name))
         return lambda obj: _patched(lambda: patches.apply_json_patch(obj, operations))
     if media == MERGE_PATCH:
-        document = decode_object(body, "application/json", name)
+        document = _decoded(lambda: decode_object(body, "application/json", name))
         return lambda obj: _patched(lambda: patches.apply_merge_patch(obj, document))
     if media == STRATEGIC and not kind.custom:
         document = decode_object(body, "application/json", name)
         return lambda obj: _patched(lambda: strategic_merge(obj, document, kind.merge))
-    raise UnsupportedMediaType("415: Unsupported Media Type")
+    if not kind.custom:
+        raise UnsupportedMediaType("415: Unsupported Media Type", details={})
+    raise UnsupportedMediaType(
+        f"the body of the request was in an unknown format - accepted media types include: {', '.join(_PATCHES)}"
+    )
+
+
+def _decoded(decode: Callable[[], T]) -> T:
+    try:
+        return decode()
+    except BadRequest as error:
+        _, _, why = error.message.partition("json parse error: ")
+        if why.startswith("unexpected end of data"):
+            why = "unexpected end of JSON input"
+        raise BadRequest(f"error decoding patch: {why}") if why else error from None
 
 
 def _patched(step: Callable[[], Any]) -> Object:
     try:
         result = step()
-    except patches.PatchError as error:
-        cause = {"reason": "UnexpectedServerResponse", "message": str(error)}
-        raise Invalid(
-            "the server rejected our request due to an error in our request", details={"causes": [cause]}
-        ) from None
+    except patches.PatchError:
+        raise Invalid("the server rejected our request due to an error in our request", details={}) from None
     except MergeError as error:
         raise fields.merge_failed(error) from None
     if not isinstance(result, dict):

@@ -164,7 +164,8 @@ def revision_in(query: Query) -> int:
         return 0
     if not text.isascii() or not text.isdigit() or len(text) > 19:
         raise BadRequest(
-            f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+            f'invalid resource version: resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": '
+            "invalid syntax"
         )
     return int(text)
 
@@ -190,10 +191,12 @@ def too_large(revision: int, current: int) -> Timeout:
 
 def list_body(kind: Kind, listing: Listing) -> bytes:
     """A List object around values that are already encoded."""
-    resource = kind.resource
+    resource, meta = kind.resource, listing.meta()
+    if kind.custom:
+        meta.setdefault("continue", "")
     return b'{"kind":%s,"apiVersion":%s,"metadata":%s,"items":[%s]}\n' % (
         orjson.dumps(kind.definition.list_kind),
         orjson.dumps(resource.api_version),
-        orjson.dumps(listing.meta()),
+        orjson.dumps(meta),
         kind.items(listing.values),
     )

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import msgspec
 
-from hortus.apiserver.resources.definition import ResourceDefinition, Strategy
+from hortus.apiserver.resources.definition import ResourceDefinition, Step, Strategy
 from hortus.apiserver.resources.kind import Kind
 
 _Key = tuple[str, str, str]
@@ -34,12 +34,16 @@ class Registry:
         """Serve further kinds in one cluster."""
         self._bound.setdefault(cluster, {}).update(_table([Kind(definition) for definition in definitions]))
 
-    def replace_strategy(self, group: str, plural: str, make: Callable[[Strategy], Strategy]) -> None:
-        """Give a shared kind another strategy, made from the one it has."""
+    def replace_strategy(
+        self, group: str, plural: str, make: Callable[[Strategy], Strategy], *, complete: Step, end: Step
+    ) -> None:
+        """Give a shared kind another strategy, made from the one it has, and steps for its creation and deletion."""
         for key, kind in self._shared.items():
             if key[0] == group and key[2] == plural:
                 strategy = make(kind.definition.strategy)
-                self._shared[key] = Kind(msgspec.structs.replace(kind.definition, strategy=strategy))
+                self._shared[key] = Kind(
+                    msgspec.structs.replace(kind.definition, strategy=strategy, complete=complete, end=end)
+                )
 
     def load_with(self, loader: Loader) -> None:
         self._loader = loader

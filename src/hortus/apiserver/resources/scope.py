@@ -38,6 +38,8 @@ class WriteOptions(NamedTuple):
     force: bool = False
     kind: str = ""
     """CreateOptions, UpdateOptions or PatchOptions as the client sent them; empty for the server's own writes."""
+    repeated: Sequence[str] = ()
+    """Paths of the fields that stand twice in the body."""
 
 
 class Preconditions(NamedTuple):

@@ -60,14 +60,23 @@ def selection_of(kind: Kind, labels: str, fields: str) -> Selection | None:
         label_selector = LabelSelector.parse(labels) if labels else None
         field_selector = FieldSelector.parse(fields) if fields else None
     except ValueError as error:
-        raise BadRequest(f"unable to parse requirement: {error}") from None
+        raise BadRequest(str(error)) from None
     used = sorted(field_selector.fields) if field_selector is not None else []
     for path in used:
         if path not in supported:
-            raise BadRequest(f"field label not supported: {path}")
+            raise BadRequest(_unknown_field(kind, path, supported))
     own = kind.definition.field_values
     readers = {path: own.get(path) or partial(_text, path.split(".")) for path in used}
     return Selection(label_selector, field_selector, readers)
+
+
+def _unknown_field(kind: Kind, path: str, supported: Sequence[str]) -> str:
+    if kind.custom:
+        return f"field label not supported: {path}"
+    if len(supported) == len(_ALWAYS):
+        known = ", ".join(f'"{each}"' for each in supported)
+        return f'"{path}" is not a known field selector: only {known}'
+    return f"field label not supported: {path}"
 
 
 def _text(steps: Sequence[str], obj: Any) -> str:

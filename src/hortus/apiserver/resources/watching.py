@@ -143,7 +143,7 @@ class Encoder:
 
     def bookmark(self, revision: int, annotations: bytes = b"") -> bytes:
         head = self.bookmark_head or self.kind.type_head[: -len(b'"metadata":{')]
-        return b'{"type":"BOOKMARK","object":%s"metadata":{"resourceVersion":"%d","creationTimestamp":null%s}}}\n' % (
+        return b'{"type":"BOOKMARK","object":%s"metadata":{"resourceVersion":"%d"%s}}}\n' % (
             head,
             revision,
             annotations,

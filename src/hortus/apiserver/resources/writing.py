@@ -1,10 +1,10 @@
 """Create and update: from an object that somebody sent to bytes in the store.
 
 Every write runs the same phases in kube-apiserver's order: type and metadata are read, unknown fields dropped,
-defaults set, the kind's strategy prepares, webhooks may change the object (then read and prepared again), field
-ownership is recorded, schema and strategy validate, admission judges, and the store decides whether the revision still
-holds. PUT, every sort of patch, apply, status, scale and the server's own controllers all end in `store_update`, so no
-path skips a rule.
+defaults set, the kind's strategy prepares, field ownership is recorded, webhooks may change the object (then read and
+prepared again; what they set is nobody's), schema and strategy validate, admission judges, and the store decides
+whether the revision still holds. PUT, every sort of patch, apply, status, scale and the server's own controllers all
+end in `store_update`, so no path skips a rule.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from hortus.kube.objects import Object
 from hortus.schema.merge import unchanged
 
 _QUIET = WriteOptions()
+_NOBODY = {"apiVersion": "", "kind": "", "name": "", "uid": ""}
+"""An owner reference as Go reads it: what is not there is empty, which `metadata.problems` refuses."""
 
 
 async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions, *, applied: bool = False) -> Outcome:
@@ -56,12 +58,14 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
     scope = scope._replace(name=obj["metadata"].get("name", ""))
     context = write_context(scope, now, dry_run=options.dry_run)
     _prepare_create(kind, obj, context)
+    if not applied:
+        fields.record(kind, None, obj, scope, options.manager, now)
+    _complete(kind, obj, context)
     review = await review_of(ctx, scope, "CREATE", options)
     if review is not None and await review.mutate(obj, None):
         read_object(kind, obj, _QUIET)
         _prepare_create(kind, obj, context)
-    if not applied:
-        fields.record(kind, None, obj, scope, options.manager, now)
+        _complete(kind, obj, context)
     _check(kind, scope, [*_problems(kind, obj, None), *kind.definition.strategy.validate(obj, context)])
     await _admit(ctx, scope, "CREATE", obj, None, options, review)
     return await _store_create(ctx, scope, obj, options, warnings, generated=generated)
@@ -159,12 +163,12 @@ async def store_update(
     metadata.carry_over(kind, obj, old)
     context = write_context(scope, now, dry_run=options.dry_run)
     _prepare_update(kind, obj, old, context)
+    if not applied:
+        fields.record(kind, old, obj, scope, options.manager, now)
     review = await review_of(ctx, scope, "UPDATE", options)
     if review is not None and await review.mutate(obj, old):
         obj = _reread(kind, scope.subresource, obj, old)
         _prepare_update(kind, obj, old, context)
-    if not applied:
-        fields.record(kind, old, obj, scope, options.manager, now)
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if unchanged(old, obj):
         if review is not None:
@@ -175,7 +179,7 @@ async def store_update(
         scope,
         [
             *_problems(kind, obj, old),
-            *metadata.update_problems(obj, old),
+            *metadata.update_problems(kind, obj, old),
             *kind.definition.strategy.validate_update(obj, old, context),
         ],
     )
@@ -184,8 +188,9 @@ async def store_update(
     if options.dry_run:
         return Outcome(shown_written(kind, value.at(record.revision), obj), 200, warnings, obj)
     if "deletionTimestamp" in obj["metadata"] and may_go(obj):
-        revision = await ctx.storage.delete(record, value)
-        return Outcome(shown_written(kind, value.at(revision), obj), 200, warnings, obj)
+        # Nothing is written before it goes: watchers see it as it was stored, the writer as it would have been.
+        await ctx.storage.delete(record, await stored_value(kind, scope.cluster, old))
+        return Outcome(shown_written(kind, value.at(record.revision), obj), 200, warnings, obj)
     written = await ctx.storage.put(record.key, value, replaced=record)
     return Outcome(shown_written(kind, written.value, obj), 200, warnings, with_revision(obj, written))
 
@@ -212,9 +217,10 @@ def read_object(kind: Kind, obj: Object, options: WriteOptions, *, prune: bool =
     unknown = metadata.read_metadata(kind, obj)
     if prune and kind.definition.prune:
         unknown = [*kind.structural.prune(obj), *unknown]
-    if options.validation == "Ignore" or not unknown:
+    if options.validation == "Ignore" or not (unknown or options.repeated):
         return []
-    texts = [f'unknown field "{path}"' for path in unknown]
+    texts = [f'duplicate field "{path}"' for path in options.repeated]
+    texts += [f'unknown field "{path}"' for path in unknown]
     if options.validation == "Strict":
         raise cannot_decode(kind, f"strict decoding error: {', '.join(texts)}")
     return texts
@@ -228,6 +234,11 @@ def _prepare_create(kind: Kind, obj: Object, context: WriteContext) -> None:
     definition.strategy.prepare_create(obj, context)
     if definition.generation and definition.strategy.generation_changed(obj, {}):
         obj["metadata"]["generation"] = 1
+
+
+def _complete(kind: Kind, obj: Object, context: WriteContext) -> None:
+    if kind.definition.complete is not None:
+        kind.definition.complete(obj, context)
 
 
 def _prepare_update(kind: Kind, obj: Object, old: Object, context: WriteContext) -> None:
@@ -266,8 +277,13 @@ def _isolated(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
 def _check_uid(kind: Kind, scope: Scope, obj: Object, old: Object) -> None:
     uid, stored = obj["metadata"].get("uid", ""), old["metadata"].get("uid", "")
     if uid and uid != stored:
+        resource = kind.resource
+        place = "/".join(filter(None, (resource.group, resource.plural, scope.namespace, scope.name)))
         raise conflict(
-            kind, scope.name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
+            kind,
+            scope.name,
+            f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
         )
 
 
@@ -284,7 +300,7 @@ def _unread(kind: Kind, obj: Object) -> Object:
     """
     if kind.custom:
         return obj
-    owners = obj["metadata"].get("ownerReferences")
+    owners = [{**_NOBODY, **owner} for owner in obj["metadata"].get("ownerReferences", ())]
     return {**obj, "metadata": {"ownerReferences": owners} if owners else {}}
 
 

@@ -12,11 +12,11 @@ _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
 
 
 def data_count(obj: Object, now: float) -> Cell:
-    return str(len(obj.get("data") or {}) + len(obj.get("binaryData") or {}))
+    return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
 
 
 def secret_count(obj: Object, now: float) -> Cell:
-    return str(len(obj.get("secrets") or []))
+    return len(obj.get("secrets") or [])
 
 
 def node_status(node: Object, now: float) -> Cell:

@@ -115,11 +115,13 @@ class NamespaceStrategy(BuiltinStrategy):
         if name:
             obj["metadata"]["labels"] = {**(obj["metadata"].get("labels") or {}), _NAME_LABEL: name}
         if old is None:
-            finalizers = obj["spec"].get("finalizers") or []
-            obj["spec"]["finalizers"] = finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]
             obj["status"] = {"phase": "Active"}
         elif context.subresource != "finalize":
             obj["spec"] = old.get("spec") or {}
+
+    def complete(self, obj: Object, context: WriteContext) -> None:
+        finalizers = obj["spec"].get("finalizers") or []
+        obj["spec"]["finalizers"] = finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         sentence = "name is neither a standard finalizer name nor is it fully qualified"
@@ -128,6 +130,11 @@ class NamespaceStrategy(BuiltinStrategy):
             for finalizer in obj["spec"].get("finalizers") or []
             if finalizer != "kubernetes" and "/" not in finalizer
         ]
+
+
+def end_namespace(obj: Object, context: WriteContext) -> None:
+    """What the deletion of a namespace begins with."""
+    obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
 
 
 class ServiceAccountStrategy(BuiltinStrategy):

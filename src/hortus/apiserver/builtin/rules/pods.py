@@ -34,12 +34,20 @@ class PodStrategy(BuiltinStrategy):
         request_what_is_limited(spec)
         if old is not None:
             return
+        obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+
+    def complete(self, obj: Object, context: WriteContext) -> None:
+        spec = obj["spec"]
         if not spec.get("serviceAccountName"):
             spec["serviceAccountName"] = spec["serviceAccount"] = "default"
         spec.setdefault("priority", 0)
         spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
         _tolerate(spec)
-        obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+
+    def generation_changed(self, obj: Object, old: Object) -> bool:
+        """Where a pod runs is told of it, not wanted of it."""
+        spec, before = obj.get("spec") or {}, old.get("spec") or {}
+        return not old or {**spec, "nodeName": ""} != {**before, "nodeName": ""}
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         return podspec.check(obj["spec"], "spec")
