@@ -3,19 +3,22 @@
 A scenario speaks HTTP only, keeps to a namespace of its own and names what it makes so that scenarios do not meet.
 
 `differs(entry)` marks one that the original fails: `entry` begins an item of docs/apiserver-limits.md. Such a scenario
-still runs against the original and must fail there, so that no mark outlives its difference.
+still runs against the original and must fail there, so that no mark outlives its difference. What went over the wire is
+compared too: see transcripts.py.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.apiserver.store.etcdserver import find_etcd, free_port, running_etcd
-from tests.apiserver.wire import Wire, connected
+from tests.apiserver.wire import connected
+from tests.conformance.api.transcripts import RecordedWire, Transcript, verify
 from tests.oracles.controlplane import RealServer, find_assets, running_control_plane, why_none
 
 from hortus.apiserver.store import EtcdBackend
@@ -33,13 +36,34 @@ VARIANTS = ["memory", "sqlite", *(["etcd"] if find_etcd() else []), *([_REAL] if
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     entries = _LIMITS.read_text()
     for item in items:
-        mark = item.get_closest_marker("differs")
-        if mark is None:
-            continue
-        (entry,) = mark.args
-        assert f"\n- {entry}" in entries, f"{item.nodeid}: docs/apiserver-limits.md has no entry {entry!r}"
-        if item.get_closest_marker("real_apiserver") is not None:
-            item.add_marker(pytest.mark.xfail(reason=entry, strict=True))
+        for mark in (*item.iter_markers("differs"), *item.iter_markers("allows")):
+            entry = mark.args[0]
+            assert f"\n- {entry}" in entries, f"{item.nodeid}: docs/apiserver-limits.md has no entry {entry!r}"
+            if mark.name == "differs" and _is_original(item):
+                item.add_marker(pytest.mark.xfail(reason=entry, strict=True))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """A scenario that passed has said what the original said."""
+    result = yield
+    transcript = pyfuncitem.funcargs.get("transcript")
+    if isinstance(transcript, Transcript) and transcript and pyfuncitem.get_closest_marker("differs") is None:
+        allowed = [pattern for mark in pyfuncitem.iter_markers("allows") for pattern in mark.args[1:]]
+        module = pyfuncitem.path.stem.removeprefix("test_")
+        verify(module, _key(pyfuncitem), transcript, is_original=_is_original(pyfuncitem), allowed=allowed)
+    return result
+
+
+def _is_original(item: pytest.Item) -> bool:
+    return item.get_closest_marker("real_apiserver") is not None
+
+
+def _key(item: pytest.Item) -> str:
+    """The scenario's name without the server's, the same for all variants."""
+    name, _, parameters = item.name.removesuffix("]").partition("[")
+    left = [part for part in parameters.split("-") if part not in ("memory", "sqlite", "etcd", "real")]
+    return f"{name}[{'-'.join(left)}]" if left else name
 
 
 @pytest.fixture(scope="session")
@@ -77,15 +101,27 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 @pytest.fixture
-async def wire(server: Server) -> AsyncIterator[Wire]:
-    async with connected(server.url, server.token, server.tls()) as found:
-        yield found
+def transcript() -> Transcript:
+    return Transcript()
 
 
 @pytest.fixture
-async def namespace(wire: Wire) -> str:
-    name = f"scenario-{next(_NUMBERS)}"
-    created = await wire.post("/api/v1/namespaces", {"metadata": {"name": name}})
+async def wire(server: Server, transcript: Transcript) -> AsyncIterator[RecordedWire]:
+    async with connected(server.url, server.token, server.tls()) as found:
+        yield RecordedWire(found, transcript)
+
+
+@pytest.fixture
+def slug(request: pytest.FixtureRequest) -> str:
+    """A short name that belongs to the scenario, the same against every server."""
+    return hashlib.blake2b(_key(request.node).encode(), digest_size=4).hexdigest()
+
+
+@pytest.fixture
+async def namespace(wire: RecordedWire, slug: str) -> str:
+    name = f"s-{slug}"
+    with wire.unrecorded():
+        created = await wire.post("/api/v1/namespaces", {"metadata": {"name": name}})
     assert created.code == 201
     return name
 

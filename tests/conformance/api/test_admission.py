@@ -5,18 +5,16 @@ A real API server takes a moment to see a new configuration, so each scenario as
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.apiserver.admission.scripted import Webhook, configuration, patch, rule, scripted_webhook, webhook
-from tests.apiserver.wire import Answer, Wire, configmap
+from tests.apiserver.wire import Answer, configmap
+from tests.conformance.api.transcripts import RecordedWire
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
-_PATIENCE = 20.0
-"""Seconds after which a server that has not learned of a configuration fails the test."""
 
 Configure = Callable[..., Awaitable[None]]
 
@@ -28,7 +26,7 @@ async def hook(tmp_path: Path) -> AsyncIterator[Webhook]:
 
 
 @pytest.fixture
-async def configure(wire: Wire, namespace: str) -> AsyncIterator[Configure]:
+async def configure(wire: RecordedWire, namespace: str) -> AsyncIterator[Configure]:
     """Make one configuration of webhooks for the scenario; it is gone afterwards."""
     paths: list[str] = []
 
@@ -43,23 +41,13 @@ async def configure(wire: Wire, namespace: str) -> AsyncIterator[Configure]:
         await wire.delete(path)
 
 
-async def _until(ask: Callable[[], Awaitable[Answer]], holds: Callable[[Answer], bool]) -> Answer:
-    answer = await ask()
-    end = asyncio.get_running_loop().time() + _PATIENCE
-    while not holds(answer) and asyncio.get_running_loop().time() < end:
-        await asyncio.sleep(0.02)
-        answer = await ask()
-    assert holds(answer), answer.body
-    return answer
-
-
-async def _created(wire: Wire, configmaps: str, holds: Callable[[Answer], bool], **data: str) -> Answer:
+async def _created(wire: RecordedWire, configmaps: str, holds: Callable[[Answer], bool], **data: str) -> Answer:
     """Try creating, without leaving anything behind, until the answer is as wanted."""
-    return await _until(lambda: wire.post(f"{configmaps}?dryRun=All", configmap("a", data)), holds)
+    return await wire.until(lambda: wire.post(f"{configmaps}?dryRun=All", configmap("a", data)), holds)
 
 
 async def test_a_validating_webhook_refuses(
-    wire: Wire, namespace: str, configmaps: str, hook: Webhook, configure: Configure
+    wire: RecordedWire, namespace: str, configmaps: str, hook: Webhook, configure: Configure
 ) -> None:
     status = {"code": 403, "message": "not today", "reason": "Forbidden"}
     client = hook.client("/v", lambda request: {"allowed": False, "status": status, "warnings": ["mind the gap"]})
@@ -81,7 +69,7 @@ async def test_a_validating_webhook_refuses(
 
 
 async def test_mutating_webhooks_change_and_are_asked_again(
-    wire: Wire, namespace: str, configmaps: str, hook: Webhook, configure: Configure
+    wire: RecordedWire, namespace: str, configmaps: str, hook: Webhook, configure: Configure
 ) -> None:
     def seen(request: dict[str, Any]) -> dict[str, Any]:
         found = ".".join(sorted(request["object"]["data"]))
@@ -99,7 +87,7 @@ async def test_mutating_webhooks_change_and_are_asked_again(
 
 
 async def test_a_webhook_that_fails_refuses_unless_told_to_be_ignored(
-    wire: Wire, namespace: str, configmaps: str, hook: Webhook, configure: Configure
+    wire: RecordedWire, namespace: str, configmaps: str, hook: Webhook, configure: Configure
 ) -> None:
     client = hook.client("/v", lambda request: {"uid": "wrong", "allowed": True})
     ignored = webhook("ignored.example.com", client, namespace, failurePolicy="Ignore")
@@ -111,19 +99,21 @@ async def test_a_webhook_that_fails_refuses_unless_told_to_be_ignored(
 
 
 async def test_a_webhook_of_a_deletion_sees_the_old_object(
-    wire: Wire, namespace: str, configmaps: str, hook: Webhook, configure: Configure
+    wire: RecordedWire, namespace: str, configmaps: str, hook: Webhook, configure: Configure
 ) -> None:
     made = (await wire.post(configmaps, configmap("kept"))).body
     client = hook.client("/v", lambda request: {"allowed": False})
     await configure("Validating", webhook("v.example.com", client, namespace, rules=[rule(operations=["DELETE"])]))
-    answer = await _until(lambda: wire.delete(f"{configmaps}/kept?dryRun=All"), lambda answer: answer.code != 200)
+    answer = await wire.until(lambda: wire.delete(f"{configmaps}/kept?dryRun=All"), lambda answer: answer.code != 200)
     assert answer.message == 'admission webhook "v.example.com" denied the request without explanation'
     asked = hook.requests("/v")[-1]
     assert (asked["object"], asked["oldObject"]["metadata"]["uid"]) == (None, made["metadata"]["uid"])
 
 
 @pytest.mark.parametrize("actions", [["Deny"], ["Warn"]])
-async def test_a_policy_denies_or_warns(wire: Wire, namespace: str, configmaps: str, actions: list[str]) -> None:
+async def test_a_policy_denies_or_warns(
+    wire: RecordedWire, namespace: str, configmaps: str, actions: list[str]
+) -> None:
     name = f"{namespace}.example.com"
     constraints = {"resourceRules": [rule(resources=["configmaps"])]}
     variables = [{"name": "size", "expression": "object.data.size()"}]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.apiserver.wire import Answer, Wire, configmap, names
+from tests.apiserver.wire import Answer, configmap, names
+from tests.conformance.api.transcripts import RecordedWire
 
 
 def _owned(name: str, owner: Answer, **reference: Any) -> dict[str, Any]:
@@ -14,19 +15,7 @@ def _owned(name: str, owner: Answer, **reference: Any) -> dict[str, Any]:
     return configmap(name, ownerReferences=references)
 
 
-async def _until_gone(wire: Wire, collection: str, *gone: str) -> None:
-    """Wait for the deletion of each of these, by a watch."""
-    listed = await wire.get(collection)
-    left = set(gone) & set(names(listed))
-    revision = listed.body["metadata"]["resourceVersion"]
-    async with wire.watch(f"{collection}?watch=true&resourceVersion={revision}") as events:
-        while left:
-            event = await events.next()
-            if event["type"] == "DELETED":
-                left.discard(event["object"]["metadata"]["name"])
-
-
-async def test_a_deleted_object_is_gone(wire: Wire, configmaps: str) -> None:
+async def test_a_deleted_object_is_gone(wire: RecordedWire, configmaps: str) -> None:
     made = await wire.post(configmaps, configmap("a"))
     gone = await wire.delete(f"{configmaps}/a")
     assert (gone.code, gone.body["status"]) == (200, "Success")
@@ -36,7 +25,7 @@ async def test_a_deleted_object_is_gone(wire: Wire, configmaps: str) -> None:
     assert (again.code, again.message) == (404, 'configmaps "a" not found')
 
 
-async def test_a_deletion_holds_to_its_preconditions(wire: Wire, configmaps: str) -> None:
+async def test_a_deletion_holds_to_its_preconditions(wire: RecordedWire, configmaps: str) -> None:
     made = (await wire.post(configmaps, configmap("a"))).body["metadata"]
     for preconditions in ({"uid": "other"}, {"resourceVersion": "1"}):
         answer = await wire.delete(f"{configmaps}/a", {"preconditions": preconditions})
@@ -45,7 +34,7 @@ async def test_a_deletion_holds_to_its_preconditions(wire: Wire, configmaps: str
     assert (await wire.delete(f"{configmaps}/a", {"preconditions": matching})).code == 200
 
 
-async def test_finalizers_hold_an_object_until_the_last_is_taken(wire: Wire, configmaps: str) -> None:
+async def test_finalizers_hold_an_object_until_the_last_is_taken(wire: RecordedWire, configmaps: str) -> None:
     await wire.post(configmaps, configmap("a", finalizers=["x.io/one", "x.io/two"]))
     marked = await wire.delete(f"{configmaps}/a")
     metadata = marked.body["metadata"]
@@ -62,7 +51,7 @@ async def test_finalizers_hold_an_object_until_the_last_is_taken(wire: Wire, con
     assert (await wire.get(f"{configmaps}/a")).code == 404
 
 
-async def test_the_deletion_mark_cannot_be_taken_back(wire: Wire, configmaps: str) -> None:
+async def test_the_deletion_mark_cannot_be_taken_back(wire: RecordedWire, configmaps: str) -> None:
     await wire.post(configmaps, configmap("a", finalizers=["x.io/one"]))
     await wire.delete(f"{configmaps}/a")
     kept = await wire.merge(f"{configmaps}/a", {"metadata": {"deletionTimestamp": None}, "data": {"x": "y"}})
@@ -70,7 +59,7 @@ async def test_the_deletion_mark_cannot_be_taken_back(wire: Wire, configmaps: st
     await wire.merge(f"{configmaps}/a", {"metadata": {"finalizers": None}})
 
 
-async def test_a_collection_is_deleted_by_selection(wire: Wire, configmaps: str) -> None:
+async def test_a_collection_is_deleted_by_selection(wire: RecordedWire, configmaps: str) -> None:
     for name, label in (("a", "x"), ("b", "y"), ("c", "x")):
         await wire.post(configmaps, configmap(name, labels={"l": label}))
     answer = await wire.delete(f"{configmaps}?labelSelector=l%3Dx")
@@ -78,15 +67,15 @@ async def test_a_collection_is_deleted_by_selection(wire: Wire, configmaps: str)
     assert names(await wire.get(configmaps)) == ["b"]
 
 
-async def test_dependents_follow_their_owner(wire: Wire, configmaps: str) -> None:
+async def test_dependents_follow_their_owner(wire: RecordedWire, configmaps: str) -> None:
     owner = await wire.post(configmaps, configmap("owner"))
     child = await wire.post(configmaps, _owned("child", owner))
     await wire.post(configmaps, _owned("grandchild", child))
     await wire.delete(f"{configmaps}/owner")
-    await _until_gone(wire, configmaps, "child", "grandchild")
+    await wire.gone(configmaps, "child", "grandchild")
 
 
-async def test_a_dependent_of_two_stays_with_the_one_that_is_left(wire: Wire, configmaps: str) -> None:
+async def test_a_dependent_of_two_stays_with_the_one_that_is_left(wire: RecordedWire, configmaps: str) -> None:
     first, second = await wire.post(configmaps, configmap("one")), await wire.post(configmaps, configmap("two"))
     child = _owned("child", first)
     child["metadata"]["ownerReferences"] += _owned("x", second)["metadata"]["ownerReferences"]
@@ -101,16 +90,18 @@ async def test_a_dependent_of_two_stays_with_the_one_that_is_left(wire: Wire, co
     assert [each["name"] for each in event["object"]["metadata"]["ownerReferences"]] == ["two"]
 
 
-async def test_orphans_are_let_go(wire: Wire, configmaps: str) -> None:
+async def test_orphans_are_let_go(wire: RecordedWire, configmaps: str) -> None:
     owner = await wire.post(configmaps, configmap("owner"))
     await wire.post(configmaps, _owned("child", owner))
     await wire.delete(f"{configmaps}/owner", {"propagationPolicy": "Orphan"})
-    await _until_gone(wire, configmaps, "owner")
+    await wire.gone(configmaps, "owner")
     child = await wire.get(f"{configmaps}/child")
     assert (child.code, "ownerReferences" in child.body["metadata"]) == (200, False)
 
 
-async def test_an_owner_deleted_in_the_foreground_waits_for_those_that_block(wire: Wire, configmaps: str) -> None:
+async def test_an_owner_deleted_in_the_foreground_waits_for_those_that_block(
+    wire: RecordedWire, configmaps: str
+) -> None:
     owner = await wire.post(configmaps, configmap("owner"))
     held = _owned("child", owner, blockOwnerDeletion=True)
     held["metadata"]["finalizers"] = ["x.io/hold"]
@@ -125,13 +116,13 @@ async def test_an_owner_deleted_in_the_foreground_waits_for_those_that_block(wir
         assert await events.take(2) == [("DELETED", "child"), ("DELETED", "owner")]
 
 
-async def test_an_object_of_an_owner_that_never_was_goes(wire: Wire, configmaps: str) -> None:
+async def test_an_object_of_an_owner_that_never_was_goes(wire: RecordedWire, configmaps: str) -> None:
     owner = await wire.post(configmaps, configmap("owner"))
     await wire.post(configmaps, _owned("child", owner, uid="00000000-0000-0000-0000-000000000000"))
-    await _until_gone(wire, configmaps, "child")
+    await wire.gone(configmaps, "child")
 
 
-async def test_a_namespace_takes_everything_along(wire: Wire, namespace: str) -> None:
+async def test_a_namespace_takes_everything_along(wire: RecordedWire, namespace: str) -> None:
     configmaps, path = f"/api/v1/namespaces/{namespace}/configmaps", f"/api/v1/namespaces/{namespace}"
     await wire.post(configmaps, configmap("a"))
     await wire.post(configmaps, configmap("held", finalizers=["x.io/hold"]))
@@ -143,8 +134,10 @@ async def test_a_namespace_takes_everything_along(wire: Wire, namespace: str) ->
         f'configmaps "late" is forbidden: unable to create new content in namespace {namespace} because it is being '
         "terminated"
     )
-    await _until_gone(wire, configmaps, "a")
-    assert (await wire.get(path)).code == 200
+    await wire.gone(configmaps, "a")
+    with wire.unrecorded():
+        # Its conditions come from a controller.
+        assert (await wire.get(path)).code == 200
     await wire.merge(f"{configmaps}/held", {"metadata": {"finalizers": None}})
-    await _until_gone(wire, "/api/v1/namespaces", namespace)
+    await wire.gone("/api/v1/namespaces", namespace)
     assert (await wire.post(configmaps, configmap("late"))).code == 404

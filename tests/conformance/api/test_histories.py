@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.apiserver.wire import Wire, configmap, names
+from tests.apiserver.wire import configmap, names
+from tests.conformance.api.transcripts import RecordedWire, Transcript
 
 _NAMES = "abcdef"
 _STEPS = 30
 
 
-async def _history(wire: Wire, configmaps: str, chosen: random.Random) -> list[tuple[str, str, str, int]]:
+async def _history(wire: RecordedWire, configmaps: str, chosen: random.Random) -> list[tuple[str, str, str, int]]:
     """Write at random; what each step was: type, name, value and the revision after it."""
     present: dict[str, str] = {}
     told: list[tuple[str, str, str, int]] = []
@@ -31,7 +33,7 @@ async def _history(wire: Wire, configmaps: str, chosen: random.Random) -> list[t
     return told
 
 
-async def _revision(wire: Wire, configmaps: str) -> int:
+async def _revision(wire: RecordedWire, configmaps: str) -> int:
     return int((await wire.get(configmaps)).body["metadata"]["resourceVersion"])
 
 
@@ -48,8 +50,14 @@ def _shown(event: dict[str, Any]) -> tuple[str, str, str]:
     return event["type"], event["object"]["metadata"]["name"], event["object"]["data"]["v"]
 
 
+@pytest.fixture(autouse=True)
+def _compared_with_the_model(transcript: Transcript) -> Iterator[None]:
+    with transcript.silent():
+        yield
+
+
 @pytest.mark.parametrize("seed", range(3))
-async def test_what_was_written_is_listed_paged_and_watched(wire: Wire, configmaps: str, seed: int) -> None:
+async def test_what_was_written_is_listed_paged_and_watched(wire: RecordedWire, configmaps: str, seed: int) -> None:
     chosen = random.Random(seed)
     start = await _revision(wire, configmaps)
     told = await _history(wire, configmaps, chosen)

@@ -6,17 +6,18 @@ import base64
 import json
 
 import pytest
-from tests.apiserver.wire import Wire, configmap, names
+from tests.apiserver.wire import configmap, names
+from tests.conformance.api.transcripts import RecordedWire
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
-async def _make(wire: Wire, configmaps: str, *made: str) -> None:
+async def _make(wire: RecordedWire, configmaps: str, *made: str) -> None:
     for name in made:
         assert (await wire.post(configmaps, configmap(name, labels={"name": name, "all": "yes"}))).code == 201
 
 
-async def test_a_list_is_in_order_and_tells_its_revision(wire: Wire, configmaps: str) -> None:
+async def test_a_list_is_in_order_and_tells_its_revision(wire: RecordedWire, configmaps: str) -> None:
     await _make(wire, configmaps, "c", "a", "b")
     found = await wire.get(configmaps)
     assert names(found) == ["a", "b", "c"]
@@ -25,7 +26,7 @@ async def test_a_list_is_in_order_and_tells_its_revision(wire: Wire, configmaps:
     assert "kind" not in found.body["items"][0]
 
 
-async def test_an_empty_list_has_no_items(wire: Wire, configmaps: str) -> None:
+async def test_an_empty_list_has_no_items(wire: RecordedWire, configmaps: str) -> None:
     found = await wire.get(configmaps)
     assert (found.code, found.body["items"]) == (200, [])
 
@@ -44,18 +45,20 @@ async def test_an_empty_list_has_no_items(wire: Wire, configmaps: str) -> None:
         ("labelSelector=all%3Dyes&fieldSelector=metadata.name%3Dc", ["c"]),
     ],
 )
-async def test_selectors_choose(wire: Wire, configmaps: str, query: str, expected: list[str]) -> None:
+async def test_selectors_choose(wire: RecordedWire, configmaps: str, query: str, expected: list[str]) -> None:
     await _make(wire, configmaps, "a", "b", "c")
     assert names(await wire.get(f"{configmaps}?{query}")) == expected
 
 
 @pytest.mark.parametrize("query", ["labelSelector=a%3D%3D%3Db", "labelSelector=(", "fieldSelector=data.a%3Db"])
-async def test_selectors_that_cannot_be_understood_are_bad_requests(wire: Wire, configmaps: str, query: str) -> None:
+async def test_selectors_that_cannot_be_understood_are_bad_requests(
+    wire: RecordedWire, configmaps: str, query: str
+) -> None:
     answer = await wire.get(f"{configmaps}?{query}")
     assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
 
 
-async def test_pages_show_one_snapshot(wire: Wire, configmaps: str) -> None:
+async def test_pages_show_one_snapshot(wire: RecordedWire, configmaps: str) -> None:
     await _make(wire, configmaps, *"abcde")
     first = await wire.get(f"{configmaps}?limit=2")
     meta = first.body["metadata"]
@@ -71,7 +74,7 @@ async def test_pages_show_one_snapshot(wire: Wire, configmaps: str) -> None:
     assert "remainingItemCount" not in third.body["metadata"]
 
 
-async def test_pages_of_a_selection_say_nothing_of_how_many_follow(wire: Wire, configmaps: str) -> None:
+async def test_pages_of_a_selection_say_nothing_of_how_many_follow(wire: RecordedWire, configmaps: str) -> None:
     await _make(wire, configmaps, *"abcde")
     first = await wire.get(f"{configmaps}?limit=2&labelSelector=name+notin+(b)")
     assert names(first) == ["a", "c"]
@@ -89,13 +92,15 @@ async def test_pages_of_a_selection_say_nothing_of_how_many_follow(wire: Wire, c
         base64.urlsafe_b64encode(b'{"v":"v2","rv":1,"start":"a"}').decode(),
     ],
 )
-async def test_a_continue_token_that_nobody_gave_out_is_a_bad_request(wire: Wire, configmaps: str, token: str) -> None:
+async def test_a_continue_token_that_nobody_gave_out_is_a_bad_request(
+    wire: RecordedWire, configmaps: str, token: str
+) -> None:
     answer = await wire.get(f"{configmaps}?limit=1&continue={token}")
     assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
     assert answer.message.startswith("invalid continue token: continue key is not valid: ")
 
 
-async def test_a_forged_continue_token_leads_nowhere_else(wire: Wire, configmaps: str) -> None:
+async def test_a_forged_continue_token_leads_nowhere_else(wire: RecordedWire, configmaps: str) -> None:
     revision = int((await wire.get(configmaps)).body["metadata"]["resourceVersion"])
     for start in ("../../secrets/x\0", "../x\0"):
         forged = json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).encode()
@@ -103,7 +108,7 @@ async def test_a_forged_continue_token_leads_nowhere_else(wire: Wire, configmaps
         assert (await wire.get(f"{configmaps}?limit=1&continue={token}")).code == 400
 
 
-async def test_an_exact_revision_is_that_snapshot(wire: Wire, configmaps: str) -> None:
+async def test_an_exact_revision_is_that_snapshot(wire: RecordedWire, configmaps: str) -> None:
     await _make(wire, configmaps, "a")
     then = (await wire.get(configmaps)).body["metadata"]["resourceVersion"]
     await _make(wire, configmaps, "b")
@@ -126,11 +131,11 @@ async def test_an_exact_revision_is_that_snapshot(wire: Wire, configmaps: str) -
         ("resourceVersion=999999999999&resourceVersionMatch=Exact", 504),
     ],
 )
-async def test_impossible_revisions(wire: Wire, configmaps: str, query: str, code: int) -> None:
+async def test_impossible_revisions(wire: RecordedWire, configmaps: str, query: str, code: int) -> None:
     assert (await wire.get(f"{configmaps}?{query}")).code == code
 
 
-async def test_a_get_of_the_future_asks_to_come_again(wire: Wire, configmaps: str) -> None:
+async def test_a_get_of_the_future_asks_to_come_again(wire: RecordedWire, configmaps: str) -> None:
     await _make(wire, configmaps, "a")
     answer = await wire.get(f"{configmaps}/a?resourceVersion=999999999999")
     assert (answer.code, answer.body["reason"], answer.headers["Retry-After"]) == (504, "Timeout", "1")
@@ -138,7 +143,7 @@ async def test_a_get_of_the_future_asks_to_come_again(wire: Wire, configmaps: st
     assert (await wire.get(f"{configmaps}/a?resourceVersion=0")).code == 200
 
 
-async def test_a_table_has_a_row_for_each_object(wire: Wire, configmaps: str) -> None:
+async def test_a_table_has_a_row_for_each_object(wire: RecordedWire, configmaps: str) -> None:
     await wire.post(configmaps, configmap("a", {"x": "1", "y": "2"}))
     table = (await wire.get(configmaps, accept=TABLE)).body
     assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
@@ -153,7 +158,7 @@ async def test_a_table_has_a_row_for_each_object(wire: Wire, configmaps: str) ->
     assert bare["rows"][0]["object"] is None
 
 
-async def test_metadata_alone(wire: Wire, configmaps: str) -> None:
+async def test_metadata_alone(wire: RecordedWire, configmaps: str) -> None:
     await wire.post(configmaps, configmap("a", labels={"x": "y"}))
     one = await wire.get(f"{configmaps}/a", accept="application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
     assert (one.body["kind"], one.body["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
@@ -165,7 +170,7 @@ async def test_metadata_alone(wire: Wire, configmaps: str) -> None:
     assert [item["metadata"]["name"] for item in many["items"]] == ["a"]
 
 
-async def test_yaml_is_spoken_both_ways(wire: Wire, configmaps: str) -> None:
+async def test_yaml_is_spoken_both_ways(wire: RecordedWire, configmaps: str) -> None:
     body = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  key: 'yes'\n"
     made = await wire.send("POST", configmaps, body, content_type="application/yaml", accept="application/yaml")
     assert made.code == 201
@@ -175,19 +180,19 @@ async def test_yaml_is_spoken_both_ways(wire: Wire, configmaps: str) -> None:
 
 
 @pytest.mark.differs("YAML in requests is read by YAML 1.2")
-async def test_yaml_knows_two_booleans(wire: Wire, configmaps: str) -> None:
+async def test_yaml_knows_two_booleans(wire: RecordedWire, configmaps: str) -> None:
     body = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  on: 'yes'\n"
     await wire.send("POST", configmaps, body, content_type="application/yaml")
     assert (await wire.get(f"{configmaps}/a")).body["data"] == {"on": "yes"}
 
 
-async def test_representations_that_are_not_served(wire: Wire, configmaps: str) -> None:
+async def test_representations_that_are_not_served(wire: RecordedWire, configmaps: str) -> None:
     assert (await wire.get(configmaps, accept="text/html")).code == 406
     sent = await wire.send("POST", configmaps, b"x", content_type="text/plain")
     assert (sent.code, sent.body["reason"]) == (415, "UnsupportedMediaType")
 
 
-async def test_large_lists_are_compressed_for_those_who_take_it(wire: Wire, configmaps: str) -> None:
+async def test_large_lists_are_compressed_for_those_who_take_it(wire: RecordedWire, configmaps: str) -> None:
     await wire.post(configmaps, configmap("a", {"x": "y" * 200_000}))
     packed = await wire.get(configmaps, headers={"Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
