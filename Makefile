@@ -63,6 +63,7 @@ lock: $(DEV_STAMP)  ## Resolve pyproject.toml again into locks/
 
 reference: $(DEV_STAMP)  ## Write the generated parts of docs/ again
 	@$(BIN)/python tools/reference.py
+	@$(BIN)/python tools/chart.py
 
 clean:  ## Remove the local environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis bench.json

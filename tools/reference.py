@@ -2,7 +2,7 @@
 
 A page marks the places: `<!-- generated: help up -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
 `--check` only tells which are out of date. Words after `generated:`: `help [command]`, `flags`, `keys`,
-`settings NAME`.
+`reloadable flags`, `rights PLACE`, `settings NAME`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from pathlib import Path
 import msgspec
 from typer.testing import CliRunner
 
+from hortus.cli.install import contents
 from hortus.cli.main import app
 from hortus.domains.clusters.configuration import KEYS
+from hortus.cli.program import FLAGS as PROGRAM_FLAGS
 from hortus.domains.credentials.settings import FLAGS
 from hortus.kube import durations
 from hortus.schema import descriptions
@@ -42,6 +44,11 @@ def _part(words: list[str]) -> str:
     match words:
         case ["help", *command]:
             return _help(command)
+        case ["reloadable", "flags"]:
+            rows = ((f"`--{flag.name}`", flag.help) for flag in PROGRAM_FLAGS if flag.reloadable)
+            return _table(("Flag taken over while running", "Meaning"), rows)
+        case ["rights", place]:
+            return _table(("Group", "Resources", "Verbs", "Why"), _rights(place))
         case ["flags"]:
             return _table(("Flag", "Kind", "Default", "Meaning"), _flags())
         case ["keys"]:
@@ -75,6 +82,12 @@ def _keys() -> Iterator[tuple[str, ...]]:
             "required" if key.required else f"`{key.default}`" if key.default == "false" else key.default or "none"
         )
         yield f"`{key.path}`", key.type, default, key.meaning
+
+
+def _rights(place: str) -> Iterator[tuple[str, ...]]:
+    for right in getattr(contents, place.upper()):
+        resources = ", ".join(f"`{name}`" for name in right.resources)
+        yield f"`{right.group}`" if right.group else "core", resources, ", ".join(right.verbs), right.why
 
 
 def _settings(cls: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hortus.apiserver import Settings
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz import Attributes
 from hortus.domains.credentials.types import GardenerCluster
@@ -46,11 +47,14 @@ class _Bound:
 
 
 @contextmanager
-def started_garden(settings: GardenSettings, folder: Path | None = None) -> Iterator[TestServer]:
+def started_garden(
+    settings: GardenSettings, folder: Path | None = None, *, served: Settings | None = None
+) -> Iterator[TestServer]:
     """The API server alone: management cluster, and the garden's kinds in the logical cluster `garden`."""
     bound = _Bound()
     kubeconfigs = Kubeconfigs(bound, bound.allowed, Faults(settings.faults), settings, SystemClock())
-    with started_apiserver(extensions={"garden": definitions(kubeconfigs.handlers())}, folder=folder) as server:
+    kinds = {"garden": definitions(kubeconfigs.handlers())}
+    with started_apiserver(extensions=kinds, folder=folder, settings=served) as server:
         bound.server = server
         yield server
 

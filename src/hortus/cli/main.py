@@ -19,6 +19,7 @@ import hortus.domains
 from hortus import __version__
 from hortus.cli import completion, get, run
 from hortus.cli.arguments import hoisted
+from hortus.cli.install import commands as install
 from hortus.cli.up import commands as up
 from hortus.cli.up.state import default_directory
 from hortus.terminal import Connections
@@ -85,6 +86,7 @@ def _register() -> None:
     up.register(app)
     get.register(app, _connect)
     run.register(app)
+    install.register(app, _connect)
     completion.register(app)
     for module in pkgutil.iter_modules(hortus.domains.__path__, "hortus.domains."):
         if (Path(module.module_finder.path) / module.name.rpartition(".")[2] / "commands.py").exists():  # type: ignore[union-attr]

@@ -181,7 +181,8 @@ def _place(kind: str) -> tuple[int, str]:
 
 def _value(source: str, text: str) -> Any:
     try:
-        found = goyaml.read(text, exact=True)
+        # Helm writes a line's end after each document before the cluster gets it: a block scalar that is last has one.
+        found = goyaml.read(text + "\n", exact=True)
     except goyaml.GoYamlError as error:
         raise ChartError(f"YAML parse error on {source}: error converting YAML to JSON: {error}") from None
     if found is not None and not isinstance(found, dict):

@@ -1,0 +1,67 @@
+{{- define "hortus.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "hortus.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if contains (include "hortus.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "hortus.name" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "hortus.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "hortus.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "hortus.selector" -}}
+app.kubernetes.io/name: {{ include "hortus.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: controllers
+{{- end -}}
+
+{{- define "hortus.labels" -}}
+{{ include "hortus.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.global.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "hortus.image" -}}
+{{- with .Values.image.registry }}{{ . }}/{{ end -}}
+{{- .Values.image.repository -}}
+{{- if .Values.image.digest -}}
+@{{ .Values.image.digest }}
+{{- else -}}
+:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* The flags in the file that `hortus run` follows: the chart's own values first, `config` over them. */}}
+{{- define "hortus.config" -}}
+{{- $own := dict "leader-elect" true "leader-election-namespace" .Release.Namespace -}}
+{{- $_ := set $own "watch-namespace" .Values.watchNamespace -}}
+{{- $_ := set $own "gardener-kubeconfig-path" (printf "/gardener/kubeconfig/%s" .Values.garden.secretKey) -}}
+{{- with .Values.garden.projectName }}{{- $_ := set $own "gardener-project-name" . -}}{{- end -}}
+{{- with .Values.featureGates -}}
+{{- $gates := list -}}
+{{- range $name, $on := . }}{{- $gates = append $gates (printf "%s=%t" $name $on) -}}{{- end -}}
+{{- $_ := set $own "feature-gates" (join "," $gates) -}}
+{{- end -}}
+{{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) -}}
+{{- end -}}
+
+{{/* Rules of one place, as generated from what the controllers declare. */}}
+{{- define "hortus.rules" -}}
+{{- $rights := .context.Files.Get "files/rights.yaml" | fromYaml -}}
+{{- toYaml (get $rights .place) -}}
+{{- end -}}

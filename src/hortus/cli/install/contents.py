@@ -1,0 +1,37 @@
+"""What an installation consists of: the kinds it serves and the rights its processes need, gathered from the domains.
+
+The chart's CRDs and roles are generated from here; see `tools/chart.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hortus.domains.credentials import rights as credentials
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
+from hortus.engine.rights import EVENTS, LEASES, Right
+from hortus.kube.objects import Resource
+from hortus.schema import Kind
+
+KINDS: Mapping[Resource, type[Kind]] = {GARDENER_CLUSTERS: GardenerCluster}
+"""What has a CRD on the management cluster."""
+
+MANAGEMENT: tuple[Right, ...] = (*credentials.MANAGEMENT, EVENTS)
+"""On the management cluster, in the watched namespace."""
+
+REPLICAS: tuple[Right, ...] = (LEASES,)
+"""On the management cluster, in the namespace where Hortus runs."""
+
+GARDEN: tuple[Right, ...] = credentials.GARDEN
+"""In the garden, in the project's namespace."""
+
+_READ = ("get", "list", "watch")
+_WRITE = ("create", "update", "patch", "delete", "deletecollection")
+
+PEOPLE_VIEW: tuple[Right, ...] = tuple(
+    Right(resource.group, (resource.plural, f"{resource.plural}/status"), _READ, "for people who look")
+    for resource in KINDS
+)
+PEOPLE_EDIT: tuple[Right, ...] = tuple(
+    Right(resource.group, (resource.plural,), _WRITE, "for people who change") for resource in KINDS
+)

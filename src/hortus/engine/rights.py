@@ -1,0 +1,51 @@
+"""What a part of the program does to API servers, declared beside it: roles are made from this and from nothing else.
+
+A test runs the controllers as exactly the account these rights give: what is denied is missing here, and what nothing
+asked for is too much. RBAC: Kubernetes docs, "Using RBAC Authorization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from hortus.kube.objects import Object
+
+_ORDER = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+
+
+class Right(msgspec.Struct, frozen=True):
+    """Leave to use `verbs` on `resources` of one API group; `names` narrows it to objects of these names."""
+
+    group: str
+    resources: tuple[str, ...]
+    """Plurals, with a subresource as `shoots/adminkubeconfig`."""
+    verbs: tuple[str, ...]
+    why: str
+    """What it is for, as a comment in the role."""
+    names: tuple[str, ...] = ()
+
+
+EVENTS = Right("", ("events",), ("create", "patch"), "tells what it did, as kubectl describe shows it")
+LEASES = Right("coordination.k8s.io", ("leases",), ("get", "create", "update"), "elects who works")
+
+
+def policy_rules(rights: Iterable[Right]) -> list[Object]:
+    """RBAC rules that give these rights and no more: one for each group, resource and choice of names, in order."""
+    verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
+    for right in rights:
+        for resource in right.resources:
+            verbs.setdefault((right.group, resource, right.names), set()).update(right.verbs)
+    return [_rule(*key, verbs[key]) for key in sorted(verbs)]
+
+
+def _rule(group: str, resource: str, names: tuple[str, ...], verbs: set[str]) -> Object:
+    rule: Object = {"apiGroups": [group], "resources": [resource]}
+    if names:
+        rule["resourceNames"] = list(names)
+    known = [verb for verb in _ORDER if verb in verbs]
+    return {**rule, "verbs": known + sorted(verbs.difference(known))}
+
+
+__all__ = ["EVENTS", "LEASES", "Right", "policy_rules"]

@@ -1,0 +1,183 @@
+"""The chart: what it makes is what the real helm makes of it, and its generated files are in step with the code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.render.oracles import find_helm
+
+from hortus.cli.install.chart import chart_folder, objects, values_of
+from hortus.kube import yaml
+from hortus.kube.objects import Object
+from hortus.terminal import CommandError
+
+ROOT = Path(__file__).resolve().parents[2]
+EVERYTHING: dict[str, Any] = {
+    "global": {"imagePullSecrets": [{"name": "pull"}], "commonLabels": {"team": "x"}, "priorityClassName": "high"},
+    "crds": {"keep": False},
+    "replicaCount": 3,
+    "strategy": {"type": "RollingUpdate"},
+    "image": {"registry": "images.example.org", "repository": "fleet/hortus", "digest": "sha256:" + "0" * 64},
+    "watchNamespace": "",
+    "garden": {"projectName": "demo", "secretKey": "kubeconfig.yaml"},
+    "config": {"gardener-ratelimiter-qps": 50, "leader-elect": False},
+    "featureGates": {"A": True, "B": False},
+    "files": [
+        {"name": "converter", "configMap": "converter-config", "mountPath": "/converter-config"},
+        {"name": "extra", "secret": "extra", "mountPath": "/extra"},
+    ],
+    "extraArgs": ["--zap-log-level=debug"],
+    "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+    "extraObjects": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more-{{ .Release.Name }}"}},
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: text}\n",
+    ],
+    "podLabels": {"a": "b"},
+    "podAnnotations": {"c": "d"},
+    "deploymentAnnotations": {"e": "f"},
+    "serviceAccount": {"annotations": {"g": "h"}, "labels": {"i": "j"}, "name": "mine"},
+    "hostNetwork": True,
+    "tolerations": [{"operator": "Exists"}],
+    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+    "affinity": {"nodeAffinity": {}},
+    "podDisruptionBudget": {"maxUnavailable": "50%"},
+    "networkPolicy": {"enabled": True, "metricsFrom": [{"namespaceSelector": {}}]},
+    "prometheus": {
+        "servicemonitor": {"enabled": True, "labels": {"k": "l"}, "annotations": {"m": "n"}},
+        "podmonitor": {"enabled": True},
+    },
+}
+CHOICES = {
+    "defaults": {},
+    "everything": EVERYTHING,
+    "little": {
+        "crds": {"enabled": False},
+        "replicaCount": 1,
+        "global": {"rbac": {"create": False}},
+        "serviceAccount": {"create": False},
+        "prometheus": {"enabled": False},
+        "livenessProbe": {"enabled": False},
+        "readinessProbe": {"enabled": False},
+        "nodeSelector": {"kubernetes.io/os": None},
+    },
+    "own-namespace": {"createWatchNamespace": True, "watchNamespace": "fleet", "fullnameOverride": "other"},
+}
+
+
+@pytest.fixture(scope="module")
+def helm() -> str:
+    found = find_helm()
+    if found is None:
+        pytest.skip("no helm: neither on the PATH nor a Go toolchain to build one")
+    return found
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("choice", CHOICES)
+def test_hortus_install_makes_what_helm_makes(choice: str, helm: str) -> None:
+    values = CHOICES[choice]
+    command = [helm, "template", "hortus", str(chart_folder()), "-n", "hortus-system", "--kube-version", "v1.34.0"]
+    done = subprocess.run(
+        [*command, "-f", "-"], input=yaml.dump(values), capture_output=True, text=True, timeout=60, check=True
+    )
+    assert objects("hortus-system", values) == [obj for obj in yaml.load_all(done.stdout) if obj]
+
+
+def test_the_generated_files_are_in_step_with_the_code() -> None:
+    done = subprocess.run(
+        [sys.executable, "tools/chart.py", "--check"], cwd=ROOT, capture_output=True, text=True, env={**os.environ}
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["replicas=3"], "additional properties 'replicas' not allowed"),
+        (["replicaCount=many"], "at '/replicaCount': got string, want integer"),
+        (["image.digest=latest"], "at '/image/digest': 'latest' does not match pattern"),
+        (["watchNamespace=Not_A_Name"], "at '/watchNamespace'"),
+        (["image.pullPolicy=Sometimes"], "at '/image/pullPolicy': value must be one of"),
+        (["files=[{name: a, mountPath: /a}]"], "at '/files/0'"),
+        (["image.tag"], "--set image.tag: must be of the form"),
+        (["image..tag=1"], "must be of the form"),
+        (["config={"], "--set config: "),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(settings: Sequence[str], message: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        objects("hortus-system", values_of([], settings))
+    assert message in str(caught.value)
+
+
+def test_settings_win_over_files_and_later_files_over_earlier(tmp_path: Path) -> None:
+    one, two = tmp_path / "1", tmp_path / "2"
+    one.write_text("image: {tag: one, repository: r}\nreplicaCount: 1\n")
+    two.write_text("image: {tag: two}\n")
+    found = values_of([one, two], ["replicaCount=4", "podLabels={a: b}", "image.registry="])
+    assert found == {
+        "image": {"tag": "two", "repository": "r", "registry": ""},
+        "replicaCount": 4,
+        "podLabels": {"a": "b"},
+    }
+
+
+def by_kind(found: Sequence[Object], kind: str) -> Object:
+    [obj] = [obj for obj in found if obj["kind"] == kind]
+    return obj
+
+
+def test_the_pod_is_as_restricted_as_pods_can_be() -> None:
+    pod = by_kind(objects("hortus-system", {}), "Deployment")["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_the_configuration_of_the_chart_is_one_that_hortus_run_takes(tmp_path: Path) -> None:
+    from hortus.cli.program import FLAGS
+    from hortus.engine.configuration import Configuration
+    from hortus.engine.flags import FlagSet
+
+    values = {"garden": {"projectName": "demo"}, "config": {"gardener-ratelimiter-qps": 50}}
+    file = tmp_path / "config.yaml"
+    file.write_text(by_kind(objects("hortus-system", values), "ConfigMap")["data"]["config.yaml"])
+    loaded = Configuration(FlagSet(FLAGS), [f"--config={file}"], {}).load()
+    assert loaded["gardener-ratelimiter-qps"] == 50
+    assert loaded["gardener-project-name"] == "demo"
+    assert loaded["leader-election-namespace"] == "hortus-system"
+    assert loaded["watch-namespace"] == "kcp-system"
+
+
+def test_the_wheel_carries_the_chart(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=100,
+    )
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {
+            name.removeprefix("hortus/cli/install/chart/")
+            for name in archive.namelist()
+            if name.startswith("hortus/cli/install/chart/")
+        }
+    assert names == {
+        str(path.relative_to(ROOT / "charts" / "hortus"))
+        for path in (ROOT / "charts" / "hortus").rglob("*")
+        if path.is_file()
+    }

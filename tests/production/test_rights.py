@@ -1,0 +1,202 @@
+"""The controllers as exactly the accounts that the chart and `hortus install` make: nothing denied, nothing unused."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.simulation.garden import NAMESPACE, simulated, started_garden
+
+from hortus.apiserver import AuditSettings, Settings
+from hortus.cli.install import contents
+from hortus.cli.install.applying import Installation
+from hortus.cli.install.chart import objects
+from hortus.cli.install.garden import account
+from hortus.cli.program import FLAGS, program
+from hortus.engine.flags import FlagSet
+from hortus.engine.rights import Right
+from hortus.kube import Client, Propagation, Resource, yaml
+from hortus.kube.objects import Object
+from hortus.simulation.fleet import GARDENER_CLUSTERS, fleet_shoot
+from hortus.simulation.garden.kinds import SHOOTS
+from hortus.simulation.settings import GardenSettings
+from hortus.testing.apiserver import TestServer
+
+ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+EVENTS = Resource("", "v1", "events", "Event")
+POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
+SETTINGS = GardenSettings(
+    time_factor=100.0,
+    schedule_delay=0,
+    create_duration=1,
+    progress_period=1,
+    care_period=30,
+)
+
+
+class Used(NamedTuple):
+    """One thing that an account did."""
+
+    group: str
+    resource: str
+    verb: str
+
+
+def granted(rights: Iterable[Right]) -> set[Used]:
+    return {Used(one.group, name, verb) for one in rights for name in one.resources for verb in one.verbs}
+
+
+class Record:
+    """The audit log."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def of(self, user: str) -> dict[Used, set[int]]:
+        """The codes with which each thing that `user` did was answered."""
+        found: dict[Used, set[int]] = {}
+        for line in self._path.read_text().splitlines():
+            event = json.loads(line)
+            if event["user"].get("username") == user and event.get("objectRef"):
+                about = event["objectRef"]
+                name = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+                used = Used(about.get("apiGroup", ""), name, event["verb"])
+                found.setdefault(used, set()).add(event.get("responseStatus", {}).get("code", 0))
+        return found
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    return Record(tmp_path / "audit.log")
+
+
+@pytest.fixture
+def server(tmp_path: Path, record: Record) -> Iterator[TestServer]:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    audited = Settings(audit=AuditSettings(policy, tmp_path / "audit.log"))
+    with started_garden(SETTINGS, served=audited) as running, simulated(running, SETTINGS):
+        yield running
+
+
+@pytest.fixture
+async def management(server: TestServer) -> AsyncIterator[Client]:
+    async with Client.from_kubeconfig(server.kubeconfig) as client:
+        yield client
+
+
+async def kubeconfig_of(client: Client, namespace: str, name: str, path: Path) -> Path:
+    """A kubeconfig with a token of that account, as a pod has one."""
+    request: Object = {"spec": {"expirationSeconds": 3600}}
+    issued = await client.create_subresource(ACCOUNTS, name, "token", request, namespace)
+    access = client.access
+    cluster = {"server": access.server, "certificate-authority-data": base64.b64encode(access.ca).decode()}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": {"token": issued["status"]["token"]}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path.write_text(yaml.dump(document))
+    return path
+
+
+async def seen(client: Client, resource: Resource, name: str, says: Callable[[Object], Any]) -> Object:
+    """The object once `says` holds; any object with an empty name."""
+    async with (
+        asyncio.timeout(40),
+        client.watch(resource, "kcp-system", name=name, initial_events=True) as events,
+    ):
+        async for event in events:
+            if event.type in ("ADDED", "MODIFIED") and says(event.object):
+                return event.object
+    raise AssertionError("the watch ended")
+
+
+def reason(cluster: Object) -> str:
+    conditions = (cluster.get("status") or {}).get("conditions") or [{}]
+    return str(conditions[0].get("reason"))
+
+
+def gardener_cluster(name: str) -> Object:
+    labels = {"kyma-project.io/shoot-name": name, "kyma-project.io/runtime-id": name}
+    secret = {"name": f"kubeconfig-{name}", "namespace": "kcp-system", "key": "config"}
+    return {
+        "apiVersion": GARDENER_CLUSTERS.api_version,
+        "kind": GARDENER_CLUSTERS.kind,
+        "metadata": {"name": name, "namespace": "kcp-system", "labels": labels},
+        "spec": {"shoot": {"name": name}, "kubeconfig": {"secret": secret}},
+    }
+
+
+async def everything_once(client: Client) -> None:
+    """What brings the controllers to do all that they ever do."""
+    place = "kcp-system"
+    taken: Object = {"metadata": {"name": "kubeconfig-one", "namespace": place}}
+    await client.create(SECRETS, taken)
+    await client.create(GARDENER_CLUSTERS, gardener_cluster("one"))
+    await seen(client, GARDENER_CLUSTERS, "one", lambda obj: "FailedToCreate" in reason(obj))
+    await client.delete(SECRETS, "kubeconfig-one", place)
+    ready = ("KubeconfigSecretCreated", "KubeconfigSecretRotated")
+    for name in ("one", "two"):
+        await seen(client, GARDENER_CLUSTERS, name, lambda obj: reason(obj) in ready)
+    force = {"metadata": {"annotations": {"operator.kyma-project.io/force-kubeconfig-rotation": "true"}}}
+    for _ in range(2):
+        await client.patch(GARDENER_CLUSTERS, "one", force, place)
+        await seen(client, GARDENER_CLUSTERS, "one", lambda obj: not obj["metadata"].get("annotations"))
+        # Once an event is written, the next one like it is a patch.
+        await seen(client, EVENTS, "", lambda obj: obj["reason"] == "KubeconfigSecretRotated")
+    # The garbage collector is told to leave the Secret: then it is the controller that deletes it.
+    since = (await client.list(SECRETS, place)).resource_version
+    await client.delete(GARDENER_CLUSTERS, "two", place, propagation=Propagation.ORPHAN)
+    async with asyncio.timeout(40), client.watch(SECRETS, place, resource_version=since) as events:
+        async for event in events:
+            if event.type == "DELETED" and event.object["metadata"]["name"] == "kubeconfig-two":
+                return
+
+
+async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
+    server: TestServer, management: Client, record: Record, tmp_path: Path
+) -> None:
+    values = {"createWatchNamespace": True, "garden": {"projectName": "demo"}}
+    await Installation(management, objects("hortus-system", values), str).apply("hortus-system")
+    async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as garden:
+        await Installation(garden, account("demo"), str).apply()
+        for name in ("one", "two"):
+            await garden.create(SHOOTS, {**fleet_shoot("demo", 2), "metadata": {"name": name, "namespace": NAMESPACE}})
+        theirs = await kubeconfig_of(garden, "garden-demo", "hortus", tmp_path / "garden")
+    ours = await kubeconfig_of(management, "hortus-system", "hortus", tmp_path / "management")
+    flags = [
+        f"--kubeconfig={ours}",
+        f"--gardener-kubeconfig-path={theirs}",
+        "--gardener-project-name=demo",
+        "--gardener-ratelimiter-qps=1000",
+        "--gardener-ratelimiter-burst=1000",
+        "--leader-elect",
+        "--leader-election-namespace=hortus-system",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]
+    # A cluster that does not answer in time: the garden is asked whether its shoot sleeps.
+    await management.create(GARDENER_CLUSTERS, gardener_cluster("two"))
+    hasty = [*flags, "--cluster-request-timeout=1us"]
+    async with program(FlagSet(FLAGS).parse(hasty)) as manager, manager.running():
+        await seen(management, GARDENER_CLUSTERS, "two", lambda obj: reason(obj) == "FailedToGetKubeconfig")
+    async with program(FlagSet(FLAGS).parse(flags)) as manager, manager.running():
+        await everything_once(management)
+    for user, rights in (
+        ("system:serviceaccount:hortus-system:hortus", (*contents.MANAGEMENT, *contents.REPLICAS)),
+        ("system:serviceaccount:garden-demo:hortus", contents.GARDEN),
+    ):
+        done = record.of(user)
+        denied = sorted(used for used, codes in done.items() if 403 in codes)
+        assert denied == [], f"{user} was denied this"
+        assert set(done) == granted(rights), f"{user} used something else than it was granted"
