@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from hortus.cli.install import contents
 from hortus.cli.main import app
-from hortus.domains.clusters.configuration import KEYS
 from hortus.cli.program import FLAGS as PROGRAM_FLAGS
+from hortus.domains.clusters.configuration import KEYS
 from hortus.domains.credentials.settings import FLAGS
 from hortus.kube import durations
 from hortus.schema import descriptions

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials import rights as credentials
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine.rights import EVENTS, LEASES, Right
 from hortus.kube.objects import Resource
 from hortus.schema import Kind
 
-KINDS: Mapping[Resource, type[Kind]] = {GARDENER_CLUSTERS: GardenerCluster}
+KINDS: Mapping[Resource, type[Kind]] = {GARDENER_CLUSTERS: GardenerCluster, RUNTIMES: Runtime}
 """What has a CRD on the management cluster."""
 
 MANAGEMENT: tuple[Right, ...] = (*credentials.MANAGEMENT, EVENTS)
