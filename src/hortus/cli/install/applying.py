@@ -119,8 +119,8 @@ def _established(crd: Object) -> bool:
 def _rolled_out(deployment: Object) -> bool:
     """As `kubectl rollout status` judges."""
     status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
-    return (
-        int(status.get("observedGeneration", 0)) >= deployment["metadata"]["generation"]
+    return bool(
+        status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
         and status.get("updatedReplicas", 0) >= wanted
         and status.get("replicas", 0) <= status.get("updatedReplicas", 0)
         and status.get("availableReplicas", 0) >= wanted

@@ -58,9 +58,10 @@ def _set(setting: str) -> dict[str, Any]:
     if not equals or not all(names):
         raise CommandError(f"--set {setting}: must be of the form name.of.value=YAML, as image.tag=v1")
     try:
-        value = yaml.load(text) if text else ""
+        found: Any = yaml.load(text) if text else ""
     except yaml.YamlError as error:
         raise CommandError(f"--set {path}: {error}") from None
-    for name in reversed(names):
-        value = {name: value}
-    return value  # type: ignore[no-any-return]
+    table: dict[str, Any] = {names[-1]: found}
+    for name in reversed(names[:-1]):
+        table = {name: table}
+    return table
