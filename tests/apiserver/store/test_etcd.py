@@ -198,7 +198,8 @@ async def test_a_snapshot_begun_on_one_server_is_continued_on_another(etcd: str)
     assert ([record.name for record in rest.records], rest.remaining, rest.revision) == (names[3:6], 1, page.revision)
     end = await other.list(PODS, prefix="default/", after=names[5], revision=page.revision)
     assert [record.value for record in end.records] == [body("x").at(end.records[0].revision)]
-    await one.compact(one.revision)
+    for store in (one, other):
+        await store.compact(one.revision)
     with pytest.raises(RevisionCompacted):
         await other.list(PODS, revision=page.revision)
     await one.close()
@@ -216,6 +217,37 @@ async def test_state_is_loaded_in_pages_and_is_all_there(etcd: str) -> None:
     await other.start()
     assert await other.count(PODS) == 1100
     assert await other.count(SECRETS) == 1
+    await other.close()
+
+
+async def test_history_is_there_after_a_restart_as_far_as_etcd_has_kept_it(etcd: str) -> None:
+    root = next(_roots)
+    one, other = EtcdBackend([etcd], root=root), EtcdBackend([etcd], root=root)
+    await one.start()
+    await other.start()
+    first = await put(one, "default/a")
+    await one.close()
+    await put(other, "default/a", "2")
+    gone = await other.delete(pod("default/a"), expected=None, final=body("end"))
+    last = await put(other, "default/b")
+    again = EtcdBackend([etcd], root=root)
+    await again.start()
+    assert again.revision >= last.revision
+    async with aclosing(again.watch(PODS, after=first.revision)) as watch:
+        seen = await changes(watch, 3)
+        assert seen[0].replaced == first
+        assert (seen[1].revision, seen[1].final) == (gone, body("end").at(gone))
+        assert seen[2].record == last
+    assert [*(await again.list(PODS, revision=first.revision)).records] == [first]
+    await other.compact(gone)
+    await again.close()
+    await again.start()
+    with pytest.raises(RevisionCompacted):
+        again.watch(PODS, after=first.revision)
+    async with aclosing(again.watch(PODS, after=gone)) as watch:
+        assert [change.record for change in await batch(watch)] == [last]
+    assert [*(await again.list(PODS)).records] == [last]
+    await again.close()
     await other.close()
 
 

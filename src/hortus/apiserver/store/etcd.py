@@ -11,6 +11,8 @@ cannot: the final state of the object, or the prefix of a dropped cluster. `form
 acknowledged is seen by all. Reads that come in while one such question is on its way share the next. Pages of snapshots
 that are older than this process are read from etcd.
 
+A start reads the oldest state that etcd still has, and what followed by the watch, so it knows the history, too.
+
 **History** is compacted in etcd every `HistoryLimits.seconds`, for the whole of that etcd: it should be Hortus' own.
 
 Limits: all objects must fit in memory; an object must fit in etcd's request (1.5 MiB).
@@ -92,11 +94,12 @@ class EtcdBackend:
         await self._wire.start()
         try:
             await self._check_format()
-            await self._load()
+            await self._load(past=True)
+            self._tasks = [asyncio.create_task(work) for work in (self._follow(), self._compact_regularly())]
+            await self._catch_up()
         except BaseException:
-            await self._wire.close()
+            await self.close()
             raise
-        self._tasks = [asyncio.create_task(work) for work in (self._follow(), self._compact_regularly())]
 
     async def close(self) -> None:
         tasks = [*self._tasks, *(task for task in (self._asked, self._asking) if task is not None)]
@@ -120,11 +123,15 @@ class EtcdBackend:
                     f" this Hortus reads version {_FORMAT.decode()}: use the Hortus that wrote it, or another root"
                 )
 
-    async def _load(self) -> None:
-        """Read everything at one revision into a new index; watches of the old one end."""
+    async def _load(self, *, past: bool = False) -> None:
+        """Read everything at one revision into a new index; watches of the old one end.
+
+        With the `past`, as of the oldest revision that etcd and our limits keep: what followed comes by the watch and
+        makes a history, so that clients' watches go on after a restart.
+        """
         while True:
             try:
-                records, revision = await self._snapshot()
+                records, revision = await self._snapshot(await self._oldest() if past else 0)
                 break
             except OutOfRange:
                 continue  # compacted while we read; the next attempt begins at a newer revision
@@ -137,9 +144,39 @@ class EtcdBackend:
         before.hand_over(index)
         before.hub.end("", RevisionCompacted)
 
-    async def _snapshot(self) -> tuple[list[Record], int]:
+    async def _oldest(self) -> int:
+        """A revision that can be read and followed from, at most as many revisions ago as history keeps changes."""
+        where = {"key": text(self._last)}
+        answer = await self._wire.call("/v3/kv/range", where)
+        oldest = max(number(answer["header"], "revision") - self._history.changes, 1)
+        try:
+            await self._wire.call("/v3/kv/range", {**where, "revision": oldest})
+        except OutOfRange:
+            # Only a watch is told where what is kept begins.
+            async with aclosing(self._wire.watch({**where, "start_revision": oldest})) as messages:
+                async for message in messages:
+                    if message.get("canceled"):
+                        return number(message, "compact_revision")
+        return oldest
+
+    async def _catch_up(self) -> None:
+        """Return when the watch has brought all that was committed before; raises StoreFailed when it is silent."""
+        while True:
+            before = self._index.revision
+            answer = await self._wire.call("/v3/kv/range", {"key": text(self._last)})
+            last = next(iter(answer.get("kvs", [])), {})
+            try:
+                await self._reach(number(last, "mod_revision"))
+                # Every write of ours touches `last`, so up to the answer's revision there is nothing else to come.
+                self._index.revision = max(self._index.revision, number(answer["header"], "revision"))
+                return
+            except StoreFailed:
+                if self._index.revision == before:
+                    raise
+
+    async def _snapshot(self, revision: int) -> tuple[list[Record], int]:
         records: list[Record] = []
-        query = {**span(self._objects), "limit": _PAGE}
+        query: Message = {**span(self._objects), "limit": _PAGE, **({"revision": revision} if revision else {})}
         while True:
             answer = await self._wire.call("/v3/kv/range", query)
             query.setdefault("revision", answer["header"]["revision"])
