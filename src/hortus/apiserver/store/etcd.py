@@ -164,7 +164,7 @@ class EtcdBackend:
         while True:
             before = self._index.revision
             answer = await self._wire.call("/v3/kv/range", {"key": text(self._last)})
-            last = next(iter(answer.get("kvs", [])), {})
+            last: Message = next(iter(answer.get("kvs", [])), {})
             try:
                 await self._reach(number(last, "mod_revision"))
                 # Every write of ours touches `last`, so up to the answer's revision there is nothing else to come.
