@@ -10,13 +10,15 @@ from tests.docs.consoles import ROOT
 from hortus.cli.up.landscape import write_landscape
 from hortus.cli.up.state import StateDirectory
 from hortus.domains.clusters.configuration import Configuration, read_configuration, read_tenants
-from hortus.domains.clusters.shoot import patch_for, problems_of, shoot_for
+from hortus.domains.clusters.shoot import patch_for, problems_of, profile_name, shoot_for
 from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object, yaml
 from hortus.schema import Structural, crd
+from hortus.simulation.garden.content import cloud_profiles
 
 EXAMPLES = sorted((ROOT / "examples/runtimes").glob("*.yaml"))
 _SCHEMA = Structural.compile(crd(Runtime)["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+_PROFILES = {profile["metadata"]["name"]: profile for profile in cloud_profiles()}
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def test_an_example_is_named_for_its_provider_and_whole(path: Path, landscape: C
     assert path.stem == runtime["metadata"]["name"] == runtime["spec"]["shoot"]["provider"]["type"]
     assert _SCHEMA.prune(_runtime(path)) == []
     assert _SCHEMA.validate(runtime) == []
-    assert problems_of(runtime, landscape) == []
+    assert problems_of(runtime, landscape, profile=_PROFILES[profile_name(runtime)]) == []
     shoot = shoot_for(runtime, landscape)
     patch = patch_for(runtime, shoot, landscape)
     assert patch.pools is None

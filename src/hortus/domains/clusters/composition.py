@@ -6,13 +6,14 @@ from hortus.domains.clusters.connecting import Connecting
 from hortus.domains.clusters.controller import RuntimeController
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.creation import Creation
-from hortus.domains.clusters.garden import Garden
+from hortus.domains.clusters.garden import CLOUD_PROFILES, Garden
 from hortus.domains.clusters.inside import KubeconfigWorkloads, Workloads
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.patching import Patching
 from hortus.domains.clusters.retirement import Retirement
 from hortus.domains.clusters.settings import Settings
+from hortus.domains.clusters.shoot import profile_outline
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.clusters.visit import Desk
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -54,7 +55,10 @@ def add_controllers(
     metrics = RuntimeMetrics(manager.registry)
     desk = Desk(client=client, runtimes=runtimes, events=events, metrics=metrics, clock=manager.clock)
     place = Garden(garden, settings.garden_namespace, shoots)
-    conversion = _conversion(client, workloads, settings)
+    profiles = None
+    if settings.check_profiles:
+        profiles = manager.caches_of(garden).get(CLOUD_PROFILES, transform=profile_outline)
+    conversion = _conversion(client, workloads, settings, profiles)
     reconciler = RuntimeController(
         client=client,
         runtimes=runtimes,
@@ -94,7 +98,7 @@ def add_controllers(
     return reconciler
 
 
-def _conversion(client: Client, workloads: Workloads, settings: Settings) -> Conversion:
+def _conversion(client: Client, workloads: Workloads, settings: Settings, profiles: Cache | None) -> Conversion:
     config_map = settings.configuration.converter.kubernetes.api_server.acl.config_map_name
     return Conversion(
         configuration=settings.configuration,
@@ -104,6 +108,7 @@ def _conversion(client: Client, workloads: Workloads, settings: Settings) -> Con
         audit_log_mandatory=settings.audit_log_mandatory,
         structured_authentication=settings.structured_authentication,
         ignore_removed_zones=settings.ignore_removed_zones,
+        profiles=profiles,
     )
 
 

@@ -20,10 +20,11 @@ from hortus.domains.clusters.configuration import (
 from hortus.domains.clusters.inside import InsideError, Workloads, registry_caches
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.pauses import GARDEN
-from hortus.domains.clusters.shoot import Context, ConversionError, Patch, patch_for, shoot_for
+from hortus.domains.clusters.shoot import Context, ConversionError, Patch, patch_for, profile_name, shoot_for
 from hortus.domains.clusters.types import Reason
 from hortus.domains.clusters.visit import Setback
-from hortus.kube.objects import Object
+from hortus.engine import Cache
+from hortus.kube.objects import Object, ObjectKey
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -39,7 +40,9 @@ class Conversion:
         audit_log_mandatory: bool,
         structured_authentication: bool,
         ignore_removed_zones: bool,
+        profiles: Cache | None = None,
     ) -> None:
+        """`profiles` holds what `profile_outline` leaves of the garden's CloudProfiles; without it none is asked."""
         self.configuration = configuration
         self._tenants = tenants
         self._workloads = workloads
@@ -47,12 +50,13 @@ class Conversion:
         self._audit_log_mandatory = audit_log_mandatory
         self.structured_authentication = structured_authentication
         self._ignore_removed_zones = ignore_removed_zones
+        self._profiles = profiles
 
     async def shoot(self, runtime: Object) -> Object:
         """The Shoot to create. Raises Setback."""
         context = await self._context(runtime, ())
         try:
-            return shoot_for(runtime, self.configuration, context)
+            return shoot_for(runtime, self.configuration, context, profile=self._profile(runtime))
         except ConversionError as error:
             raise _refused(error) from error
 
@@ -60,7 +64,7 @@ class Conversion:
         """What brings the live Shoot up to its Runtime. Raises Setback."""
         context = await self._context(runtime, await self._caches(runtime))
         try:
-            return patch_for(runtime, live, self.configuration, context)
+            return patch_for(runtime, live, self.configuration, context, profile=self._profile(runtime))
         except ConversionError as error:
             raise _refused(error) from error
 
@@ -76,6 +80,10 @@ class Conversion:
             nat_address=ranges.nat,
             ignore_removed_zones=self._ignore_removed_zones,
         )
+
+    def _profile(self, runtime: Object) -> Object | None:
+        """The garden's offer, as far as it may be watched. The garden has the last word anyway."""
+        return None if self._profiles is None else self._profiles.get(ObjectKey("", profile_name(runtime)))
 
     def _tenant(self, runtime: Object) -> AuditTenant | None:
         try:

@@ -19,6 +19,7 @@ from hortus.kube.objects import Object, ObjectKey, Resource
 
 SHOOTS: Final = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 SEEDS: Final = Resource("core.gardener.cloud", "v1beta1", "seeds", "Seed", namespaced=False)
+CLOUD_PROFILES: Final = Resource("core.gardener.cloud", "v1beta1", "cloudprofiles", "CloudProfile", namespaced=False)
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 
 
@@ -101,4 +102,4 @@ class Garden:
         return look(shoot)
 
 
-__all__ = ["SHOOTS", "Garden", "outline"]
+__all__ = ["CLOUD_PROFILES", "SHOOTS", "Garden", "outline"]

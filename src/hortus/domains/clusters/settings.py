@@ -52,6 +52,12 @@ FLAGS: tuple[Flag, ...] = (
         False,
         "Keep zones that a Runtime lists no more, silently as the Go system does, instead of refusing the change.",
     ),
+    Flag(
+        "check-cloud-profiles",
+        "bool",
+        True,
+        "Refuse a Runtime that asks for versions, images, machines or zones that the garden's CloudProfile lacks.",
+    ),
 )
 
 SHARED: Final = (
@@ -78,6 +84,7 @@ class Settings(msgspec.Struct, frozen=True):
     cache_configs: bool
     acl: bool
     ignore_removed_zones: bool
+    check_profiles: bool = True
 
     @property
     def garden_namespace(self) -> str:
@@ -111,6 +118,7 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
         cache_configs=values["registry-cache-config-controller-enabled"],
         acl=values["api-server-acl-enabled"],
         ignore_removed_zones=values["ignore-removed-zones"],
+        check_profiles=values["check-cloud-profiles"],
     )
 
 

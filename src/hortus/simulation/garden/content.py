@@ -17,19 +17,25 @@ _BINDING = "demo-binding"
 """Name of the secret binding that shoots of the simulation use, one for all providers."""
 
 _PROVIDERS = {
-    "aws": ("aws", "eu-central-1", "m6i.large"),
-    "azure": ("az", "westeurope", "Standard_D2s_v5"),
-    "gcp": ("gcp", "europe-west3", "n2-standard-2"),
-    "openstack": ("converged-cloud-kyma", "eu-de-1", "g_c2_m8"),
-    "alicloud": ("alicloud", "eu-central-1", "ecs.g8i.large"),
-    "local": ("local", "local", "local"),
+    "aws": ("aws", ("eu-central-1", "eu-west-1", "us-east-1"), ("m6i.large", "m6i.xlarge", "m6i.2xlarge")),
+    "azure": ("az", ("westeurope", "eastus", "polandcentral"), ("Standard_D2s_v5", "Standard_D4s_v5")),
+    "gcp": ("gcp", ("europe-west3", "us-central1"), ("n2-standard-2", "n2-standard-4")),
+    "openstack": ("converged-cloud-kyma", ("eu-de-1",), ("g_c2_m8", "g_c4_m16")),
+    "alicloud": ("alicloud", ("eu-central-1",), ("ecs.g8i.large", "ecs.g8i.xlarge")),
+    "local": ("local", ("local",), ("local",)),
 }
-"""By provider type: cloud profile, region of its seed, a machine type."""
+"""By provider type: cloud profile, its regions, of which the first has a seed, and its machine types."""
+
+_ZONE_NAMES = {"azure": "{number}", "gcp": "{region}-{letter}"}
+_ZONE_NAME = "{region}{letter}"
+"""How the zones of a region are called."""
 
 _FURTHER_SEEDS = (("aws", "us-east-1"), ("azure", "eastus"), ("gcp", "us-central1"))
 """Regions with a seed beside those above, for clusters that must be controlled from their own region."""
 
-_VERSIONS = ("1.34.1", "1.33.5", "1.32.9", "1.31.13")
+_VERSIONS = ("1.34.1", "1.33.5", "1.32.9", "1.31.13", "1.28.7")
+_IMAGES = ("1592.1.0", "1443.9.0", "1312.3.0")
+"""With those that the Go system's examples name."""
 
 
 async def ensure_content(client: Client, project: str, now: float) -> None:
@@ -65,9 +71,9 @@ def _waves(project: str, now: float) -> Iterator[Iterable[tuple[Resource, Object
             ),
         ),
     ]
-    for provider, (profile, region, machine) in _PROVIDERS.items():
-        objects.append((CLOUD_PROFILES, _cloud_profile(profile, provider, region, machine)))
-        objects.append((SEEDS, _seed(provider, 1, region, now)))
+    objects += [(CLOUD_PROFILES, profile) for profile in cloud_profiles()]
+    for provider, (_, regions, _) in _PROVIDERS.items():
+        objects.append((SEEDS, _seed(provider, 1, regions[0], now)))
     for provider, region in _FURTHER_SEEDS:
         objects.append((SEEDS, _seed(provider, 2, region, now)))
     yield objects
@@ -82,18 +88,34 @@ def _object(resource: Resource, name: str, *, namespace: str = "", labels: Any =
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **parts}
 
 
-def _cloud_profile(name: str, provider: str, region: str, machine: str) -> Object:
+def cloud_profiles() -> list[Object]:
+    """What the simulated providers offer."""
+    return [
+        _cloud_profile(profile, provider, regions, machines)
+        for provider, (profile, regions, machines) in _PROVIDERS.items()
+    ]
+
+
+def _cloud_profile(name: str, provider: str, regions: Iterable[str], machines: Iterable[str]) -> Object:
     return _object(
         CLOUD_PROFILES,
         name,
         spec={
             "type": provider,
             "kubernetes": {"versions": [{"version": version} for version in _VERSIONS]},
-            "machineImages": [{"name": "gardenlinux", "versions": [{"version": "1592.1.0"}]}],
-            "machineTypes": [{"name": machine, "cpu": "2", "gpu": "0", "memory": "8Gi", "usable": True}],
-            "regions": [{"name": region, "zones": [{"name": f"{region}{zone}"} for zone in "abc"]}],
+            "machineImages": [{"name": "gardenlinux", "versions": [{"version": version} for version in _IMAGES]}],
+            "machineTypes": [
+                {"name": machine, "cpu": "2", "gpu": "0", "memory": "8Gi", "usable": True} for machine in machines
+            ],
+            "regions": [{"name": region, "zones": _zones(provider, region)} for region in regions],
         },
     )
+
+
+def _zones(provider: str, region: str) -> list[dict[str, str]]:
+    name = _ZONE_NAMES.get(provider, _ZONE_NAME)
+    letters = enumerate("abcd", start=1)
+    return [{"name": name.format(number=number, region=region, letter=letter)} for number, letter in letters]
 
 
 def _seed(provider: str, number: int, region: str, now: float) -> Object:

@@ -125,7 +125,7 @@ def test_what_a_live_cluster_uses_stays_allowed_after_it_left_the_profile() -> N
 
 
 def test_a_long_list_of_alternatives_is_cut_to_its_newest() -> None:
-    versions = [{"version": f"1.30.{number}"} for number in range(40)]
+    versions = [{"version": f"1.30.{number}"} for number in reversed(range(40))]
     profile = {**PROFILE, "spec": {**PROFILE["spec"], "kubernetes": {"versions": versions}}}
     (found,) = problems_of(runtime(), CONFIG, CONTEXT, profile=profile)
     assert '"1.30.39"' in found.message

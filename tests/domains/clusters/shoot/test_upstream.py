@@ -12,10 +12,11 @@ import pytest
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, WINDOWS, lived
 
 from hortus.domains.clusters.configuration import TenantMissing, read_tenants
-from hortus.domains.clusters.shoot import Context, patch_for, shoot_for
+from hortus.domains.clusters.shoot import Context, patch_for, problems_of, profile_name, profile_outline, shoot_for
 from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object, yaml
 from hortus.schema import Structural, crd
+from hortus.simulation.garden.content import cloud_profiles
 
 SHOOTS: dict[str, Object] = {
     shoot["metadata"]["name"]: shoot for shoot in yaml.load_all((Path(__file__).parent / "upstream.yaml").read_text())
@@ -58,6 +59,13 @@ def test_each_runtime_becomes_its_whole_shoot(upstream: Path, name: str) -> None
     runtime = _sample(upstream) if name == "sample" else _example(upstream, name)
     made = shoot_for(runtime, CONFIG, _context(upstream, runtime))
     assert made == SHOOTS[made["metadata"]["name"]]
+
+
+@pytest.mark.parametrize("name", [*PLANS, "sample"])
+def test_the_simulated_garden_offers_what_each_asks_for(upstream: Path, name: str) -> None:
+    runtime = _sample(upstream) if name == "sample" else _example(upstream, name)
+    profiles = {profile["metadata"]["name"]: profile_outline(profile) for profile in cloud_profiles()}
+    assert problems_of(runtime, CONFIG, CONTEXT, profile=profiles[profile_name(runtime)]) == []
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -15,13 +15,13 @@ from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.conversion import SHOOTS, shoot_for
 from hortus.domains.clusters.shoot.kubernetes import authentication, authentication_name
 from hortus.domains.clusters.shoot.patching import Patch, patch_for, pools_in_place
-from hortus.domains.clusters.shoot.placement import CLOUD_PROFILES
+from hortus.domains.clusters.shoot.placement import profile_name
 from hortus.domains.clusters.shoot.problems import ConversionError
+from hortus.domains.clusters.shoot.profile import profile_outline
 from hortus.domains.clusters.shoot.remarks import remarks_of
 from hortus.domains.clusters.shoot.validation import problems_of
 
 __all__ = [
-    "CLOUD_PROFILES",
     "DEFAULT_CONTEXT",
     "SHOOTS",
     "Context",
@@ -33,6 +33,8 @@ __all__ = [
     "patch_for",
     "pools_in_place",
     "problems_of",
+    "profile_name",
+    "profile_outline",
     "remarks_of",
     "shoot_for",
 ]

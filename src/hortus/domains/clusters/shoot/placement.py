@@ -47,6 +47,11 @@ def placement(shoot: Object, kubernetes_version: str) -> Object:
     return fields
 
 
+def profile_name(runtime: Object) -> str:
+    """Name of the CloudProfile that a Runtime's Shoot refers to; empty for a provider nobody knows."""
+    return CLOUD_PROFILES.get(runtime["spec"]["shoot"]["provider"]["type"], "")
+
+
 def tolerations(region: str) -> list[Object]:
     """Set when a Shoot is created, and never after."""
     return [{"key": TOLERATIONS[region]}] if region in TOLERATIONS else []

@@ -18,8 +18,16 @@ from hortus.kube import Object
 from hortus.schema import FieldError
 from hortus.schema.problems import invalid, not_supported
 
+_PARTS: Final = ("type", "kubernetes", "machineImages", "machineTypes", "volumeTypes", "regions")
 _SHOWN: Final = 20
 """Most alternatives that a message lists."""
+
+
+def profile_outline(profile: Object) -> Object:
+    """What is asked of a CloudProfile; the rest, which is most of it in a real garden, need not be kept."""
+    metadata, spec = profile["metadata"], profile.get("spec") or {}
+    kept = {name: metadata[name] for name in ("name", "uid", "resourceVersion") if name in metadata}
+    return {"metadata": kept, "spec": {name: spec[name] for name in _PARTS if name in spec}}
 
 
 def profile_problems(
@@ -43,7 +51,7 @@ def _version_problems(
     wanted = version(runtime, config, live)
     running = ((live or {}).get("spec") or {}).get("kubernetes", {}).get("version")
     if wanted != running and not any(versions.covers(wanted, one) for one in offered):
-        yield _unsupported("spec.shoot.kubernetes.version", wanted, offered)
+        yield _unsupported("spec.shoot.kubernetes.version", wanted, versions.ordered(offered))
 
 
 def _pools(
@@ -99,7 +107,7 @@ def _image_problems(path: str, pool: Object, before: Object, spec: Object) -> It
         return
     offered = [entry["version"] for entry in images[wanted["name"]].get("versions") or ()]
     if wanted["version"] not in offered:
-        yield _unsupported(f"{path}.machine.image.version", wanted["version"], offered)
+        yield _unsupported(f"{path}.machine.image.version", wanted["version"], versions.ordered(offered))
 
 
 def _volume_problems(path: str, pool: Object, before: Object, spec: Object) -> Iterator[FieldError]:
@@ -112,6 +120,6 @@ def _volume_problems(path: str, pool: Object, before: Object, spec: Object) -> I
 
 
 def _unsupported(path: str, value: str, offered: Iterable[str]) -> FieldError:
-    """Lists the alternatives, of many only the last, which are the newest of versions."""
+    """Lists the alternatives; of many only the last, which of versions are the newest."""
     names = list(offered)
     return not_supported(path, value, names[-_SHOWN:])

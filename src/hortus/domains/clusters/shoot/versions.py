@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hortus.render.gotemplate.functions.versions import Version, VersionError
 
 
@@ -19,6 +21,11 @@ def is_version(text: str) -> bool:
     except VersionError:
         return False
     return True
+
+
+def ordered(texts: Iterable[str]) -> list[str]:
+    """From the least to the greatest; what is no version comes first."""
+    return sorted(texts, key=lambda text: (is_version(text), Version(text) if is_version(text) else text))
 
 
 def kept(wanted: str, live: str) -> str:

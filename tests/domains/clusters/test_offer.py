@@ -1,0 +1,58 @@
+"""Conversions ask the garden's CloudProfile, as far as its watch shows one."""
+
+from __future__ import annotations
+
+import pytest
+from tests.domains.clusters.shoot.samples import CONFIG, lived, pool, runtime
+
+from hortus.domains.clusters.configuration import AuditTenants
+from hortus.domains.clusters.conversion import Conversion
+from hortus.domains.clusters.inside import KubeconfigWorkloads
+from hortus.domains.clusters.operatoraccess import OperatorAccess
+from hortus.domains.clusters.shoot import profile_outline, shoot_for
+from hortus.domains.clusters.types import Reason
+from hortus.domains.clusters.visit import Setback
+from hortus.engine import Cache
+from hortus.kube import Client
+from hortus.kube.access import Access
+from hortus.kube.objects import Object
+from hortus.simulation.garden.content import cloud_profiles
+
+HUGE = runtime(pool=pool(zones=["eu-central-1a"], machine={"type": "huge"}))
+
+
+def _conversion(profiles: Cache | None) -> Conversion:
+    """Nothing here reaches for the network: there are neither caches nor ACLs to look up."""
+    client = Client(Access(server="https://127.0.0.1:1"))
+    return Conversion(
+        configuration=CONFIG,
+        tenants=AuditTenants(),
+        workloads=KubeconfigWorkloads(client, timeout=1.0, plain_http=False),
+        access=OperatorAccess(client, "", enabled=False),
+        audit_log_mandatory=False,
+        structured_authentication=False,
+        ignore_removed_zones=False,
+        profiles=profiles,
+    )
+
+
+def _profiles(objects: list[Object]) -> Cache:
+    cache = Cache("cloudprofiles", transform=profile_outline)
+    cache.replace([cache.shrink(profile) for profile in objects], 1)
+    return cache
+
+
+async def test_what_the_profile_lacks_is_refused_for_new_and_for_living_shoots() -> None:
+    conversion = _conversion(_profiles(cloud_profiles()))
+    words = 'workers\\[0\\].machine.type: Unsupported value: "huge": supported values: "m6i.large"'
+    with pytest.raises(Setback, match=words) as raised:
+        await conversion.shoot(HUGE)
+    assert (raised.value.reason, raised.value.after) == (Reason.CONVERSION_ERR, None)
+    with pytest.raises(Setback, match=words):
+        await conversion.patch(HUGE, lived(shoot_for(runtime(pool=pool(zones=["eu-central-1a"])), CONFIG)))
+
+
+@pytest.mark.parametrize("profiles", [None, _profiles([])], ids=["not asked", "not seen"])
+async def test_without_a_profile_the_garden_has_the_word(profiles: Cache | None) -> None:
+    made = await _conversion(profiles).shoot(HUGE)
+    assert made["spec"]["provider"]["workers"][0]["machine"]["type"] == "huge"
