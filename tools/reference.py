@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from hortus.cli.install import contents
 from hortus.cli.main import app
 from hortus.cli.program import FLAGS as PROGRAM_FLAGS
+from hortus.cli.up.store import ServerSettings
 from hortus.domains.clusters.configuration import KEYS
 from hortus.domains.credentials.settings import FLAGS
 from hortus.kube import durations
@@ -27,7 +28,7 @@ from hortus.simulation.settings import Fault, GardenSettings
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = "100"
 _PART = re.compile(r"(<!-- generated: (?P<what>[\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_SETTINGS = {"GardenSettings": GardenSettings, "Fault": Fault}
+_SETTINGS = {"GardenSettings": GardenSettings, "Fault": Fault, "ServerSettings": ServerSettings}
 
 
 def pages() -> Iterator[Path]:

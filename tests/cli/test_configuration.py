@@ -13,8 +13,8 @@ from hortus.cli.up.supervisor import CannotRun
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("simulaton: {}", "unknown part 'simulaton'; there are: simulation, controllers"),
-        ("[simulation]", "must be a mapping with the parts simulation and controllers"),
+        ("simulaton: {}", "unknown part 'simulaton'; there are: simulation, controllers, apiserver"),
+        ("[simulation]", "must be a mapping with the parts simulation, controllers and apiserver"),
         ("simulation: {time_factor: 1}\nsimulation: {}", "simulation"),
         ("simulation: {", "line"),
         ("{1: 2, other: 3}", "unknown part '1'"),

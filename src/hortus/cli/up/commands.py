@@ -19,7 +19,7 @@ from rich.console import Console
 from hortus.cli.up.progress import STOPS_IT, Display
 from hortus.cli.up.session import Options, PortTaken, Session
 from hortus.cli.up.state import StateDirectory, StateError, default_directory
-from hortus.cli.up.supervisor import ChildFailed
+from hortus.cli.up.supervisor import CannotRun, ChildFailed
 from hortus.terminal import Format, plain
 
 StateDir = Annotated[
@@ -61,6 +61,17 @@ def up(
             exists=True, dir_okay=False, help="An audit.k8s.io/v1 Policy: requests are recorded in logs/audit.log."
         ),
     ] = None,
+    store: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Keep objects in etcd: etcd://HOST:PORT[,...][/ROOT], or etcds:// for TLS.",
+            show_default="state.db in the state directory",
+        ),
+    ] = "",
+    serve_only: Annotated[
+        bool, typer.Option("--serve-only", help="Only the API server: another one on the etcd of --store.")
+    ] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when it is up; stop it with `down`.")] = False,
 ) -> None:
     """Start a fleet control plane on this machine.
@@ -69,7 +80,18 @@ def up(
     needed; `kubectl` works at once with the kubeconfig named at the end. State survives restarts.
     """
     state = _state(context, state_dir)
-    options = Options(state.path, port, clusters, ephemeral=ephemeral, config=config, audit_policy=audit_policy)
+    if store:
+        _check_store(store, ephemeral=ephemeral)
+    options = Options(
+        state.path,
+        port,
+        clusters,
+        ephemeral=ephemeral,
+        config=config,
+        audit_policy=audit_policy,
+        store=store,
+        serve_only=serve_only,
+    )
     if detach:
         _detach(state, options)
         return
@@ -79,7 +101,7 @@ def up(
     except StateError as error:
         _fail(str(error))
     try:
-        display = Display(console, state=state.path, ephemeral=ephemeral)
+        display = Display(console, state=state.path, ephemeral=ephemeral, store=store)
         asyncio.run(Session(options, state, display).run())
     except PortTaken as error:
         _fail(str(error))
@@ -150,6 +172,8 @@ def _detach(state: StateDirectory, options: Options) -> None:
     command += ["--ephemeral"] if options.ephemeral else []
     command += ["--config", str(options.config)] if options.config else []
     command += ["--audit-policy", str(options.audit_policy)] if options.audit_policy else []
+    command += ["--store", options.store] if options.store else []
+    command += ["--serve-only"] if options.serve_only else []
     log = state.logs / "up.log"
     with open(log, "wb", opener=_private) as output:
         child = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments
@@ -167,6 +191,17 @@ def _detach(state: StateDirectory, options: Options) -> None:
         if child.poll() is not None:
             raise typer.Exit(1)
         time.sleep(0.05)
+
+
+def _check_store(store: str, *, ephemeral: bool) -> None:
+    from hortus.cli.up.store import checked_url
+
+    if ephemeral:
+        _fail("--ephemeral keeps objects in memory, --store in etcd: choose one")
+    try:
+        checked_url(store)
+    except CannotRun as error:
+        _fail(str(error))
 
 
 def _private(path: str, flags: int) -> int:

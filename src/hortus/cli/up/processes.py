@@ -35,6 +35,7 @@ async def _apiserver(arguments: argparse.Namespace, stop: asyncio.Event) -> None
         port=arguments.port,
         ephemeral=arguments.ephemeral,
         audit_policy=arguments.audit_policy,
+        store=arguments.store,
         config=read_config(arguments.config),
         stop=stop,
     )
@@ -69,10 +70,12 @@ def read_config(path: Path | None) -> dict[str, Any]:
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise CannotRun(f"configuration {path}: must be a mapping with the parts simulation and controllers")
-    unknown = sorted(map(str, set(document) - {"simulation", "controllers"}))
+        raise CannotRun(f"configuration {path}: must be a mapping with the parts simulation, controllers and apiserver")
+    unknown = sorted(map(str, set(document) - {"simulation", "controllers", "apiserver"}))
     if unknown:
-        raise CannotRun(f"configuration {path}: unknown part {unknown[0]!r}; there are: simulation, controllers")
+        raise CannotRun(
+            f"configuration {path}: unknown part {unknown[0]!r}; there are: simulation, controllers, apiserver"
+        )
     return document
 
 
@@ -98,6 +101,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--ephemeral", action="store_true")
     parser.add_argument("--config", type=Path)
     parser.add_argument("--audit-policy", type=Path)
+    parser.add_argument("--store", default="")
     return parser.parse_args()
 
 

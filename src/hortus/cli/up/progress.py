@@ -39,10 +39,11 @@ def invocation() -> str:
 
 
 class Display:
-    def __init__(self, console: Console, *, state: Path, ephemeral: bool) -> None:
+    def __init__(self, console: Console, *, state: Path, ephemeral: bool, store: str = "") -> None:
         self._console = console
         self._state = state
         self._ephemeral = ephemeral
+        self._store = store
         self._began = time.monotonic()
         self._is_up = False
 
@@ -68,7 +69,7 @@ class Display:
         show("")
         show(f"  management cluster   export KUBECONFIG={self._state / 'kubeconfig'}")
         show(f"  simulated garden     {self._state / 'garden.kubeconfig'}")
-        kept = "in memory: gone when it stops" if self._ephemeral else str(self._state)
+        kept = "in memory: gone when it stops" if self._ephemeral else self._store or str(self._state)
         show(f"  state                {kept}")
         show("")
         show("Try next, in another terminal:")

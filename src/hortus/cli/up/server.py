@@ -12,8 +12,9 @@ from hortus.apiserver.audit import PolicyError
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz import Attributes
 from hortus.apiserver.clusters import certificate_kubeconfig, token_kubeconfig
-from hortus.apiserver.store import Backend, MemoryBackend, SqliteBackend, StoreFailed
+from hortus.apiserver.store import StoreFailed
 from hortus.cli.up.state import StateDirectory, write_private
+from hortus.cli.up.store import backend_of, server_settings
 from hortus.cli.up.supervisor import CannotRun, report
 from hortus.domains.clusters.types import Runtime
 from hortus.domains.credentials.types import GardenerCluster
@@ -50,14 +51,17 @@ async def serve(
     config: dict[str, Any],
     stop: asyncio.Event,
     audit_policy: Path | None = None,
+    store: str = "",
 ) -> None:
     """Serve until `stop`. Raises CannotRun."""
     audit = AuditSettings(audit_policy, state.logs / "audit.log") if audit_policy else None
-    backend: Backend = MemoryBackend() if ephemeral else SqliteBackend(state.database)
+    chosen = server_settings(config, store=store)
+    backend = backend_of(chosen, state, ephemeral=ephemeral)
+    settings = Settings(port=port, audit=audit, event_ttl=chosen.event_ttl)
     token = _simulation_token(state)
     simulation = UserInfo("system:simulation", groups=("system:masters",))
     try:
-        server = await open_server(Settings(port=port, audit=audit), backend, tokens={(_EVERYWHERE, token): simulation})
+        server = await open_server(settings, backend, tokens={(_EVERYWHERE, token): simulation})
     except (StoreFailed, PolicyError) as error:
         raise CannotRun(str(error)) from None
     except OSError as error:

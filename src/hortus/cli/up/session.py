@@ -35,6 +35,10 @@ class Options(msgspec.Struct, frozen=True):
     """A configuration file for the simulation and the controllers."""
     audit_policy: Path | None = None
     """What the API server records of requests in logs/audit.log; None: nothing."""
+    store: str = ""
+    """URL of the etcd that keeps objects; empty: the state directory does."""
+    serve_only: bool = False
+    """Whether the API server runs alone."""
 
 
 class PortTaken(Exception):
@@ -111,6 +115,8 @@ class Session:
         arguments = ["--ephemeral"] if self._options.ephemeral else []
         if self._options.audit_policy:
             arguments += ["--audit-policy", str(self._options.audit_policy)]
+        if self._options.store:
+            arguments += ["--store", self._options.store]
         server = self._child("apiserver", "--port", str(port), *arguments)
 
         def heard(name: str, said: Report) -> None:
@@ -120,6 +126,8 @@ class Session:
 
         self._record(port)
         await server.start(heard)
+        if self._options.serve_only:
+            return
         others = [
             self._child("simulation", "--clusters", str(self._options.clusters)),
             self._child("controllers"),
