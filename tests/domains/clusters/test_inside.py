@@ -1,0 +1,206 @@
+"""What a cluster gets inside, on an API server: what is wanted, once, and nothing of others' is touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.domains.clusters.shoot import samples
+from tests.domains.clusters.world import CONFIG_MAPS, World
+
+from hortus.domains.clusters.inside import (
+    NoWayIn,
+    bind_administrators,
+    configure_oidc,
+    publish_provisioning_info,
+    registry_caches,
+)
+from hortus.domains.clusters.inside.administrators import BINDINGS, LABEL, binding_for, changes
+from hortus.domains.clusters.inside.caches import CUSTOM_CONFIGS
+from hortus.domains.clusters.inside.oidc import PROVIDERS, wanted
+from hortus.domains.clusters.inside.provisioninginfo import KEY, NAME, NAMESPACE, details
+from hortus.domains.clusters.shoot import shoot_for
+from hortus.kube import Client, yaml
+from hortus.kube.objects import Object
+from hortus.simulation.garden.workload import CRDS
+
+DEFAULT = samples.DOCUMENT["cluster"]["defaultSharedIASTenant"]
+
+
+def binding(name: str, *users: str, role: str = "cluster-admin", kind: str = "User") -> Object:
+    made = binding_for("")
+    made["metadata"] = {"name": name, "labels": made["metadata"]["labels"]}
+    made["subjects"] = [{"kind": kind, "name": user, "apiGroup": "rbac.authorization.k8s.io"} for user in users]
+    made["roleRef"]["name"] = role
+    return made
+
+
+@pytest.mark.parametrize(
+    ("present", "administrators", "removed", "added"),
+    [
+        ([], ["a"], [], ["a"]),
+        ([], ["a", "b", "a"], [], ["a", "b"]),
+        ([binding("x", "a")], ["a"], [], []),
+        ([binding("x", "a")], [], ["x"], []),
+        ([binding("x", "a", "b")], ["b"], [], []),
+        ([binding("x", "a"), binding("y", "b")], ["b", "c"], ["x"], ["c"]),
+        ([binding("x", "a", kind="Group")], [], [], []),
+        ([binding("x", "a", role="view")], [], [], []),
+        ([binding("x", "a", role="view")], ["a"], [], ["a"]),
+    ],
+)
+def test_which_bindings_come_and_go(
+    present: list[Object], administrators: list[str], removed: list[str], added: list[str]
+) -> None:
+    found = changes(present, administrators)
+    assert [one["metadata"]["name"] for one in found.remove] == removed
+    assert [one["subjects"][0]["name"] for one in found.add] == added
+
+
+async def test_administrators_are_bound_once_and_strangers_bindings_stay(here: World) -> None:
+    cluster = here.inside.client
+    await cluster.create(BINDINGS, {**binding("theirs", "x@example.org"), "metadata": {"name": "theirs"}})
+    runtime = here.runtime()
+    runtime["spec"]["security"]["administrators"] = ["a@example.org", "b@example.org"]
+    await bind_administrators(cluster, runtime)
+    first = await bindings(cluster)
+    assert sorted(one["subjects"][0]["name"] for one in first) == ["a@example.org", "b@example.org"]
+    assert all(one["metadata"]["name"].startswith("admin-") for one in first)
+    await bind_administrators(cluster, runtime)
+    assert await bindings(cluster) == first
+    runtime["spec"]["security"]["administrators"] = ["b@example.org"]
+    await bind_administrators(cluster, runtime)
+    assert [one["subjects"][0]["name"] for one in await bindings(cluster)] == ["b@example.org"]
+    assert await cluster.get(BINDINGS, "theirs")
+
+
+async def bindings(cluster: Client) -> list[Object]:
+    return (await cluster.list(BINDINGS, labels=LABEL)).items
+
+
+def providers_of(*configs: Object) -> Object:
+    return samples.runtime(kubernetes={"kubeAPIServer": {"additionalOidcConfig": list(configs)}})
+
+
+A: Object = {"clientID": "a", "issuerURL": "https://a.example.org", "requiredClaims": {"k": "v"}, "jwks": "e30="}
+B: Object = {"clientID": "b", "issuerURL": "https://b.example.org", "signingAlgs": ["RS256"], "groupsPrefix": "g:"}
+
+
+@pytest.mark.parametrize("runtime", [samples.runtime(), providers_of(), providers_of({"clientID": "only"})])
+def test_without_a_complete_provider_the_operators_counts(runtime: Object) -> None:
+    [only] = wanted(runtime, DEFAULT)
+    assert only["metadata"] == {
+        "name": "kyma-oidc-0",
+        "labels": {"operator.kyma-project.io/managed-by": "infrastructure-manager"},
+    }
+    assert only["spec"] == {
+        "clientID": "shared-client",
+        "groupsClaim": "groups",
+        "issuerURL": "https://default.example.org",
+        "supportedSigningAlgs": ["RS256"],
+        "usernameClaim": "sub",
+        "usernamePrefix": "-",
+    }
+
+
+async def test_providers_come_change_and_go_without_a_moment_without_any(here: World) -> None:
+    cluster = here.inside.client
+    await cluster.create(PROVIDERS, {**wanted(samples.runtime(), DEFAULT)[0], "metadata": {"name": "theirs"}})
+    await configure_oidc(cluster, providers_of(A, B), DEFAULT)
+    first = await providers(cluster)
+    assert {name: spec["clientID"] for name, spec in first.items() if name != "theirs"} == {
+        "kyma-oidc-0": "a",
+        "kyma-oidc-1": "b",
+    }
+    assert first["kyma-oidc-0"]["jwks"] == {"keys": "e30="}
+    assert first["kyma-oidc-1"]["supportedSigningAlgs"] == ["RS256"]
+    revision = await version(cluster)
+    await configure_oidc(cluster, providers_of(A, B), DEFAULT)
+    assert await version(cluster) == revision
+    await configure_oidc(cluster, providers_of({name: B[name] for name in ("clientID", "issuerURL")}), DEFAULT)
+    assert await providers(cluster) == {
+        "theirs": first["theirs"],
+        "kyma-oidc-0": {"clientID": "b", "issuerURL": "https://b.example.org"},
+    }
+
+
+async def test_a_provider_that_another_system_wrote_is_made_right(here: World) -> None:
+    cluster = here.inside.client
+    theirs = wanted(providers_of({**A, "usernameClaim": "email"}), DEFAULT)[0]
+    await cluster.create(PROVIDERS, theirs)
+    await configure_oidc(cluster, providers_of(A), DEFAULT)
+    assert (await providers(cluster))["kyma-oidc-0"] == wanted(providers_of(A), DEFAULT)[0]["spec"]
+
+
+async def providers(cluster: Client) -> dict[str, Any]:
+    return {found["metadata"]["name"]: found["spec"] for found in (await cluster.list(PROVIDERS)).items}
+
+
+async def version(cluster: Client) -> str:
+    return (await cluster.list(PROVIDERS)).resource_version
+
+
+async def test_a_cluster_can_read_how_it_was_made(here: World) -> None:
+    cluster, runtime = here.inside.client, samples.runtime(further=[samples.pool("gpu", zones=["eu-central-1a"])])
+    shoot = shoot_for(runtime, samples.CONFIG, samples.CONTEXT)
+    await publish_provisioning_info(cluster, runtime, shoot, here.clock.now())
+    found = await cluster.get(CONFIG_MAPS, NAME, NAMESPACE)
+    assert found["metadata"]["labels"] == {"reconciler.kyma-project.io/managed-by": "infrastructure-manager"}
+    text = found["data"][KEY]
+    assert yaml.load(text) == {**details(runtime, shoot), "lastReconcileTime": "2023-01-01T12:00:00Z"}
+    assert [line.split(":")[0] for line in text.splitlines() if line[0] not in " -"] == sorted(
+        line.split(":")[0] for line in text.splitlines() if line[0] not in " -"
+    )
+    assert details(runtime, shoot)["workerPools"] == {
+        "kyma": {
+            "name": "cpu-worker-0",
+            "machineType": "m6i.large",
+            "haZones": True,
+            "autoScalerMin": 3,
+            "autoScalerMax": 20,
+        },
+        "custom": [
+            {"name": "gpu", "machineType": "m6i.large", "haZones": False, "autoScalerMin": 3, "autoScalerMax": 20}
+        ],
+    }
+    await publish_provisioning_info(cluster, runtime, shoot, here.clock.now() + 60)
+    assert await cluster.get(CONFIG_MAPS, NAME, NAMESPACE) == found
+
+
+async def test_caches_are_those_of_all_custom_configs_and_none_where_the_kind_is_unknown(here: World) -> None:
+    cluster = here.inside.client
+    assert await registry_caches(cluster) == ()
+    await cluster.create(CRDS, custom_config_kind())
+    for name, caches in (("b", [{"upstream": "quay.io"}, {"upstream": "ghcr.io"}]), ("a", [{"upstream": "docker.io"}])):
+        body = {"apiVersion": "core.kyma-project.io/v1beta1", "kind": "CustomConfig", "spec": {"caches": caches}}
+        await cluster.create(CUSTOM_CONFIGS, {**body, "metadata": {"name": name, "namespace": "default"}})
+    assert [cache["upstream"] for cache in await registry_caches(cluster)] == ["docker.io", "quay.io", "ghcr.io"]
+
+
+def custom_config_kind(plural: str = "customconfigs", kind: str = "CustomConfig") -> Object:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": kind, "plural": plural, "singular": kind.lower()}
+    return {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {"name": f"{plural}.core.kyma-project.io"},
+        "spec": {"group": "core.kyma-project.io", "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+
+
+async def test_a_kubeconfig_that_is_missing_or_broken_is_no_way_in(here: World) -> None:
+    from hortus.domains.clusters.inside import KubeconfigWorkloads
+    from hortus.domains.clusters.inside.workloads import SECRETS
+
+    workloads = KubeconfigWorkloads(here.client, timeout=5.0)
+    with pytest.raises(NoWayIn, match=f"secret {here.namespace}/kubeconfig-rt-1 does not exist"):
+        async with workloads.open(here.runtime()):
+            raise AssertionError
+    body: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kubeconfig-rt-1"}}
+    await here.client.create(
+        SECRETS, {**body, "data": {"config": "bm90IGEga3ViZWNvbmZpZw=="}}, namespace=here.namespace
+    )
+    with pytest.raises(NoWayIn, match="kubeconfig of shoot c-1"):
+        async with workloads.open(here.runtime()):
+            raise AssertionError
