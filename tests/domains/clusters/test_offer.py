@@ -1,6 +1,8 @@
-"""Conversions ask the garden's CloudProfile, as far as its watch shows one."""
+"""Conversions ask the garden's CloudProfile, as far as its watch shows one, and tell what is done otherwise."""
 
 from __future__ import annotations
+
+from typing import cast
 
 import pytest
 from tests.domains.clusters.shoot.samples import CONFIG, lived, pool, runtime
@@ -11,7 +13,7 @@ from hortus.domains.clusters.inside import KubeconfigWorkloads
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.shoot import profile_outline, shoot_for
 from hortus.domains.clusters.types import Reason
-from hortus.domains.clusters.visit import Setback
+from hortus.domains.clusters.visit import Setback, Visit
 from hortus.engine import Cache
 from hortus.kube import Client
 from hortus.kube.access import Access
@@ -56,3 +58,27 @@ async def test_what_the_profile_lacks_is_refused_for_new_and_for_living_shoots()
 async def test_without_a_profile_the_garden_has_the_word(profiles: Cache | None) -> None:
     made = await _conversion(profiles).shoot(HUGE)
     assert made["spec"]["provider"]["workers"][0]["machine"]["type"] == "huge"
+
+
+class _Visit:
+    """As much of a visit as remarks need."""
+
+    def __init__(self, runtime: Object) -> None:
+        self.runtime = runtime
+        self.told: list[tuple[str, str, str]] = []
+
+    def tell(self, kind: str, reason: str, message: str) -> None:
+        self.told.append((kind, reason, message))
+
+
+def test_a_version_that_is_not_taken_back_is_told() -> None:
+    live = lived(shoot_for(runtime(), CONFIG))
+    visit = _Visit(runtime(kubernetes={"version": "1.30"}))
+    _conversion(None).tell_remarks(cast(Visit, visit), live)
+    assert visit.told == [
+        (
+            "Warning",
+            "NotApplied",
+            'spec.shoot.kubernetes.version: Invalid value: "1.30": the cluster has 1.31 and is never taken back',
+        )
+    ]

@@ -20,11 +20,22 @@ from hortus.domains.clusters.configuration import (
 from hortus.domains.clusters.inside import InsideError, Workloads, registry_caches
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.pauses import GARDEN
-from hortus.domains.clusters.shoot import Context, ConversionError, Patch, patch_for, profile_name, shoot_for
+from hortus.domains.clusters.shoot import (
+    Context,
+    ConversionError,
+    Patch,
+    patch_for,
+    profile_name,
+    remarks_of,
+    shoot_for,
+)
 from hortus.domains.clusters.types import Reason
-from hortus.domains.clusters.visit import Setback
-from hortus.engine import Cache
+from hortus.domains.clusters.visit import Setback, Visit
+from hortus.engine import WARNING, Cache
 from hortus.kube.objects import Object, ObjectKey
+
+NOT_APPLIED = "NotApplied"
+"""Reason of events that say what of a Runtime is not done as it says."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -67,6 +78,12 @@ class Conversion:
             return patch_for(runtime, live, self.configuration, context, profile=self._profile(runtime))
         except ConversionError as error:
             raise _refused(error) from error
+
+    def tell_remarks(self, visit: Visit, live: Object | None = None) -> None:
+        """Events for what is done otherwise than the Runtime asks, such as a version that is not taken back."""
+        context = Context(structured_authentication=self.structured_authentication)
+        for remark in remarks_of(visit.runtime, self.configuration, context, live=live):
+            visit.tell(WARNING, NOT_APPLIED, str(remark))
 
     async def _context(self, runtime: Object, caches: tuple[Object, ...]) -> Context:
         ranges = await self._access.ranges(runtime)

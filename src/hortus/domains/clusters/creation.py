@@ -40,6 +40,7 @@ class Creation:
             raise Setback(Reason.GARDENER_ERR, f"Gardener API create error: {error}", after=GARDEN) from error
         visit.pending(ConditionType.PROVISIONED, UNKNOWN, Reason.PENDING, "Shoot is pending")
         await visit.save()
+        self._conversion.tell_remarks(visit)
         return Result(requeue_after=GARDEN)
 
     async def _find_seed(self, runtime: Object) -> None:

@@ -46,6 +46,7 @@ class Patching:
         if self._conversion.structured_authentication:
             await authenticate(self._garden, visit.runtime, self._conversion)
         after = await self._send(visit, before, patch) if patch.differs else before
+        self._conversion.tell_remarks(visit, before)
         await self._settle(visit)
         visit.live = look(after)
         return visit.live.generation != look(before).generation

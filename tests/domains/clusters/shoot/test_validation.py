@@ -295,3 +295,10 @@ def test_what_is_done_otherwise_than_asked_is_remarked() -> None:
         "never taken back",
     ]
     assert remarks_of(runtime(), CONFIG, Context()) == []
+
+
+def test_a_provider_without_a_prefix_for_users_is_remarked_where_api_servers_want_one() -> None:
+    given = _api(oidcConfig={"clientID": "mine", "issuerURL": "https://mine.example.org"})
+    (found,) = remarks_of(given, CONFIG, CONTEXT)
+    assert found.path == f"{API}.oidcConfig.usernamePrefix"
+    assert remarks_of(given, CONFIG, Context()) == []

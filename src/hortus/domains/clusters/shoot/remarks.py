@@ -11,7 +11,7 @@ from hortus.domains.clusters.shoot.pools import path_of
 from hortus.domains.clusters.shoot.workers import created_pools, patched_pools
 from hortus.kube import Object
 from hortus.schema import FieldError
-from hortus.schema.problems import forbidden, invalid
+from hortus.schema.problems import forbidden, invalid, required
 
 
 def remarks_of(
@@ -29,14 +29,21 @@ def _ignored(runtime: Object, context: Context) -> Iterator[FieldError]:
     for name in ("infrastructureConfig", "controlPlaneConfig"):
         if shoot["provider"].get(name):
             yield forbidden(f"spec.shoot.provider.{name}", "ignored: it is computed from networks and zones")
-    path = "spec.shoot.kubernetes.kubeAPIServer.oidcConfig"
     oidc = ((shoot.get("kubernetes") or {}).get("kubeAPIServer") or {}).get("oidcConfig") or {}
-    for name in (
-        "clientAuthentication",
-        *(("signingAlgs", "requiredClaims") if context.structured_authentication else ()),
-    ):
+    yield from _ignored_oidc(oidc, structured=context.structured_authentication)
+
+
+def _ignored_oidc(oidc: Object, *, structured: bool) -> Iterator[FieldError]:
+    path = "spec.shoot.kubernetes.kubeAPIServer.oidcConfig"
+    for name in ("clientAuthentication", *(("signingAlgs", "requiredClaims") if structured else ())):
         if oidc.get(name):
             yield forbidden(f"{path}.{name}", "ignored: the cluster's API server gets no such setting")
+    own = oidc.get("clientID") is not None and oidc.get("issuerURL") is not None
+    if structured and own and oidc.get("usernamePrefix") is None:
+        # The Go system leaves it out (section 3.4), and kube-apiserver does not default it in this form (KEP-3331).
+        yield required(
+            f"{path}.usernamePrefix", "with structured authentication API servers want one; an empty text is for none"
+        )
 
 
 def _kept(runtime: Object, config: Configuration, live: Object) -> Iterator[FieldError]:
