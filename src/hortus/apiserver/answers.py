@@ -22,6 +22,8 @@ from hortus.kube.errors import TooManyRequests
 
 _COPIED = 64 * 1024
 """Bytes of a body up to which it is joined with its head; a larger one is written by itself."""
+_PIECE = 256 * 1024
+"""Bytes written at once: TLS encrypts and holds them all until the client takes them."""
 _UNREAD = 256 * 1024
 """Bytes that a client which sends one request after the other may leave in its socket before it is waited for."""
 _CODES = {code.value: code.phrase for code in HTTPStatus}
@@ -62,6 +64,7 @@ class Answer(web.StreamResponse):
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client has gone")
         body = self._bytes if self._request.method != "HEAD" else b""
+        self._bytes = b""  # aiohttp keeps the last answer of a connection until its next request
         if len(body) > _COPIED:
             await self._write_large(transport, body)
             return
@@ -81,8 +84,10 @@ class Answer(web.StreamResponse):
             return
         try:
             transport.write(self._head)
-            transport.write(body)
-            await taken(self._request)
+            view = memoryview(body)
+            for start in range(0, len(body), _PIECE):
+                transport.write(view[start : start + _PIECE])
+                await taken(self._request)
         finally:
             unsent.give(holder, len(body))
 

@@ -85,11 +85,14 @@ class Socket:
 
 
 class Target:
-    def __init__(self, process: subprocess.Popen[str], port: int, ca: str, token: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], port: int, ca: str, token: str, other_token: str) -> None:
         self.process = process
         self.port = port
         self.ca = ca
         self.token = token
+        """Of an administrator, who is the attacker."""
+        self.other_token = other_token
+        """Of another one, who is not."""
         self.url = f"https://127.0.0.1:{port}"
 
     def tls(self) -> ssl.SSLContext:
@@ -142,11 +145,11 @@ class Target:
 
     @contextlib.asynccontextmanager
     async def bystander(self) -> AsyncIterator[None]:
-        """A client that reads and writes all the while, and is always answered, right and soon."""
-        done, waited = asyncio.Event(), []
+        """Another user who reads and writes all the while, and is always answered, right and soon."""
+        settled, done, waited = asyncio.Event(), asyncio.Event(), []
 
         async def behave() -> None:
-            async with self.wire() as wire:
+            async with self.wire(self.other_token) as wire:
                 number = 0
                 while True:
                     number += 1
@@ -159,10 +162,13 @@ class Target:
                         assert (await wire.get(path)).body["data"] == {"number": str(number)}
                         assert (await wire.delete(path)).code == 200
                     waited.append(time.monotonic() - began)
+                    settled.set()
                     if done.is_set():
                         return
 
         task = asyncio.create_task(behave())
+        task.add_done_callback(lambda _: settled.set())
+        await settled.wait()
         try:
             yield
         finally:
@@ -181,20 +187,20 @@ def _memory(pid: int, field: str) -> float:
 @contextlib.contextmanager
 def attacked(*, clusters: tuple[str, ...] = (), **settings: Any) -> Iterator[Target]:
     """A server in a process of its own, opened with these Settings."""
-    token = secrets.token_urlsafe(24)
+    token, other = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(_ROOT / "src"), str(_ROOT)])}
     command = [sys.executable, "-m", "tests.bad_inputs.apiserver.serving"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, cwd=_ROOT, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
-        options = {"token": token, "clusters": clusters, "settings": settings}
+        options = {"tokens": [token, other], "clusters": clusters, "settings": settings}
         process.stdin.write(json.dumps(options) + "\n")
         process.stdin.flush()
         said = process.stdout.readline()
         assert said, "the server did not start; its error output says why"
         try:
             where = json.loads(said)
-            yield Target(process, where["port"], where["ca"], token)
+            yield Target(process, where["port"], where["ca"], token, other)
             assert process.poll() is None, "the server has ended"
         finally:
             process.stdin.close()

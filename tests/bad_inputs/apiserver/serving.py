@@ -17,15 +17,20 @@ import msgspec
 import uvloop
 
 from hortus.apiserver import Settings, open_server
+from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authn.static_tokens import EVERY_CLUSTER
 from hortus.apiserver.clusters import RESOURCE as LOGICAL_CLUSTER
 from hortus.apiserver.store import MemoryBackend
-from hortus.testing.apiserver import ADMIN
 
 
 async def _serve(options: dict[str, Any]) -> None:
     settings = msgspec.convert(options["settings"], Settings)
-    server = await open_server(settings, MemoryBackend(), tokens={(EVERY_CLUSTER, options["token"]): ADMIN})
+    names = ("attacker", "bystander")
+    tokens = {
+        (EVERY_CLUSTER, token): UserInfo(name, groups=("system:masters", "system:authenticated"))
+        for name, token in zip(names, options["tokens"], strict=True)
+    }
+    server = await open_server(settings, MemoryBackend(), tokens=tokens)
     await server.start()
     for name in options["clusters"]:
         made = {"apiVersion": LOGICAL_CLUSTER.api_version, "kind": LOGICAL_CLUSTER.kind, "metadata": {"name": name}}

@@ -23,6 +23,11 @@ from hortus.schema.cel import Function, Overload
 
 TIME_BUDGET_NS = 1_000_000_000
 """Processor time for all expressions of one request, about what kube-apiserver's cost budget comes to."""
+_LARGEST_TEXT = 1 << 30
+"""Characters that an expression may make at worst, from fields as large as a request. Texts that one field repeats in
+another are beyond it; one evaluation could take all memory otherwise, before any budget is looked at."""
+_LARGEST_VALUE = 16 << 20
+"""Characters of what one expression gives to the next."""
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 _WEBHOOK = ("object", "oldObject", "request", "authorizer")
 _POLICY = (*_WEBHOOK, "params", "namespaceObject", "variables")
@@ -45,7 +50,12 @@ def compiled(text: str, *, policy: bool, returns: str) -> Program:
     """Raises CompileError. Equal expressions of any cluster share one program."""
     names = _POLICY if policy else _WEBHOOK
     words = {name: "map" if name in ("authorizer", "variables") else "any" for name in names}
-    return compile_expression(text, words, returns=returns, functions=_AUTHORIZER)
+    program = compile_expression(text, words, returns=returns, functions=_AUTHORIZER)
+    if program.largest > _LARGEST_TEXT:
+        raise CompileError(
+            "the expression can make texts too large to hold: combine fewer values by replace, join or +"
+        )
+    return program
 
 
 def problem_of(text: str, *, policy: bool, returns: str) -> str:
@@ -83,9 +93,12 @@ class Environment:
             raise CelError(OUT_OF_BUDGET)
         token = _ASKING.set(self.asking)
         try:
-            return program.run(self.values if more is None else {**self.values, **more})
+            found = program.run(self.values if more is None else {**self.values, **more})
         finally:
             _ASKING.reset(token)
+        if isinstance(found, str) and len(found) > _LARGEST_VALUE:
+            raise CelError(OUT_OF_BUDGET)
+        return found
 
 
 class Condition(NamedTuple):

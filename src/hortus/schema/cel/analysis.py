@@ -45,6 +45,8 @@ class Known(NamedTuple):
     """Whether this is one of the expression's own variables."""
     word: str = "any"
     """The type of a value that no schema describes."""
+    content: float = 0
+    """Of a list written out: the sizes of its elements together."""
 
     @property
     def scalar(self) -> str:
@@ -62,6 +64,8 @@ class Analysis(NamedTuple):
     """Type word as far as the schema tells, `any` otherwise."""
     root: Expression
     rewritten: bool
+    largest: float
+    """The size of the largest text that the expression can make."""
 
 
 def analyse(tree: Tree, source: str, variables: Mapping[str, Known]) -> Analysis:
@@ -70,7 +74,7 @@ def analyse(tree: Tree, source: str, variables: Mapping[str, Known]) -> Analysis
     root, known = walk.visit(tree.root, dict(variables))
     word = known.scalar if known.shape is None or known.optional else known.shape.word
     reads = {name: None if None in fields else frozenset(map(str, fields)) for name, fields in walk.reads.items()}
-    return Analysis(known.cost, reads, word, root, walk.rewritten)
+    return Analysis(known.cost, reads, word, root, walk.rewritten, walk.largest)
 
 
 class _Walk:
@@ -80,6 +84,7 @@ class _Walk:
         self._next_id = max(positions, default=0) + 1000
         self.reads: dict[str, set[str | None]] = {}
         self.rewritten = False
+        self.largest = 0.0
 
     def visit(self, node: Expression, scope: dict[str, Known]) -> tuple[Expression, Known]:
         if isinstance(node, Constant):
@@ -160,7 +165,9 @@ class _Walk:
         if isinstance(node, ListOf):
             parts = [self.visit(element, scope) for element in node.elements]
             cost = 10 + sum(known.cost for _, known in parts)
-            return node._replace(elements=tuple(part for part, _ in parts)), Known(cost, len(parts))
+            return node._replace(elements=tuple(part for part, _ in parts)), Known(
+                cost, len(parts), content=sum(known.size for _, known in parts)
+            )
         entries: list[Entry] = []
         cost = 30.0
         for entry in node.entries:
@@ -223,6 +230,7 @@ class _Walk:
             text = f"found no matching overload for '{function}' applied to '({', '.join(words)})'"
             raise CompileError(self._complaint(node.id, text))
         found = price(function, [known.size for known in operands])
+        self.largest = max(self.largest, _made_size(function, operands))
         return Known(found.cost, found.size, word=word)
 
     def _read(self, node: Call, operands: list[Known]) -> Known:
@@ -242,6 +250,21 @@ class _Walk:
         else:
             inner = None
         return Known(1, inner.size if inner is not None else 1, inner, optional)
+
+
+def _made_size(function: str, operands: list[Known]) -> float:
+    """How large a text the functions that grow texts can make; 0 for all others."""
+    sizes = [known.size for known in operands]
+    match function:
+        case "_+_":
+            return sum(sizes)
+        case "replace" if len(sizes) > 2:
+            return sizes[0] * max(1, sizes[2])
+        case "join":
+            return sizes[0] * max([1, *sizes[1:]])
+        case "format":
+            return sizes[0] + sum(max(known.content, known.size) for known in operands[1:])
+    return 0
 
 
 def _loop(node: Comprehension, over: Known) -> dict[str, Known]:

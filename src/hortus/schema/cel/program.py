@@ -39,13 +39,14 @@ _WORDS = {"bool": "a bool", "string": "a string"}
 class Program:
     """A compiled expression. `cost` is its worst cost; `reads` says which fields of which variables it needs."""
 
-    __slots__ = ("_raw", "cost", "reads", "text")
+    __slots__ = ("_raw", "cost", "largest", "reads", "text")
 
-    def __init__(self, text: str, raw: Raw, cost: float, reads: Mapping[str, frozenset[str] | None]) -> None:
+    def __init__(self, text: str, raw: Raw, found: Analysis) -> None:
         self.text = text
         self._raw = raw
-        self.cost = cost
-        self.reads = reads
+        self.cost = found.cost
+        self.largest = found.largest
+        self.reads = found.reads
 
     def run(self, variables: Mapping[str, Any]) -> Any:
         """The value as plain Python. Raises CelError."""
@@ -78,7 +79,7 @@ def compile_expression(
     if optional:
         given = tuple((f"{name}__given", "list") if name == optional else (name, word) for name, word in words)
         raw, _ = _compiled(_bound(expression, optional), _environment(given, tuple(functions)), scope)
-    return Program(expression, raw, found.cost, found.reads)
+    return Program(expression, raw, found)
 
 
 def _compiled(expression: str, environment: Environment, scope: Mapping[str, Known]) -> tuple[Raw, Analysis]:
