@@ -8,17 +8,27 @@ built-in ones are shared by all clusters.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
 
+from hortus.apiserver.builtin import components
 from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.settings import version_info
 from hortus.kube.errors import NotFound
-from hortus.schema.openapi import META_SCHEMAS, V2_PREFIX, V3_PREFIX, Published, published, published_list
+from hortus.kube.objects import Object
+from hortus.schema.openapi import (
+    META_SCHEMAS,
+    V2_PREFIX,
+    V3_PREFIX,
+    Published,
+    component,
+    published,
+    published_list,
+)
 
 _KEPT = 64
 """Documents; one of a big built-in group is about 300 KiB."""
@@ -99,11 +109,30 @@ def _names(kind: Kind) -> Published:
 
 def _schemas(kinds: list[Kind], *, v2: bool = False) -> dict[str, Any]:
     schemas: dict[str, Any] = dict(META_SCHEMAS)
+    parts = {} if v2 or any(kind.custom for kind in kinds) else components()
+    shared = {id(schema): name for name, schema in parts.items()}
     for kind in kinds:
         names = _names(kind)
-        schemas[names.name] = published(kind.definition.schema, names, v2=v2)
+        schemas[names.name] = published(kind.definition.schema, names, v2=v2, shared=shared)
         schemas[f"{names.name}List"] = published_list(names, v2=v2)
+    if shared:
+        _add_components(schemas, parts, shared)
     return schemas
+
+
+def _add_components(schemas: dict[str, Any], parts: Mapping[str, Object], shared: Mapping[int, str]) -> None:
+    """Add what is referred to, and what that refers to, to the document."""
+    waiting: list[Any] = list(schemas.values())
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            name = str(value.get("$ref", "")).removeprefix(V3_PREFIX)
+            if name in parts and name not in schemas:
+                schemas[name] = component(parts[name], shared)
+                waiting.append(schemas[name])
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
 
 
 def _gvk(kind: Kind) -> dict[str, str]:

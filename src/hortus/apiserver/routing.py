@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import orjson
 from aiohttp import web
@@ -54,6 +55,16 @@ _WRITTEN_AS = {
 """Further subresources that are written like the object, and what the kind's strategy is told that they are."""
 
 
+TOKEN_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
+"""Where OpenID Connect Discovery looks for the issuer of ServiceAccount tokens (KEP-1393)."""
+TokenDocument = Callable[[str, str, str], Object]
+"""From a cluster, one of these paths and the server's address to the document. Raises NotFound."""
+
+
+def _no_document(cluster: str, path: str, address: str) -> Object:
+    raise no_such_resource()
+
+
 def no_such_resource() -> NotFound:
     return NotFound("the server could not find the requested resource")
 
@@ -64,6 +75,8 @@ class Router:
         self._discovery = discovery
         self._openapi = openapi
         self._metrics = metrics
+        self.token_document: TokenDocument = _no_document
+        """What tells other servers how to verify a cluster's ServiceAccount tokens."""
         self._lines = watching.SharedLines()
         self._watches: set[Watch] = set()
         self._health = Health({"store": ctx.storage.backend.check})
@@ -295,6 +308,8 @@ class Router:
             return json_reply(version_info())
         if path == "/metrics":
             return Reply(self._metrics.text(), content_type="text/plain; version=0.0.4")
+        if path in TOKEN_PATHS:
+            return json_reply(self.token_document(cluster, path, str(request.url.origin())))
         parts = path.split("/")[1:]
         if parts[0] in ("api", "apis"):
             await self._ctx.registry.load(cluster)

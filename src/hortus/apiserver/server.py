@@ -23,6 +23,7 @@ from hortus.apiserver.accepting import Door
 from hortus.apiserver.admission import DynamicAdmission, ServiceResolver, WebhookClient
 from hortus.apiserver.answers import Answer
 from hortus.apiserver.audit import AuditLog, Auditor, read_policy
+from hortus.apiserver.authn import json_web_keys, openid_configuration
 from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
 from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
 from hortus.apiserver.clusters import LogicalClusters
@@ -52,7 +53,7 @@ from hortus.apiserver.resources.context import Admission, Context
 from hortus.apiserver.resources.definition import ResourceDefinition
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.routing import Router
+from hortus.apiserver.routing import Router, no_such_resource
 from hortus.apiserver.settings import AuditSettings, Settings
 from hortus.apiserver.store.backend import ObjectTooLarge, StoreFailed
 from hortus.kube.clock import Clock
@@ -65,6 +66,7 @@ from hortus.kube.errors import (
     ServiceUnavailable,
     Unauthorized,
 )
+from hortus.kube.objects import Object
 from hortus.kube.selectors import FieldSelector
 
 _log = logging.getLogger("hortus.apiserver")
@@ -136,6 +138,7 @@ class ApiServer:
         self._forget += [self.custom_resources.forget, self.registry.forget, reviewer.forget]
         self._metrics = RequestMetrics()
         self._router = Router(self.context, Discovery(self.registry), OpenApi(self.registry), self._metrics)
+        self._router.token_document = self._token_document
         self._listener: Listener | None = None
         self._door: Door | None = None
         limits = settings.limits
@@ -146,6 +149,15 @@ class ApiServer:
     @property
     def url(self) -> str:
         return f"https://{self._settings.host}:{self.port}"
+
+    def _token_document(self, cluster: str, path: str, address: str) -> Object:
+        keys = self.clusters.keys(cluster)
+        if keys is None:
+            raise no_such_resource()
+        if path.endswith("/jwks"):
+            return dict(json_web_keys(keys))
+        base = address if cluster == ROOT_CLUSTER else f"{address}/clusters/{cluster}"
+        return dict(openid_configuration(cluster, base))
 
     def extend(self, cluster: str, definitions: Sequence[ResourceDefinition]) -> None:
         """Serve further kinds in one logical cluster. To be called before `start`."""

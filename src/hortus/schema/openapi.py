@@ -40,12 +40,18 @@ def schema_name(group: str, version: str, kind: str) -> str:
     return f"io.k8s.api.{group or 'core'}.{version}.{kind}"
 
 
-def published(schema: Schema, names: Published, *, v2: bool = False) -> dict[str, Any]:
-    """The schema of a kind for a document of OpenAPI 3, or 2."""
+def published(
+    schema: Schema, names: Published, *, v2: bool = False, shared: Mapping[int, str] | None = None
+) -> dict[str, Any]:
+    """The schema of a kind for a document of OpenAPI 3, or 2.
+
+    `shared` has, by the identity of their dicts, names of schemas which the document holds as components of their own
+    (version 3 only): these are referred to.
+    """
     if v2 and schema.get("x-kubernetes-preserve-unknown-fields"):
         # Any property here would make kubectl refuse all others.
         return {"type": "object", **_gvk(names, names.kind)}
-    found = _node(schema, v2=v2)
+    found = _node(schema, v2=v2, shared={} if v2 else shared or {})
     properties = found.get("properties") or {}
     found["properties"] = {**properties, **_type_properties(properties), "metadata": _metadata("ObjectMeta", v2=v2)}
     return found | _gvk(names, names.kind)
@@ -87,7 +93,17 @@ def _type_properties(given: Schema) -> dict[str, Any]:
     return {name: dict(given.get(name) or _TYPE_META[name]) for name in _TYPE_META}
 
 
-def _node(schema: Schema, *, v2: bool) -> dict[str, Any]:
+def component(schema: Schema, shared: Mapping[int, str]) -> dict[str, Any]:
+    """A schema that others refer to, for a document of OpenAPI 3."""
+    return _node(schema, v2=False, shared=shared)
+
+
+def _child(schema: Schema, *, v2: bool, shared: Mapping[int, str]) -> dict[str, Any]:
+    name = shared.get(id(schema))
+    return _node(schema, v2=v2, shared=shared) if name is None else {"allOf": [{"$ref": V3_PREFIX + name}]}
+
+
+def _node(schema: Schema, *, v2: bool, shared: Mapping[int, str]) -> dict[str, Any]:
     found = {key: value for key, value in schema.items() if key not in ("properties", "items", "additionalProperties")}
     if v2:
         hidden = _simplify(found)
@@ -96,9 +112,11 @@ def _node(schema: Schema, *, v2: bool) -> dict[str, Any]:
     for key in ("items", "additionalProperties"):
         child = schema.get(key)
         if child is not None:
-            found[key] = _node(child, v2=v2) if isinstance(child, Mapping) else child
+            found[key] = _child(child, v2=v2, shared=shared) if isinstance(child, Mapping) else child
     if schema.get("properties"):
-        found["properties"] = {name: _node(child, v2=v2) for name, child in schema["properties"].items()}
+        found["properties"] = {
+            name: _child(child, v2=v2, shared=shared) for name, child in schema["properties"].items()
+        }
     if v2:
         _finish(found, schema)
     if schema.get("x-kubernetes-embedded-resource"):

@@ -65,3 +65,18 @@ async def test_a_cluster_takes_bytes_up_to_its_quota() -> None:
         await create(here, "one")
         with pytest.raises(Forbidden, match="of 10 bytes"):
             await create(here, "two")
+
+
+async def test_bytes_are_counted_when_objects_grow_too() -> None:
+    async with world() as here:
+        await here.create_cluster("a")
+        await create(here, "one")
+        await limit(here, bytes=1)
+        guard, scope = QuotaGuard(here.clusters, here.storage.backend), Scope("a", CONFIG_MAPS, JANE)
+        small: dict[str, Any] = {"metadata": {"name": "one"}, "data": {}}
+        large: dict[str, Any] = {"metadata": {"name": "one"}, "data": {"a": "b"}}
+        with pytest.raises(Forbidden, match="of 1 bytes; delete objects or raise"):
+            await guard.admit(scope, "UPDATE", large, small, dry_run=False)
+        assert not await guard.admit(scope, "UPDATE", small, large, dry_run=False)
+        going = {**large, "metadata": {"name": "one", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        assert not await guard.admit(scope, "UPDATE", going, small, dry_run=False)

@@ -1,6 +1,7 @@
 """The built-in kinds of Kubernetes, from one compact description.
 
     definitions() -> Sequence[ResourceDefinition]   everything the server needs to serve them
+    components() -> Mapping[str, Object]            the schemas of their parts, by their names in OpenAPI
 
 `kinds.txt` has the types (written by tools/builtin_kinds), `resources.txt` how each kind is served and shown,
 `defaults.txt` the static defaults. Only rules that are logic are Python: a strategy per kind that has some.
@@ -8,6 +9,15 @@
 
 from __future__ import annotations
 
-from hortus.apiserver.builtin.catalogue import definitions
+from collections.abc import Mapping
 
-__all__ = ["definitions"]
+from hortus.apiserver.builtin.catalogue import definitions
+from hortus.apiserver.builtin.schemas import shared
+from hortus.kube.objects import Object
+
+__all__ = ["components", "definitions"]
+
+
+def components() -> Mapping[str, Object]:
+    """The schemas of the parts of built-in kinds, such as io.k8s.api.core.v1.PodSpec."""
+    return shared().published()

@@ -10,6 +10,7 @@ level, because a CustomResourceDefinition's schema is judged by the code that se
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 from hortus.apiserver.builtin.description import Description, Field, builtin
 from hortus.kube.objects import GroupVersionKind, Object
@@ -58,6 +59,14 @@ class Schemas:
             found = self._built[name] = self._build(name)
             self._open.discard(name)
         return found
+
+    def published(self) -> Mapping[str, Object]:
+        """What has been built of structs, by its name in OpenAPI; each the dict that kinds' schemas hold."""
+        return {
+            self._description.openapi_name(name): schema
+            for name, schema in self._built.items()
+            if schema.get("properties") and not name.endswith((".ObjectMeta", ".ListMeta"))
+        }
 
     def _build(self, name: str) -> Object:
         declared = self._description.type(name)

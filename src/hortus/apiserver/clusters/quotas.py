@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import orjson
+
 from hortus.apiserver.clusters.registry import LogicalClusters
 from hortus.apiserver.resources.scope import Scope
 from hortus.apiserver.store.backend import Backend
@@ -10,10 +12,11 @@ from hortus.kube.objects import Object
 
 
 class QuotaGuard:
-    """An Admission that refuses to create objects in a cluster which holds all it may.
+    """An Admission that refuses what would grow in a cluster which holds all it may.
 
-    Updates and deletions always pass, so a full cluster can be worked with and emptied. Requests in flight at once are
-    each measured before any of them is stored, so a limit can be passed by as many objects.
+    Deletions and updates that make an object no larger always pass, and all of an object that is being deleted, so a
+    full cluster can be worked with and emptied. Requests in flight at once are each measured before any of them is
+    stored, so a limit can be passed by as many objects.
     """
 
     def __init__(self, clusters: LogicalClusters, backend: Backend) -> None:
@@ -25,13 +28,23 @@ class QuotaGuard:
     ) -> bool:
         """Raises Forbidden naming the limit; never changes the object."""
         cluster = self._clusters.get(scope.cluster)
-        if operation != "CREATE" or cluster is None or cluster.quota is None:
+        if cluster is None or cluster.quota is None or operation == "DELETE":
             return False
-        quota, used = cluster.quota, await self._backend.usage(f"{cluster.name}/")
-        for unit, limit, present in (("objects", quota.objects, used.objects), ("bytes", quota.bytes, used.bytes)):
+        quota, creates = cluster.quota, operation == "CREATE"
+        if not creates and (quota.bytes is None or not _grows(obj, old)):
+            return False
+        used = await self._backend.usage(f"{cluster.name}/")
+        limits = (("objects", quota.objects if creates else None, used.objects), ("bytes", quota.bytes, used.bytes))
+        for unit, limit, present in limits:
             if limit is not None and present >= limit:
                 raise Forbidden(
                     f'exceeded quota: logical cluster "{cluster.name}" holds {present} of {limit} {unit}; delete '
                     f"objects or raise spec.quota.{unit} of its LogicalCluster"
                 )
         return False
+
+
+def _grows(obj: Object | None, old: Object | None) -> bool:
+    if obj is None or "deletionTimestamp" in obj.get("metadata", {}):
+        return False
+    return len(orjson.dumps(obj)) > len(orjson.dumps(old))
