@@ -11,7 +11,7 @@ def denied(asked: Attributes, reason: str = "") -> Forbidden:
     """The error for a request that authorization refused; `reason` is the authorizer's, where it gives one."""
     sentence = _sentence(asked) + (f": {reason}" if reason else "")
     if asked.path:
-        return Forbidden(f"forbidden: {sentence}")
+        return Forbidden(f"forbidden: {sentence}", details={})
     about = f"{_qualified(asked)} {quote(asked.name)} is" if asked.name else f"{_qualified(asked)} is"
     details: dict[str, str] = {"name": asked.name, "group": asked.group, "kind": asked.resource}
     return Forbidden(f"{about} forbidden: {sentence}", details={key: value for key, value in details.items() if value})

@@ -14,7 +14,7 @@ import msgspec
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authz.attributes import Attributes, Decision
 from hortus.apiserver.authz.rbac import RbacAuthorizer
-from hortus.apiserver.authz.rules import PolicyRule
+from hortus.apiserver.authz.rules import PolicyRule, quote
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.kube.errors import BadRequest, Invalid
 from hortus.kube.objects import Object
@@ -29,7 +29,7 @@ async def subject_access_review(authorizer: RbacAuthorizer, body: Object, contex
     spec = _spec(body)
     user = _user_of(spec)
     if not user.username and not user.groups:
-        raise _invalid(body, "spec.user", "at least one of user or group must be specified")
+        raise _invalid(body, "spec.user", "", "at least one of user or group must be specified")
     return await _decided(authorizer, body, _attributes(body, spec, user, context.cluster))
 
 
@@ -37,9 +37,10 @@ async def local_subject_access_review(authorizer: RbacAuthorizer, body: Object, 
     """A SubjectAccessReview about one namespace: that of the request."""
     resource = _spec(body).get("resourceAttributes")
     if not isinstance(resource, dict):
-        raise _invalid(body, "spec.resourceAttributes", "must be set for a review within a namespace")
-    if resource.get("namespace", "") != context.namespace:
-        raise _invalid(body, "spec.resourceAttributes.namespace", f"must match the namespace: {context.namespace}")
+        raise _invalid(body, "spec.resourceAttributes", None, "must be set for a review within a namespace")
+    asked = resource.get("namespace", "")
+    if asked != context.namespace:
+        raise _invalid(body, "spec.resourceAttributes.namespace", asked, "must match metadata.namespace")
     return await subject_access_review(authorizer, body, context)
 
 
@@ -119,7 +120,7 @@ def _attributes(body: Object, spec: Object, user: UserInfo, cluster: str) -> Att
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) == (path is None):
         problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        raise _invalid(body, "spec.resourceAttributes", problem)
+        raise _invalid(body, "spec.resourceAttributes", None, problem)
     if path is not None:
         asked = _read(path, _Path)
         return Attributes(cluster, user, asked.verb, path=asked.path or "/")
@@ -157,8 +158,9 @@ def _resource_rule(rule: PolicyRule) -> Object:
     return {"verbs": list(rule.verbs), **rule.to_json()}
 
 
-def _invalid(body: Object, field: str, problem: str) -> Invalid:
-    kind = body.get("kind", "")
-    cause = {"reason": "FieldValueInvalid", "message": f"Invalid value: {problem}", "field": field}
-    details = {"group": str(body.get("apiVersion", "")).partition("/")[0], "kind": kind, "causes": [cause]}
-    return Invalid(f'{kind}.{details["group"]} "" is invalid: {field}: Invalid value: {problem}', details=details)
+def _invalid(body: Object, field: str, value: str | None, problem: str) -> Invalid:
+    """A refusal that names no kind, as kube-apiserver's of these kinds do."""
+    group = str(body.get("apiVersion", "")).partition("/")[0]
+    message = f"Invalid value: {'null' if value is None else quote(value)}: {problem}"
+    cause = {"reason": "FieldValueInvalid", "message": message, "field": field}
+    return Invalid(f'.{group} "" is invalid: {field}: {message}', details={"group": group, "causes": [cause]})

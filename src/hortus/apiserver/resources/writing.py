@@ -52,7 +52,8 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
         metadata.check_namespace(obj["metadata"], scope.namespace)
         await ctx.namespaces.check(scope._replace(name=obj["metadata"].get("name", "")))
     if kind.definition.answer is not None:
-        return await _answered(scope, obj, warnings, write_context(scope, now, dry_run=options.dry_run))
+        context = write_context(scope, now, dry_run=options.dry_run)
+        return await _answered(scope, obj, warnings, options.manager, context)
     generated = not obj["metadata"].get("name")
     metadata.begin(kind, obj, scope.namespace, now)
     scope = scope._replace(name=obj["metadata"].get("name", ""))
@@ -71,7 +72,7 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
     return await _store_create(ctx, scope, obj, options, warnings, generated=generated)
 
 
-async def _answered(scope: Scope, obj: Object, warnings: Sequence[str], context: WriteContext) -> Outcome:
+async def _answered(scope: Scope, obj: Object, warnings: Sequence[str], manager: str, context: WriteContext) -> Outcome:
     """A kind that is a question: nothing is stored, the body comes back with its status."""
     kind = scope.kind
     assert kind.definition.answer is not None
@@ -80,6 +81,7 @@ async def _answered(scope: Scope, obj: Object, warnings: Sequence[str], context:
     obj.pop("status", None)  # what Go clients send is empty, and not valid as an answer
     found = [FieldProblem(*error) for error in kind.structural.validate(obj)]
     _check(kind, scope, [*found, *kind.definition.strategy.validate(obj, context)])
+    fields.record(kind, None, obj, scope, manager, context.now)
     answer = await kind.definition.answer(obj, context)
     return Outcome(as_bytes(answer), 201, warnings, answer)
 

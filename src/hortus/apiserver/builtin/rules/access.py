@@ -38,6 +38,9 @@ def _rule(rule: dict[str, Any], path: str, *, namespaced: bool) -> list[FieldPro
     return found
 
 
+_REFERENCE = (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
+
+
 class RoleStrategy(BuiltinStrategy):
     """Role and ClusterRole."""
 
@@ -95,7 +98,8 @@ class BindingStrategy(BuiltinStrategy):
     def check_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
         if obj["roleRef"] == old["roleRef"]:
             return []
-        return [invalid("roleRef", obj["roleRef"], "cannot change roleRef")]
+        shown = {name: obj["roleRef"].get(key, "") for name, key in _REFERENCE}  # by Go's names, unlike other values
+        return [invalid("roleRef", shown, "cannot change roleRef")]
 
 
 class SigningRequestStrategy(BuiltinStrategy):
