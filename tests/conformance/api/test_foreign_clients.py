@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from hortus.testing.apiserver import TestServer, started_apiserver
+from tests.conformance.api.conftest import Server
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -27,13 +26,7 @@ def _left_connections() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[TestServer]:
-    with started_apiserver() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def kubeconfig(server: TestServer) -> Path:
+def kubeconfig(server: Server) -> Path:
     return server.kubeconfig
 
 
@@ -62,8 +55,9 @@ def test_the_official_client_writes_lists_watches_and_deletes(kubeconfig: Path) 
             spec=client.V1PodSpec(containers=[client.V1Container(name="c", image="i")]),
         )
         assert core.create_namespaced_pod("default", pod).spec.restart_policy == "Always"
+        core.create_namespaced_service_account("default", client.V1ServiceAccount(metadata={"name": "official"}))
         token = core.create_namespaced_service_account_token(
-            "default", "default", client.AuthenticationV1TokenRequest(spec=client.V1TokenRequestSpec(audiences=[]))
+            "official", "default", client.AuthenticationV1TokenRequest(spec=client.V1TokenRequestSpec(audiences=[]))
         )
         assert token.status.token.count(".") == 2
 

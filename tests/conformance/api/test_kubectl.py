@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.conformance.api.conftest import VARIANTS, Server
+from tests.conformance.api.conftest import Server
 from tests.conformance.api.test_custom_resources import crd
-
-from hortus.testing.apiserver import started_apiserver
 
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
@@ -30,15 +28,6 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: c, image: nginx, ports: [{containerPort: 80}]}]}
 """
-
-
-@pytest.fixture(scope="module", params=[each for each in VARIANTS if each not in ("memory", "etcd")])
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    if request.param == "real":
-        yield request.getfixturevalue("original")
-        return
-    with started_apiserver(store="sqlite") as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.api.test_custom_resources import crd
-from tests.conformance.api.test_kubectl import DEPLOYMENT, KUBECTL, Kubectl, kubectl, server
+from tests.conformance.api.test_kubectl import DEPLOYMENT, KUBECTL, Kubectl, kubectl
 
-__all__ = ["kubectl", "server"]
+__all__ = ["kubectl"]
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
@@ -183,3 +183,110 @@ def test_definitions_that_are_not_structural_are_established_never(kubectl: Kube
     wrong["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}}
     told = kubectl("create", "-f", "-", stdin=wrong, code=1)
     assert "properties[spec].type: Required value: must not be empty" in told
+
+
+def test_every_generator_of_kubectl_create(kubectl: Kubectl, space: str, tmp_path: Path, slug: str) -> None:
+    (tmp_path / "file.txt").write_text("content\n")
+    for words, told in (
+        (("configmap", "c", f"--from-file={tmp_path}/file.txt", "--from-literal=a=b"), "configmap/c"),
+        (("role", "r", "--verb=get,list", "--resource=pods,deployments.apps"), "role.rbac.authorization.k8s.io/r"),
+        (("rolebinding", "b", "--role=r", "--serviceaccount=default:x"), "rolebinding.rbac.authorization.k8s.io/b"),
+        (("clusterrole", slug, "--verb=get", "--non-resource-url=/x"), f"clusterrole.rbac.authorization.k8s.io/{slug}"),
+        (
+            ("clusterrolebinding", slug, f"--clusterrole={slug}", "--group=g"),
+            f"clusterrolebinding.rbac.authorization.k8s.io/{slug}",
+        ),
+        (("priorityclass", slug, "--value=7"), f"priorityclass.scheduling.k8s.io/{slug}"),
+        (
+            ("secret", "docker-registry", "d", "--docker-server=r", "--docker-username=u", "--docker-password=p"),
+            "secret/d",
+        ),
+        (("service", "nodeport", "n", "--tcp=80"), "service/n"),
+        (("service", "loadbalancer", "l", "--tcp=80:8080"), "service/l"),
+        (("service", "externalname", "e", "--external-name=x.example"), "service/e"),
+        (("cronjob", "j", "--image=i", "--schedule=* * * * *"), "cronjob.batch/j"),
+        (("job", "once", "--from=cronjob/j"), "job.batch/once"),
+        (("quota", "q", "--hard=pods=1", "--scopes=BestEffort"), "resourcequota/q"),
+    ):
+        assert kubectl("create", *words, space) == f"{told} created\n"
+    services = kubectl("get", "services", "--no-headers", "-o", "custom-columns=N:.metadata.name,T:.spec.type", space)
+    assert [line.split() for line in services.splitlines()] == [
+        ["e", "ExternalName"],
+        ["l", "LoadBalancer"],
+        ["n", "NodePort"],
+    ]
+    kubectl("delete", "clusterrole,clusterrolebinding,priorityclass", slug)
+
+
+def test_a_rollout_has_a_history_that_can_be_undone(kubectl: Kubectl, space: str) -> None:
+    kubectl("apply", "-f", "-", space, stdin=DEPLOYMENT)
+    uid = kubectl("get", "deployment", "web", "-o", "jsonpath={.metadata.uid}", space)
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid, "controller": True}
+    for revision, image in (("1", "caddy"), ("2", "nginx")):
+        # What the deployment controller would have made.
+        labels = {"app": "web", "pod-template-hash": revision}
+        spec = {"containers": [{"name": "c", "image": image, "ports": [{"containerPort": 80}]}]}
+        metadata = {
+            "name": f"web-{revision}",
+            "labels": labels,
+            "annotations": {"deployment.kubernetes.io/revision": revision},
+            "ownerReferences": [owner],
+        }
+        template = {"metadata": {"labels": labels}, "spec": spec}
+        replicas = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+        made = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": replicas}
+        assert kubectl("create", "-f", "-", space, stdin=made) == f"replicaset.apps/web-{revision} created\n"
+    history = kubectl("rollout", "history", "deployment/web", space).split()
+    assert history == ["deployment.apps/web", "REVISION", "CHANGE-CAUSE", "1", "<none>", "2", "<none>"]
+    assert "Image:	caddy" in kubectl("rollout", "history", "deployment/web", "--revision=1", space)
+    undone = kubectl("rollout", "undo", "deployment/web", "--to-revision=1", space)
+    assert undone == "deployment.apps/web rolled back\n"
+    shown = "jsonpath={.spec.template.spec.containers[0].image}"
+    assert kubectl("get", "deployment", "web", "-o", shown, space) == "caddy"
+    assert kubectl("rollout", "pause", "deployment/web", space) == "deployment.apps/web paused\n"
+    assert kubectl("rollout", "resume", "deployment/web", space) == "deployment.apps/web resumed\n"
+
+
+def test_a_change_is_shown_before_it_is_made(kubectl: Kubectl, space: str) -> None:
+    kubectl("apply", "--server-side", "-f", "-", space, stdin=MAP)
+    assert kubectl("diff", "--server-side", "-f", "-", space, stdin=MAP) == ""
+    changed = kubectl("diff", "--server-side", "-f", "-", space, stdin={**MAP, "data": {"a": "2"}}, code=1)
+    assert [line for line in changed.splitlines() if line[:2] in ("- ", "+ ")] == ['-  a: "1"', '+  a: "2"'] or (
+        '-  a: "1"' in changed and '+  a: "2"' in changed
+    )
+    assert kubectl("get", "cm", "m", "-o", "jsonpath={.data.a}", space) == "1"
+
+
+def test_raw_paths_and_waits(kubectl: Kubectl, space: str) -> None:
+    assert kubectl("get", "--raw", "/readyz") == "ok"
+    namespace = space.partition("=")[2]
+    assert json.loads(kubectl("get", "--raw", f"/api/v1/namespaces/{namespace}"))["kind"] == "Namespace"
+    assert json.loads(kubectl("get", "--raw", "/apis/apps"))["preferredVersion"]["version"] == "v1"
+    later = threading.Timer(0.2, lambda: kubectl("create", "-f", "-", space, stdin=MAP))
+    later.start()
+    assert kubectl("wait", "--for=create", "cm/m", "--timeout=20s", space) == "configmap/m condition met\n"
+    later.join()
+    later = threading.Timer(0.2, lambda: kubectl("delete", "cm", "m", space))
+    later.start()
+    assert kubectl("wait", "--for=delete", "cm/m", "--timeout=20s", space) in ("", "configmap/m condition met\n")
+    later.join()
+    missing = kubectl("get", "--raw", "/nowhere", code=1)
+    assert "NotFound" in missing
+
+
+def test_scaling_has_conditions(kubectl: Kubectl, space: str) -> None:
+    kubectl("apply", "-f", "-", space, stdin=DEPLOYMENT)
+    refused = kubectl("scale", "deployment/web", "--current-replicas=9", "--replicas=1", space, code=1)
+    assert refused == "error: Expected replicas to be 9, was 2\n"
+    assert kubectl("scale", "deployment/web", "--current-replicas=2", "--replicas=1", space) == (
+        "deployment.apps/web scaled\n"
+    )
+    assert kubectl("get", "deployment", "web", "--subresource=scale", "-o", "jsonpath={.spec.replicas}", space) == "1"
+
+
+def test_explain_names_the_types_of_fields(kubectl: Kubectl) -> None:
+    pod = kubectl("explain", "pod.spec")
+    for field in ("containers\t<[]Container> -required-", "tolerations\t<[]Toleration>", "affinity\t<Affinity>"):
+        assert field in pod
+    assert "matchLabels\t<map[string]string>" in kubectl("explain", "deployment.spec.selector")
+    assert "GROUP:      apps" in kubectl("explain", "deployments")
