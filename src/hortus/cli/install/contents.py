@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hortus.domains.clusters import alerts as cluster_alerts
+from hortus.domains.clusters import boards as cluster_boards
 from hortus.domains.clusters.types import RUNTIMES, Runtime
+from hortus.domains.credentials import alerts as credential_alerts
+from hortus.domains.credentials import boards as credential_boards
 from hortus.domains.credentials import rights as credentials
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
+from hortus.engine.observing import Alert, Board, own, own_board
 from hortus.engine.rights import EVENTS, LEASES, Right
 from hortus.kube.objects import Resource
 from hortus.schema import Kind
@@ -36,3 +41,12 @@ PEOPLE_VIEW: tuple[Right, ...] = tuple(
 PEOPLE_EDIT: tuple[Right, ...] = tuple(
     Right(resource.group, (resource.plural,), _WRITE, "for people who change") for resource in KINDS
 )
+
+ALERTS: tuple[tuple[str, tuple[Alert, ...]], ...] = (
+    ("engine", own.ALERTS),
+    ("credentials", credential_alerts.ALERTS),
+    ("clusters", cluster_alerts.ALERTS),
+)
+"""By the part of the program whose metrics they read."""
+
+BOARDS: tuple[Board, ...] = (own_board.BOARD, credential_boards.BOARD, cluster_boards.BOARD)

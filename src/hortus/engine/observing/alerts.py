@@ -1,0 +1,80 @@
+"""Alerts as one table: Prometheus rules, runbook pages and the tests of both are made from it.
+
+An alert fires only when a person has something to do; its runbook says what, in the order in which to try. Each part of
+the program keeps its alerts beside its metrics (`alerts.py` of a domain).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from hortus.kube import durations
+from hortus.kube.objects import Object
+
+Severity = Literal["critical", "warning", "info"]
+
+
+class Example(msgspec.Struct, frozen=True):
+    """Series in promtool's notation, and whether the alert fires at a moment."""
+
+    series: tuple[tuple[str, str], ...]
+    """Pairs of a series and its values, a minute apart, as `("up", "1 0x10")`."""
+    at: float
+    """When it is looked at, in seconds."""
+    fires: bool
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
+    """One alert with its runbook."""
+
+    name: str
+    expression: str
+    """PromQL; what it yields fires."""
+    wait: float
+    """Seconds for which that must hold."""
+    severity: Severity
+    summary: str
+    """One line for a pager; may use `{{ $labels.x }}` and `{{ $value }}`."""
+    meaning: str
+    """What is not as it should be, and for whom that matters."""
+    causes: tuple[str, ...]
+    """Likely ones first."""
+    steps: tuple[str, ...]
+    """What to do, in order; each may hold a command in backquotes."""
+    examples: tuple[Example, ...] = ()
+
+
+def rule(alert: Alert) -> Object:
+    """The alerting rule of Prometheus."""
+    return {
+        "alert": alert.name,
+        "expr": alert.expression,
+        "for": durations.from_seconds(alert.wait),
+        "labels": {"severity": alert.severity},
+        "annotations": {"summary": alert.summary, "description": alert.meaning},
+    }
+
+
+def groups(named: Sequence[tuple[str, Sequence[Alert]]]) -> Object:
+    """A file of rules: one group for each part of the program."""
+    return {"groups": [{"name": f"hortus.{name}", "rules": [rule(alert) for alert in found]} for name, found in named]}
+
+
+def runbook(alert: Alert) -> str:
+    """The page of an alert, in Markdown."""
+    causes = "\n".join(f"- {cause}" for cause in alert.causes)
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(alert.steps, 1))
+    return (
+        f"# {alert.name}\n\n"
+        f"**{alert.severity.capitalize()}**, when it holds for {durations.from_seconds(alert.wait)}.\n\n"
+        f"```promql\n{alert.expression}\n```\n\n"
+        f"## What it means\n\n{alert.meaning}\n\n"
+        f"## Likely causes\n\n{causes}\n\n"
+        f"## What to do\n\n{steps}\n"
+    )
+
+
+__all__ = ["Alert", "Example", "Severity", "groups", "rule", "runbook"]
