@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
+from hortus.cli import sharding
 from hortus.domains.clusters import composition as runtimes
 from hortus.domains.clusters import settings as clusters
 from hortus.domains.clusters.garden import SHOOTS
@@ -36,7 +37,8 @@ _OWN: tuple[Flag, ...] = (
     Flag("metrics-bind-address", "string", ":8080", "Address of /metrics; 0 for none."),
     Flag("health-probe-bind-address", "string", ":8081", "Address of /healthz and /readyz; 0 for none."),
     Flag("leader-elect", "bool", False, "Work only while this process holds the lease."),
-    Flag("leader-election-namespace", "string", "", "Namespace of the lease; the pod's own without it."),
+    Flag("leader-election-namespace", "string", "", "Namespace of the leases; the pod's own without it."),
+    *sharding.FLAGS,
     Flag("zap-devel", "bool", False, "Logs for development: console, debug, stack traces from warnings on."),
     Flag("zap-encoder", "string", "", "Log encoding: json or console."),
     Flag("zap-log-level", "string", "", "Log level: debug, info, error, panic or a number.", reloadable=True),
@@ -88,6 +90,8 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
                 limiter=limiter,
             )
         )
+        for one in (client, garden):
+            manager.on_resume(one.cut)
         _follow(manager, garden, settings.garden_kubeconfig)
         if values["kubeconfig"]:
             _follow(manager, client, values["kubeconfig"])
@@ -140,11 +144,13 @@ def _follow(manager: Manager, client: Client, path: str) -> None:
 
 def _manager(client: Client, registry: CollectorRegistry, values: Mapping[str, Any]) -> Manager:
     clock = SystemClock()
-    election = None
-    if values["leader-elect"]:
-        namespace = values["leader-election-namespace"] or _own_namespace()
+    election, shards = None, None
+    if values["sharding"]:
+        shards = sharding.shards(client, values, namespace=_lease_namespace(values, "sharding"), clock=clock)
+    elif values["leader-elect"]:
+        namespace = _lease_namespace(values, "leader-elect")
         election = Elector(client, name=ELECTION_NAME, namespace=namespace, clock=clock)
-    return Manager(client, clock=clock, registry=registry, election=election)
+    return Manager(client, clock=clock, registry=registry, election=election, shards=shards)
 
 
 def _add_servers(manager: Manager, values: Mapping[str, Any]) -> None:
@@ -162,6 +168,8 @@ def _add_servers(manager: Manager, values: Mapping[str, Any]) -> None:
         else:
             health = HealthServer(address)
             health.readiness.add("cache-sync", lambda: _synced(manager))
+            if manager.shards is not None:
+                health.readiness.add("shard", manager.shards.check)
             manager.add_server(health)
 
 
@@ -180,8 +188,10 @@ def _access(path: str) -> Access:
         return load().access()
 
 
-def _own_namespace() -> str:
+def _lease_namespace(values: Mapping[str, Any], flag: str) -> str:
+    if values["leader-election-namespace"]:
+        return str(values["leader-election-namespace"])
     path = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
     if not path.exists():
-        raise FlagError("--leader-elect outside of a pod needs --leader-election-namespace")
+        raise FlagError(f"--{flag} outside of a pod needs --leader-election-namespace")
     return path.read_text().strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 import sys
@@ -42,7 +43,11 @@ def run(context: typer.Context) -> None:
         configuration = Configuration(flags, context.args, os.environ)
         values = configuration.load()
         logs = log_settings(values)
-        code = _run(values, logs, configuration)
+        if values["replicas"] < 1:
+            raise FlagError(f"invalid value {values['replicas']} for flag --replicas: must be 1 or more")
+        code = (
+            _run(values, logs, configuration) if values["replicas"] == 1 else _run_several(context.args, values, logs)
+        )
     except (FlagError, KubeconfigError, KubeError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1 if isinstance(error, KubeError) else 2) from None
@@ -61,3 +66,11 @@ def _run(values: dict[str, Any], logs: LogSettings, configuration: Configuration
             return await process.run_manager(manager)
 
     return process.run(main)
+
+
+def _run_several(arguments: list[str], values: dict[str, Any], logs: LogSettings) -> int:
+    from hortus.cli.replicas import supervise
+    from hortus.engine.logging import configure
+
+    configure(logs)
+    return asyncio.run(supervise(arguments, values))

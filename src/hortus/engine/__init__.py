@@ -140,7 +140,7 @@ from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.redaction import redact, redact_text
 from hortus.engine.scope import current_scope
 from hortus.engine.shards import Shards
-from hortus.engine.shutdown import stop_on_signals
+from hortus.engine.shutdown import cut_on_resume, stop_on_signals
 from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner, to_same_name
 from hortus.engine.status import StatusDraft
 from hortus.engine.within import within
@@ -204,6 +204,7 @@ __all__ = [
     "controller_of",
     "copy_of",
     "current_scope",
+    "cut_on_resume",
     "fields_changed",
     "finalizers_changed",
     "finalizers_of",

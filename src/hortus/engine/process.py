@@ -16,7 +16,7 @@ import structlog
 import uvloop
 
 from hortus.engine.manager import LeadershipLost, Manager
-from hortus.engine.shutdown import stop_on_signals
+from hortus.engine.shutdown import cut_on_resume, stop_on_signals
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -41,6 +41,7 @@ async def run_manager(manager: Manager) -> int:
     freezer = asyncio.create_task(_freeze_when_started(manager), name="freeze")
     try:
         with stop_on_signals(manager.stop):
+            cut_on_resume(manager.resumed)
             await manager.run()
     except LeadershipLost as error:
         _log.error("exiting, another may lead now", error=str(error))

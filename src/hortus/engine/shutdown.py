@@ -1,6 +1,7 @@
 """SIGINT and SIGTERM: the first asks for a graceful stop, the second ends the process at once.
 
-That is what Kubernetes and people at a terminal expect of a controller, Go's among them.
+That is what Kubernetes and people at a terminal expect of a controller, Go's among them. SIGCONT: the process was
+stopped and goes on, which is when it has to find out whether its work is still its own.
 """
 
 from __future__ import annotations
@@ -41,3 +42,11 @@ def stop_on_signals(stop: Callable[[], None], *, die: Callable[[int], object] = 
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
+
+
+def cut_on_resume(resumed: Callable[[], None]) -> None:
+    """Have `resumed` called when this process goes on after SIGSTOP, between two steps of what it was doing.
+
+    Not by the event loop: its turn comes after what was written has been sent.
+    """
+    signal.signal(signal.SIGCONT, lambda number, frame: resumed())

@@ -50,6 +50,9 @@ def up(
     clusters: Annotated[
         int, typer.Option(min=0, max=20000, help="Simulated clusters to begin with; existing ones count.")
     ] = 3,
+    controllers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes of controllers, which share the clusters.")
+    ] = 1,
     ephemeral: Annotated[bool, typer.Option("--ephemeral", help="Keep objects in memory only.")] = False,
     config: Annotated[
         Path | None,
@@ -88,6 +91,7 @@ def up(
         clusters,
         ephemeral=ephemeral,
         config=config,
+        controllers=controllers,
         audit_policy=audit_policy,
         store=store,
         serve_only=serve_only,
@@ -168,7 +172,7 @@ def _detach(state: StateDirectory, options: Options) -> None:
     except StateError as error:
         _fail(str(error))
     command = [sys.executable, "-m", "hortus", "up", "--state-dir", str(state.path), "--port", str(options.port)]
-    command += ["--clusters", str(options.clusters)]
+    command += ["--clusters", str(options.clusters), "--controllers", str(options.controllers)]
     command += ["--ephemeral"] if options.ephemeral else []
     command += ["--config", str(options.config)] if options.config else []
     command += ["--audit-policy", str(options.audit_policy)] if options.audit_policy else []

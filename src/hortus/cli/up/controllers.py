@@ -6,9 +6,11 @@ import asyncio
 from typing import Any
 
 from hortus.cli.program import FLAGS, program
+from hortus.cli.sharding import addresses
 from hortus.cli.up.landscape import write_landscape
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.supervisor import CannotRun, report
+from hortus.engine import cut_on_resume
 from hortus.engine.flags import FlagError, FlagSet
 from hortus.simulation.settings import SettingsError, from_config
 
@@ -24,22 +26,32 @@ _LOCAL_FLAGS = (
 """What differs from the defaults: a simulated garden has no other users, and ports are not taken unasked."""
 
 
-async def control(state: StateDirectory, *, config: dict[str, Any], stop: asyncio.Event) -> None:
-    """Run the controllers until `stop`. Raises CannotRun."""
+_SHARED_FLAGS = ("--sharding", "--leader-election-namespace=kube-system", "--shard-lease-duration=6s")
+"""Of each where several share the clusters: their supervisor starts one that died at once, so others need not wait."""
+
+
+async def control(
+    state: StateDirectory, *, config: dict[str, Any], stop: asyncio.Event, replica: int | None = None
+) -> None:
+    """Run the controllers until `stop`, as number `replica` of several if there are. Raises CannotRun."""
     chosen = config.get("controllers") or {}
+    flags = FlagSet(FLAGS)
     try:
         project = from_config(config).project
-        values = FlagSet(FLAGS).parse(
-            [
-                f"--kubeconfig={state.kubeconfig}",
-                f"--gardener-kubeconfig-path={state.garden_kubeconfig}",
-                f"--gardener-project-name={project}",
-                f"--converter-config-filepath={write_landscape(state, project)}",
-                *_LOCAL_FLAGS,
-                *(f"--{name}={_text(value)}" for name, value in chosen.items()),
-            ]
-        )
+        arguments = [
+            f"--kubeconfig={state.kubeconfig}",
+            f"--gardener-kubeconfig-path={state.garden_kubeconfig}",
+            f"--gardener-project-name={project}",
+            f"--converter-config-filepath={write_landscape(state, project)}",
+            *_LOCAL_FLAGS,
+            *(_SHARED_FLAGS if replica is not None else ()),
+            *(f"--{name}={_text(value)}" for name, value in chosen.items()),
+        ]
+        values = flags.parse(arguments)
+        if replica is not None:
+            values = flags.parse([*arguments, *addresses(values, replica)])
         async with program(values) as manager, manager.running():
+            cut_on_resume(manager.resumed)
             report("ready", "runtimes and credentials")
             await stop.wait()
     except (FlagError, SettingsError) as error:

@@ -51,7 +51,8 @@ async def _simulation(arguments: argparse.Namespace, stop: asyncio.Event) -> Non
 async def _controllers(arguments: argparse.Namespace, stop: asyncio.Event) -> None:
     from hortus.cli.up.controllers import control
 
-    await control(StateDirectory(arguments.state_dir), config=read_config(arguments.config), stop=stop)
+    state, config = StateDirectory(arguments.state_dir), read_config(arguments.config)
+    await control(state, config=config, stop=stop, replica=arguments.replica)
 
 
 _BODIES: dict[str, Body] = {"apiserver": _apiserver, "simulation": _simulation, "controllers": _controllers}
@@ -98,6 +99,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--state-dir", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--clusters", type=int, default=0)
+    parser.add_argument("--replica", type=int)
     parser.add_argument("--ephemeral", action="store_true")
     parser.add_argument("--config", type=Path)
     parser.add_argument("--audit-policy", type=Path)
@@ -110,18 +112,19 @@ async def _supervised(body: Body, arguments: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    _watch_supervisor(loop, stop)
+    stop_with_supervisor(loop, stop.set)
     await body(arguments, stop)
 
 
-def _watch_supervisor(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+def stop_with_supervisor(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    """Call `stop` when standard input ends, which is when whoever started this process is gone."""
     descriptor = sys.stdin.fileno()
     os.set_blocking(descriptor, False)
 
     def readable() -> None:
         if not os.read(descriptor, 4096):
             loop.remove_reader(descriptor)
-            stop.set()
+            stop()
 
     loop.add_reader(descriptor, readable)
 

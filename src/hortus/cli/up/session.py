@@ -33,6 +33,8 @@ class Options(msgspec.Struct, frozen=True):
     ephemeral: bool = False
     config: Path | None = None
     """A configuration file for the simulation and the controllers."""
+    controllers: int = 1
+    """Processes that share the clusters."""
     audit_policy: Path | None = None
     """What the API server records of requests in logs/audit.log; None: nothing."""
     store: str = ""
@@ -130,12 +132,19 @@ class Session:
             return
         others = [
             self._child("simulation", "--clusters", str(self._options.clusters)),
-            self._child("controllers"),
+            *self._controllers(),
         ]
         await asyncio.gather(*(child.start(heard) for child in others))
 
-    def _child(self, name: str, *arguments: str) -> Child:
-        command = [sys.executable, "-m", "hortus.cli.up.processes", name, "--state-dir", str(self._state.path)]
+    def _controllers(self) -> list[Child]:
+        if self._options.controllers == 1:
+            return [self._child("controllers")]
+        numbers = range(self._options.controllers)
+        return [self._child("controllers", "--replica", str(number), number=number) for number in numbers]
+
+    def _child(self, kind: str, *arguments: str, number: int = 0) -> Child:
+        name = f"{kind}-{number + 1}" if number else kind
+        command = [sys.executable, "-m", "hortus.cli.up.processes", kind, "--state-dir", str(self._state.path)]
         if self._options.config:
             command += ["--config", str(self._options.config)]
         child = Child(name, [*command, *arguments], log=self._state.logs / f"{name}.log", inherited=self._state.lock)

@@ -37,6 +37,8 @@ class Status(msgspec.Struct):
     clusters: dict[str, int] = {}
     """GardenerClusters by state."""
     shoots: int = 0
+    shards: dict[str, int] = {}
+    """Replicas that share the clusters, with how many objects each holds; empty when one does all."""
 
     @property
     def exit_code(self) -> int:
@@ -77,11 +79,17 @@ def _dead(run: Run) -> str:
 
 
 async def _ask(state: StateDirectory, found: Status) -> None:
+    from hortus.engine.leases import LEASES
+    from hortus.engine.shards import GROUP_LABEL, HELD
+
     async with Client.from_kubeconfig(state.kubeconfig, settings=_PATIENCE) as client:
         listed = await client.list(_CLUSTERS)
         for cluster in listed.items:
             name = (cluster.get("status") or {}).get("state") or "Pending"
             found.clusters[name] = found.clusters.get(name, 0) + 1
+        for member in (await client.list(LEASES, labels=GROUP_LABEL)).items:
+            if name := member["spec"].get("holderIdentity"):
+                found.shards[name] = int((member["metadata"].get("annotations") or {}).get(HELD) or 0)
     async with Client.from_kubeconfig(state.garden_kubeconfig, settings=_PATIENCE) as garden:
         try:
             found.shoots = len((await garden.list(_SHOOTS, metadata_only=True)).items)
@@ -102,9 +110,14 @@ def lines(status: Status) -> list[tuple[str, str]]:
         ("processes", ", ".join(f"{name} {pid}" for name, pid in status.processes.items())),
         ("GardenerClusters", clusters),
         ("shoots", status.shoots),
+        *([("shards", _members(status.shards))] if status.shards else []),
         ("health", status.problem or "good"),
     ]
     return [(title, str(value)) for title, value in found]
+
+
+def _members(shards: dict[str, int]) -> str:
+    return ", ".join(f"{name} holds {count}" for name, count in sorted(shards.items()))
 
 
 def _span(seconds: int) -> str:

@@ -63,11 +63,14 @@ class Child:
         name: str,
         arguments: Sequence[str],
         *,
-        log: Path,
+        log: Path | None,
         inherited: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`inherited` is a file descriptor that the child keeps open as long as it lives."""
+        """What it says on standard error is added to `log`, or goes where ours goes when that is None.
+
+        `inherited` is a file descriptor that the child keeps open as long as it lives.
+        """
         self.name = name
         self.restarts = 0
         self.facts: dict[str, str] = {}
@@ -111,7 +114,9 @@ class Child:
             await process.wait()
 
     async def _spawn(self) -> None:
-        descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = None
+        if self._log is not None:
+            descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *self._arguments,
@@ -123,7 +128,8 @@ class Child:
                 start_new_session=True,
             )
         finally:
-            os.close(descriptor)
+            if descriptor is not None:
+                os.close(descriptor)
 
     async def _until_ready(self, listener: Listener) -> None:
         assert self._process is not None and self._process.stdout is not None
@@ -139,7 +145,7 @@ class Child:
                 self.facts = said.facts
                 return
         code = await self._process.wait()
-        raise ChildFailed(self.name, f"ended with {_ending(code)} before it was ready; its log is {self._log}")
+        raise ChildFailed(self.name, f"ended with {_ending(code)} before it was ready{self._where}")
 
     async def _keep(self, listener: Listener) -> None:
         """Restart the child whenever it ends, waiting longer each time it does not last."""
@@ -165,7 +171,11 @@ class Child:
         async for line in self._process.stdout:
             if (said := _parse(line)) is not None:
                 listener(self.name, said)
-        return f"ended with {_ending(await self._process.wait())}; its log is {self._log}"
+        return f"ended with {_ending(await self._process.wait())}{self._where}"
+
+    @property
+    def _where(self) -> str:
+        return "" if self._log is None else f"; its log is {self._log}"
 
 
 def _parse(line: bytes) -> Report | None:

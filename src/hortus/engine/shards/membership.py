@@ -165,6 +165,11 @@ class Shards:
             return f"waiting for {', '.join(self._roster.awaited)} to hand over or to run out"
         return "" if self._roster.joined else "the other replicas are not known yet"
 
+    def check(self) -> None:
+        """For a readiness probe. Raises RuntimeError while this replica may hold nothing."""
+        if self.problem:
+            raise RuntimeError(self.problem)
+
     # Its life.
 
     def watch(self, leases: Cache) -> None:
