@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import structlog
-from watchfiles import awatch
+from watchfiles import Change, awatch
 
 from hortus.kube import Client
 from hortus.kube.kubeconfig import load, through_proxy
@@ -41,7 +41,7 @@ class FileWatch:
         # What changed before the kernel was asked to tell is seen by one look of our own.
         once = asyncio.get_running_loop().call_later(_FIRST_LOOK, self.look)
         try:
-            async for _ in awatch(*self._folders(), watch_filter=None, step=_SETTLE, recursive=False):
+            async for _ in awatch(*self._folders(), watch_filter=self._concerns, step=_SETTLE, recursive=False):
                 self.look()
         finally:
             once.cancel()
@@ -54,6 +54,11 @@ class FileWatch:
         self._seen = found
         _log.info("a file has changed", path=str(self._path))
         self._changed()
+
+    def _concerns(self, change: Change, path: str) -> bool:
+        """Whether it may have changed the file: itself, what it is a link to, or a kubelet's `..data`."""
+        name = Path(path).name
+        return name in (self._path.name, self._path.resolve().name) or name.startswith("..")
 
     def _folders(self) -> list[Path]:
         """Where a change of the file is seen: beside it, and beside what it is a link to."""
