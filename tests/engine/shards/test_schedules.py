@@ -37,6 +37,7 @@ def test_random_schedules_of_kills_stops_partitions_and_wrong_clocks_break_nothi
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_ten_thousand_random_schedules_break_nothing() -> None:
     """Another ten thousand each time when SHARD_SEED says where to begin."""
     first = int(os.environ.get("SHARD_SEED", str(QUICK)))

@@ -1,0 +1,85 @@
+"""A fence in the context of some work, asked before each request leaves."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from hortus.kube import Client, Resource
+from hortus.kube.errors import ConnectionFailed, Fenced
+from hortus.kube.fencing import check_fence, set_fence, unfenced
+
+from .scripted import Script, failure, serving
+
+CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
+BODY = {"kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
+
+
+class Gate:
+    """Lets so many checks pass."""
+
+    def __init__(self, passes: int) -> None:
+        self.passes = passes
+
+    def __call__(self) -> None:
+        self.passes -= 1
+        if self.passes < 0:
+            raise Fenced("not yours any more")
+
+
+@pytest.mark.parametrize("passes", [0, 1])
+async def test_nothing_is_sent_when_the_fence_closes_before_or_after_the_head_is_ready(passes: int) -> None:
+    script = Script(BODY)
+    async with serving(script) as access, Client(access) as client:
+        await client.get(CONFIGMAPS, "a", "default")
+        set_fence(Gate(passes))
+        with pytest.raises(Fenced, match="not yours"):
+            await client.patch(CONFIGMAPS, "a", {"data": {}}, "default")
+        set_fence(None)
+        await client.patch(CONFIGMAPS, "a", {"data": {}}, "default")
+    assert [request.method for request in script.requests] == ["GET", "PATCH"]
+
+
+async def test_each_attempt_asks_again() -> None:
+    script = Script(failure(429, "TooManyRequests", Retry_After="0"), BODY)
+    async with serving(script) as access, Client(access) as client:
+        set_fence(Gate(2))
+        with pytest.raises(Fenced):
+            await client.patch(CONFIGMAPS, "a", {"data": {}}, "default")
+    assert len(script.requests) == 1
+
+
+async def test_tasks_belong_to_the_work_that_makes_them_unless_they_are_for_all() -> None:
+    async def asked() -> bool:
+        try:
+            check_fence()
+        except Fenced:
+            return False
+        return True
+
+    set_fence(Gate(0))
+    own = asyncio.create_task(asked())
+    with unfenced():
+        shared = asyncio.create_task(asked())
+    assert [await own, await shared] == [False, True]
+
+
+async def test_a_client_that_is_cut_fails_what_is_on_its_way_and_goes_on() -> None:
+    held = asyncio.Event()
+    reached = asyncio.Event()
+
+    async def hang(request: web.Request) -> web.Response:
+        reached.set()
+        await held.wait()
+        return web.Response()
+
+    async with serving(Script(hang, BODY)) as access, Client(access) as client:
+        waiting = asyncio.create_task(client.create(CONFIGMAPS, BODY))
+        await reached.wait()
+        client.cut()
+        with pytest.raises(ConnectionFailed):
+            await waiting
+        assert (await client.get(CONFIGMAPS, "a", "default"))["metadata"]["name"] == "a"
+        held.set()
