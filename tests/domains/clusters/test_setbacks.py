@@ -55,6 +55,36 @@ async def test_a_creation_that_the_garden_refuses(
         await here.until_said("Shoot is pending")
 
 
+async def test_a_runtime_without_a_spec_says_so_and_disturbs_no_other(here: World) -> None:
+    """The contract's CRD admits it."""
+    empty = here.runtime("rt-0")
+    del empty["spec"]
+    async with here.controlled():
+        await here.create(empty)
+        message = "Runtime conversion error spec: Required value"
+        assert said(await here.until_reason("ConversionErr", name="rt-0")) == (
+            "Provisioned",
+            "False",
+            "ConversionErr",
+            message,
+        )
+        await here.grow()
+        await here.delete("rt-0")
+        await here.until_gone(name="rt-0")
+
+
+async def test_a_spec_that_is_taken_away_must_come_back_before_the_shoot_can_go(here: World) -> None:
+    async with here.controlled():
+        spec = (await here.grow())["spec"]
+        await here.change({"spec": None})
+        await here.until_reason("ConversionErr")
+        await here.delete()
+        await here.until_said("shoot c-1 is this Runtime's", kind="Deprovisioned")
+        assert not (await here.shoot())["metadata"].get("deletionTimestamp")
+        await here.change({"spec": spec})
+        await here.until("GardenerCluster", "rt-1", lambda found: not found)
+
+
 async def test_a_conversion_that_fails_changes_nothing_in_the_garden(here: World) -> None:
     runtime = here.runtime()
     del runtime["metadata"]["labels"]["kyma-project.io/region"]

@@ -28,7 +28,7 @@ from hortus.domains.clusters.retirement import Retirement
 from hortus.domains.clusters.service import UnreadableGeneration
 from hortus.domains.clusters.types import FINALIZER, RUNTIMES, ConditionType, Reason, State
 from hortus.domains.clusters.visit import Desk, Setback, Visit
-from hortus.engine import FALSE, UNKNOWN, Cache, Result, add_finalizer, has_finalizer, is_deleting
+from hortus.engine import FALSE, UNKNOWN, Cache, Result, add_finalizer, has_finalizer, is_deleting, remove_finalizer
 from hortus.kube import Client
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, ObjectKey, key_of
@@ -61,7 +61,7 @@ class RuntimeController:
         self._patching = patching
         self._connecting = connecting
         self._retirement = retirement
-        runtimes.add_index("shoot", lambda runtime: (service.shoot_name(runtime),))
+        runtimes.add_index("shoot", _by_shoot)
         runtimes.add_index("id", _by_id)
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
@@ -70,7 +70,7 @@ class RuntimeController:
             self._metrics.clear(key)
             return None
         try:
-            named = await self._garden.find(service.shoot_name(runtime))
+            named = await self._garden.find(service.shoot_name(runtime)) if service.has_spec(runtime) else None
         except KubeError as error:
             _log.warning("the garden cannot be asked for the shoot", error=str(error))
             return Result(requeue_after=GARDEN)
@@ -95,6 +95,9 @@ class RuntimeController:
     async def _look(self, visit: Visit, named: Live | None) -> Result | None:
         """Run the steps, and show where they ended when they could not go on."""
         try:
+            if not service.has_spec(visit.runtime):
+                await self._refuse(visit)
+                return None
             if is_deleting(visit.runtime):
                 return await self._retire(visit, named)
             return await self._provide(visit, named)
@@ -118,6 +121,18 @@ class RuntimeController:
             return Result(requeue_after=setback.after)
         self._metrics.unexpected_stop()
         return None
+
+    async def _refuse(self, visit: Visit) -> None:
+        """Without a spec nothing can be done, nor about a Shoot that there was before. Raises Setback."""
+        runtime = visit.runtime
+        left = self._garden.owned_by(service.runtime_id(runtime))
+        if not is_deleting(runtime):
+            raise Setback(Reason.CONVERSION_ERR, "Runtime conversion error spec: Required value")
+        if left:
+            text = f"spec: Required value: shoot {left[0].name} is this Runtime's; give it its spec back to delete both"
+            raise Setback(Reason.CONVERSION_ERR, text, kind=ConditionType.DEPROVISIONED)
+        if has_finalizer(runtime, FINALIZER):
+            await remove_finalizer(self._client, RUNTIMES, runtime, FINALIZER)
 
     async def _provide(self, visit: Visit, named: Live | None) -> Result | None:
         runtime = visit.runtime
@@ -195,6 +210,11 @@ def _under_way(visit: Visit) -> bool:
     if service.state_of(visit.runtime) in ("", State.PENDING):
         return True
     return visit.says(ConditionType.CONFIGURED, FALSE, Reason.CONFIGURATION_ERR)
+
+
+def _by_shoot(runtime: Object) -> Iterable[str]:
+    name = service.shoot_name(runtime)
+    return (name,) if name else ()
 
 
 def _by_id(runtime: Object) -> Iterable[str]:

@@ -39,12 +39,19 @@ def runtime_id(runtime: Object) -> str:
     return labels_of(runtime).get(Label.RUNTIME_ID, "")
 
 
+def has_spec(runtime: Object) -> bool:
+    """The contract's CRD admits a Runtime without a spec; with one, all that it requires is there."""
+    return bool(runtime.get("spec"))
+
+
 def shoot_name(runtime: Object) -> str:
-    return str(runtime["spec"]["shoot"]["name"])
+    """Empty for a Runtime without a spec."""
+    return str(runtime["spec"]["shoot"]["name"]) if has_spec(runtime) else ""
 
 
 def provider(runtime: Object) -> str:
-    return str(runtime["spec"]["shoot"]["provider"]["type"])
+    """Empty for a Runtime without a spec."""
+    return str(runtime["spec"]["shoot"]["provider"]["type"]) if has_spec(runtime) else ""
 
 
 def generation(runtime: Object) -> int:
