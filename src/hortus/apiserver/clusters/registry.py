@@ -129,6 +129,8 @@ class LogicalClusters:
         self._living: dict[str, LogicalCluster] = {}
         self._ended: dict[str, LogicalCluster] = {}
         self._retiring: dict[str, asyncio.Task[None]] = {}
+        self._due: set[str] = set()
+        """What is to be looked at (again) by the task in `_retiring`."""
         self._put(ROOT, server_keys.root_uid, 0)
 
     async def start(self) -> None:
@@ -217,16 +219,21 @@ class LogicalClusters:
         self._living[name] = LogicalCluster(name, uid, revision, ClusterKeys(self._server_keys, name, uid), quota)
 
     def _begin_retiring(self, name: str) -> None:
-        if name not in self._retiring and not name.startswith("_"):
+        if name.startswith("_"):
+            return
+        self._due.add(name)
+        if name not in self._retiring:
             task = asyncio.get_running_loop().create_task(self._retire_until_done(name), name=f"retire {name}")
             self._retiring[name] = task
 
     async def _retire_until_done(self, name: str) -> None:
         try:
-            while True:
+            while name in self._due:
+                self._due.discard(name)
                 try:
-                    return await self.retire(name)
+                    await self.retire(name)
                 except StoreFailed:
+                    self._due.add(name)
                     # The store says so itself, to everybody; here is only to be tried again.
                     await self._clock.sleep(_RETRY_SECONDS)
         finally:
