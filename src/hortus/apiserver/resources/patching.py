@@ -14,7 +14,15 @@ import orjson
 from hortus.apiserver.http import decode_object, decode_value
 from hortus.apiserver.resources import fields, metadata
 from hortus.apiserver.resources.context import Context
-from hortus.apiserver.resources.failures import conflict, forbidden_field, invalid_options, not_found, required
+from hortus.apiserver.resources.definition import FieldProblem
+from hortus.apiserver.resources.failures import (
+    conflict,
+    forbidden_field,
+    invalid_object,
+    invalid_options,
+    not_found,
+    required,
+)
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
 from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
 from hortus.apiserver.resources.versions import presented_record, read
@@ -98,7 +106,7 @@ async def modify(ctx: Context, scope: Scope, change: Change, options: WriteOptio
         if record is None:
             raise not_found(scope.kind, scope.name)
         obj = change(with_revision(scope.kind.decode(record.value), record))
-        warnings = read_object(scope.kind, obj, options)
+        warnings = _read_patched(scope, obj, options)
         _check_names(scope, obj)
         believed = metadata.check_resource_version(scope.kind, scope.name, obj["metadata"])
         if believed != record.revision:
@@ -108,6 +116,19 @@ async def modify(ctx: Context, scope: Scope, change: Change, options: WriteOptio
         except Mismatch as mismatch:
             record = await presented_record(scope.kind, scope.cluster, mismatch.current)
     raise conflict(scope.kind, scope.name)
+
+
+def _read_patched(scope: Scope, obj: Object, options: WriteOptions) -> list[str]:
+    """`read_object`; what strict validation finds is an invalid patch, unlike in a body that is sent whole."""
+    shown = as_bytes(obj).decode() if options.validation == "Strict" else ""
+    try:
+        return read_object(scope.kind, obj, options)
+    except BadRequest as error:
+        _, found, why = error.message.partition("strict decoding error: ")
+        if not found:
+            raise
+        problem = FieldProblem("patch", f"Invalid value: {as_bytes(shown).decode()}: {found}{why}")
+        raise invalid_object("", "", "", "", [problem]) from None
 
 
 def _check_names(scope: Scope, obj: Object) -> None:
