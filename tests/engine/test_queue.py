@@ -217,6 +217,17 @@ async def test_a_key_may_change_its_flow_while_it_waits_and_while_it_is_in_work(
     assert queue.take() == "b"
 
 
+async def test_a_worker_that_is_cancelled_while_a_key_arrives_leaves_it_to_the_next() -> None:
+    queue = queue_of(FakeClock())
+    first, second = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
+    await FakeClock().settle()
+    first.cancel()
+    queue.add("a")
+    assert await second == "a"
+    await asyncio.gather(first, return_exceptions=True)
+    assert first.cancelled()
+
+
 async def test_a_discarded_key_is_nowhere() -> None:
     clock = FakeClock()
     queue = queue_of(clock)

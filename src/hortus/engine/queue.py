@@ -249,7 +249,7 @@ class Queue(Generic[K]):
             # This worker was woken for a key and dies: the next one has to come for it.
             if taker.done() and not taker.cancelled():
                 self._wake()
-            else:
+            elif taker in self._takers:  # a wake may have passed over it since it was cancelled
                 self._takers.remove(taker)
             raise
 
