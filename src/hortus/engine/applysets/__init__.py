@@ -1,0 +1,61 @@
+"""Sets of objects that are applied together, remembered, and pruned when they leave.
+
+    parent = ConfigMapParent(client, "monitoring", "kube-system")
+    live = WatchedLive(client, caches, identity=parent.identity, field_manager="hortus", clock=clock)
+    monitoring = ApplySet.of(client, parent, live=live)
+
+    report = await monitoring.apply(objects)   # CRDs and namespaces first; what matches already costs no call
+    report.complete, report.ready, report.message()
+    await monitoring.plan(objects)             # drift by field, without a write
+    await monitoring.delete()                  # until report.complete
+
+`client` is any `hortus.kube.Client`: the management cluster's, or `RemotePool.at(place)`. Members are marked as
+KEP-3659 says, so `kubectl apply --prune --applyset` understands the set; the parent also remembers their uids.
+
+- **Kill-safe**: the inventory never holds less than what exists (`inventory`).
+- **Never foreign**: what another set marked, what somebody made anew, and what lost our label is not touched.
+- **Nothing that holds data** is pruned unless allowed: namespaces and definitions wait until they are empty.
+- **Readiness** by the rules of kstatus (`readiness`), a pure function of an object.
+"""
+
+from hortus.engine.applysets.applying import ApplySet, ClusterClient, SetClient
+from hortus.engine.applysets.drift import FieldDrift, drift
+from hortus.engine.applysets.identity import PART_OF, part_of, set_id
+from hortus.engine.applysets.inventory import Entry, Inventory, Member
+from hortus.engine.applysets.live import Live, ServerLive, WatchedLive
+from hortus.engine.applysets.parents import ConfigMapParent, ForeignParent, Parent
+from hortus.engine.applysets.policy import Conflicts, Policy
+from hortus.engine.applysets.readiness import Readiness, Status, readiness
+from hortus.engine.applysets.report import Action, Outcome, Report
+from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, UnknownKind
+
+__all__ = [
+    "PART_OF",
+    "Action",
+    "ApplySet",
+    "ClusterClient",
+    "ConfigMapParent",
+    "Conflicts",
+    "DiscoveredKinds",
+    "Entry",
+    "FieldDrift",
+    "ForeignParent",
+    "Inventory",
+    "Kinds",
+    "Live",
+    "Member",
+    "Outcome",
+    "Parent",
+    "Policy",
+    "Readiness",
+    "Report",
+    "ServerLive",
+    "SetClient",
+    "Status",
+    "UnknownKind",
+    "WatchedLive",
+    "drift",
+    "part_of",
+    "readiness",
+    "set_id",
+]

@@ -1,0 +1,86 @@
+"""What became of each object of a set in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from hortus.engine.applysets.drift import FieldDrift
+from hortus.engine.applysets.inventory import Member
+from hortus.engine.applysets.readiness import NOT_FOUND, Readiness
+
+
+class Action(StrEnum):
+    """What was done."""
+
+    APPLIED = "applied"
+    UNCHANGED = "unchanged"
+    """It was as wanted; nothing was sent."""
+    WAITING = "waiting"
+    """Not tried yet: what it needs is not ready."""
+    FAILED = "failed"
+    PRUNED = "pruned"
+    PRUNING = "pruning"
+    """Deleted, and held by finalizers for now."""
+    KEPT = "kept"
+    """It left the set and stays: it holds something, or it is not ours any more."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One object. `message` names it and says what is wrong; `error` is what was raised."""
+
+    member: Member
+    action: Action
+    readiness: Readiness = NOT_FOUND
+    drift: tuple[FieldDrift, ...] = ()
+    """What differed before it was applied."""
+    message: str = ""
+    error: Exception | None = None
+
+
+class Report:
+    """The outcomes of one run, in the order in which they came."""
+
+    def __init__(self, outcomes: Iterable[Outcome] = ()) -> None:
+        self.outcomes = list(outcomes)
+
+    def of(self, *actions: Action) -> list[Outcome]:
+        """The outcomes with one of these actions."""
+        return [outcome for outcome in self.outcomes if outcome.action in actions]
+
+    @property
+    def failures(self) -> list[Outcome]:
+        return self.of(Action.FAILED)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the cluster holds exactly the set: nothing failed, waits, or is still to go."""
+        return not self.of(Action.FAILED, Action.WAITING, Action.PRUNING)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is complete and every object of it is Current."""
+        return self.complete and all(outcome.readiness.ready for outcome in self.of(Action.APPLIED, Action.UNCHANGED))
+
+    @property
+    def writes(self) -> int:
+        return len(self.of(Action.APPLIED, Action.PRUNED, Action.PRUNING))
+
+    @property
+    def retry_after(self) -> float | None:
+        """The longest pause that a server asked for, in seconds."""
+        asked = [getattr(outcome.error, "retry_after", None) for outcome in self.failures]
+        return max((seconds for seconds in asked if seconds is not None), default=None)
+
+    def message(self, *, limit: int = 5) -> str:
+        """What is wrong, for a condition: at most `limit` objects by name, and how many more."""
+        wrong = [
+            outcome.message or f"{outcome.member}: {outcome.readiness.message}"
+            for outcome in self.outcomes
+            if outcome.action in (Action.FAILED, Action.WAITING, Action.PRUNING)
+            or (outcome.action in (Action.APPLIED, Action.UNCHANGED) and not outcome.readiness.ready)
+        ]
+        more = f"; and {len(wrong) - limit} more" if len(wrong) > limit else ""
+        return "; ".join(wrong[:limit]) + more

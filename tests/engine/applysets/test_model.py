@@ -1,0 +1,235 @@
+"""Any sequence of sets, killed at any call: the inventory never loses an object, others' objects are never touched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hortus.engine.applysets import PART_OF, Action, ApplySet, ConfigMapParent, Entry, Member, Policy
+from hortus.engine.applysets.inventory import decode, encode
+from hortus.kube import PatchKind, Propagation
+from hortus.kube.errors import Conflict, NotFound
+from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource
+
+CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
+WIDGETS = Resource("example.org", "v1", "widgets", "Widget")
+KINDS = {resource.gvk: resource for resource in (CONFIGMAPS, WIDGETS)}
+NAMES = ("a", "b", "c", "d")
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Cluster:
+    """Objects in a dict. Dies at one call, before or after it took effect."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[Resource, ObjectKey], Object] = {}
+        self.uids = 0
+        self.calls = 0
+        self.writes = 0
+        self.dies_at: tuple[int, bool] | None = None
+
+    async def _step(self, effect: Callable[[], Object]) -> Object:
+        self.calls += 1
+        await asyncio.sleep(0)
+        if self.dies_at is not None and self.calls > self.dies_at[0]:
+            raise Killed
+        if self.dies_at == (self.calls, False):
+            raise Killed
+        found = effect()
+        if self.dies_at == (self.calls, True):
+            raise Killed
+        return found
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        return await self._step(lambda: self.find(resource, namespace, name))
+
+    def find(self, resource: Resource, namespace: str, name: str) -> Object:
+        found = self.objects.get((resource, ObjectKey(namespace, name)))
+        if found is None:
+            raise NotFound(f"{resource.plural} {name} not found")
+        return found
+
+    def put(self, resource: Resource, obj: Object) -> Object:
+        metadata = obj["metadata"]
+        key = (resource, ObjectKey(metadata["namespace"], metadata["name"]))
+        old = self.objects.get(key)
+        if old is None:
+            self.uids += 1
+        uid = old["metadata"]["uid"] if old is not None else f"uid-{self.uids}"
+        self.writes += 1
+        self.objects[key] = {**obj, "metadata": {**metadata, "uid": uid}}
+        return self.objects[key]
+
+    async def apply(self, resource: Resource, obj: Object, *, field_manager: str, force: bool = True) -> Object:
+        return await self._step(lambda: self.put(resource, obj))
+
+    async def patch(self, *args: Any, kind: PatchKind = PatchKind.MERGE, **options: Any) -> Object:
+        raise AssertionError("nobody patches")
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        propagation: Propagation | None = None,
+        uid: str = "",
+    ) -> Object:
+        def effect() -> Object:
+            found = self.find(resource, namespace, name)
+            if uid and found["metadata"]["uid"] != uid:
+                raise Conflict("another uid")
+            self.writes += 1
+            del self.objects[resource, ObjectKey(namespace, name)]
+            return {"kind": "Status"}
+
+        return await self._step(effect)
+
+    async def list_some(self, resource: Resource, namespace: str, limit: int) -> list[Object]:
+        raise AssertionError("nothing here can hold anything")
+
+    async def list_marked(self, resource: Resource, identity: str) -> list[Object]:
+        raise AssertionError("the inventory says what there is")
+
+    async def until(self, resource: Resource, obj: Object, holds: Callable[[Object], bool]) -> None:
+        raise AssertionError("nothing here is waited for")
+
+    # Kinds.
+
+    async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
+        return KINDS[gvk]
+
+    async def named(self, group_kind: str) -> Resource | None:
+        raise AssertionError("nobody shares this set")
+
+    async def namespaced(self) -> list[Resource]:
+        return list(KINDS.values())
+
+
+def wanted(choice: dict[tuple[int, str], int]) -> list[Object]:
+    resources = (CONFIGMAPS, WIDGETS)
+    return [
+        {
+            "apiVersion": resources[kind].api_version,
+            "kind": resources[kind].kind,
+            "metadata": {"name": name},
+            "data": {"value": str(value)},
+        }
+        for (kind, name), value in choice.items()
+    ]
+
+
+SETS = st.dictionaries(st.tuples(st.integers(0, 1), st.sampled_from(NAMES)), st.integers(0, 2), max_size=6)
+CRASH = st.one_of(st.none(), st.tuples(st.integers(1, 24), st.booleans()))
+MEDDLING = st.one_of(
+    st.none(), st.tuples(st.sampled_from(("delete", "anew", "unmark")), st.integers(0, 1), st.sampled_from(NAMES))
+)
+
+
+class Machine:
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.foreign: dict[tuple[Resource, ObjectKey], str] = {}
+        self.identity = ConfigMapParent(self.cluster, "set", "default").identity
+
+    def set(self) -> ApplySet:
+        """As a process that has just begun sees it."""
+        parent = ConfigMapParent(self.cluster, "set", "default")
+        return ApplySet(self.cluster, parent, kinds=self.cluster, policy=Policy(parallel=2))
+
+    def inventory(self) -> dict[Member, Any]:
+        parent = self.cluster.objects.get((CONFIGMAPS, ObjectKey("default", "set")))
+        return dict(decode(parent["data"]["inventory"])) if parent is not None else {}
+
+    def ours(self) -> set[Member]:
+        return {
+            Member(resource.group, resource.kind, key.namespace, key.name)
+            for (resource, key), obj in self.cluster.objects.items()
+            if (obj["metadata"].get("labels") or {}).get(PART_OF) == self.identity
+            and (resource, key) not in self.foreign
+        }
+
+    def meddle(self, what: str, kind: int, name: str) -> None:
+        """Somebody deletes an object of ours, makes it anew with our label, or takes the label off."""
+        place = ((CONFIGMAPS, WIDGETS)[kind], ObjectKey("default", name))
+        obj = self.cluster.objects.get(place)
+        if obj is None:
+            return
+        if what == "unmark":
+            self.cluster.objects[place] = {**obj, "metadata": {**obj["metadata"], "labels": {}}}
+            return
+        del self.cluster.objects[place]
+        if what == "anew":
+            member = Member(place[0].group, place[0].kind, "default", name)
+            self.cluster.put(place[0], obj)
+            if self.inventory().get(member) is not None and self.inventory()[member].uid:
+                self.foreign[place] = self.cluster.objects[place]["metadata"]["uid"]
+
+    def check_nothing_lost(self) -> None:
+        missing = self.ours() - self.inventory().keys()
+        assert not missing, f"{missing} would never be found again"
+
+    def check_others_untouched(self) -> None:
+        for place, uid in list(self.foreign.items()):
+            assert place in self.cluster.objects, f"{place[1]} was somebody else's and is gone"
+            assert self.cluster.objects[place]["metadata"]["uid"] == uid
+
+    def check_holds(self, choice: dict[tuple[int, str], int]) -> None:
+        held = {}
+        for (resource, key), obj in self.cluster.objects.items():
+            marked = (obj["metadata"].get("labels") or {}).get(PART_OF) == self.identity
+            if key.name in NAMES and marked and (resource, key) not in self.foreign:
+                held[int(resource is WIDGETS), key.name] = int(obj["data"]["value"])
+        assert held == choice
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.tuples(SETS, CRASH, MEDDLING), min_size=1, max_size=6))
+def test_any_sequence_of_sets_with_crashes_converges_and_loses_nothing(
+    steps: list[tuple[dict[tuple[int, str], int], tuple[int, bool] | None, tuple[str, int, str] | None]],
+) -> None:
+    async def play() -> None:
+        machine = Machine()
+        cluster = machine.cluster
+        for choice, crash, meddling in steps:
+            if meddling is not None:
+                machine.meddle(*meddling)
+            cluster.calls, cluster.dies_at = 0, crash
+            # What is wanted again is adopted, whoever made it.
+            for kind, name in choice:
+                machine.foreign.pop(((CONFIGMAPS, WIDGETS)[kind], ObjectKey("default", name)), None)
+            with suppress(Killed):
+                await machine.set().apply(wanted(choice))
+            cluster.dies_at = None
+            machine.check_nothing_lost()
+            machine.check_others_untouched()
+        choice = steps[-1][0]
+        report = await machine.set().apply(wanted(choice))
+        assert report.complete
+        machine.check_holds(choice)
+        machine.check_others_untouched()
+        assert machine.inventory().keys() == machine.ours()
+        cluster.writes = 0
+        await machine.set().apply(wanted(choice))
+        report = await machine.set().delete()
+        assert not report.of(Action.FAILED)
+        machine.check_others_untouched()
+        assert machine.ours() == set()
+
+    asyncio.run(play())
+
+
+@given(
+    st.dictionaries(st.tuples(st.text(), st.text(), st.text(), st.text()), st.tuples(st.text(), st.text(), st.text()))
+)
+def test_an_inventory_survives_its_text(raw: dict[tuple[str, str, str, str], tuple[str, str, str]]) -> None:
+    inventory = {Member(*member): Entry(*entry) for member, entry in raw.items()}
+    assert decode(encode(inventory)) == inventory
