@@ -14,9 +14,9 @@ from tests.conformance.test_runtime_crd import REFUSED, examples
 from tests.scenarios.running import UP, Up, up
 
 from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
-from hortus.domains.clusters.inside.workloads import SECRETS
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine.remote import SECRETS
 from hortus.kube import Client, Object, Resource
 from hortus.kube.errors import Invalid
 from hortus.kube.kubeconfig import from_untrusted

@@ -14,7 +14,9 @@ from hortus.cli import sharding
 from hortus.domains.clusters import composition as runtimes
 from hortus.domains.clusters import settings as clusters
 from hortus.domains.clusters.garden import SHOOTS
+from hortus.domains.clusters.inside import PoolWorkloads
 from hortus.domains.clusters.outline import outline as runtime_outline
+from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials import settings as credentials
 from hortus.domains.credentials.composition import add_controller
 from hortus.domains.credentials.composition import outline as credential_outline
@@ -23,8 +25,9 @@ from hortus.engine.configuration import CONFIG, Configuration, Reloader
 from hortus.engine.files import KubeconfigFile
 from hortus.engine.flags import Flag, FlagError, FlagSet
 from hortus.engine.logging import LogSettings, set_level
-from hortus.kube import Access, Client, ConnectionSettings, RateLimiter, RequestMetrics, SystemClock
-from hortus.kube.kubeconfig import KubeconfigError, in_cluster, load, through_proxy
+from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
+from hortus.kube import LOCAL_NETWORKS, Access, Client, ConnectionSettings, RateLimiter, RequestMetrics, SystemClock
+from hortus.kube.kubeconfig import KubeconfigError, Trust, in_cluster, load, through_proxy
 from hortus.kube.objects import Object
 
 ELECTION_NAME = "f1c68560.kyma-project.io"
@@ -133,7 +136,32 @@ def _add_runtimes(
     settings = clusters.from_flags(values)
     for remark in settings.configuration.remarks:
         _log.warning("converter configuration", remark=remark)
-    runtimes.add_controllers(manager, client=client, garden=garden, shoots=shoots, settings=settings)
+    secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=kept.SELECTOR, transform=kept.sealed)
+    pool = _pool(manager, client, secrets, settings)
+    runtimes.add_controllers(
+        manager,
+        client=client,
+        garden=garden,
+        shoots=shoots,
+        secrets=secrets,
+        workloads=PoolWorkloads(pool),
+        settings=settings,
+    )
+
+
+def _pool(manager: Manager, client: Client, secrets: Cache, settings: clusters.Settings) -> RemotePool:
+    """The way into all clusters, for every part that needs one."""
+    limits = RemoteSettings(
+        timeout=settings.cluster_timeout,
+        connect_timeout=settings.cluster_timeout,
+        trust=Trust(plain_http=settings.plain_http),
+        deny=() if settings.local_clusters else LOCAL_NETWORKS,
+    )
+    pool = RemotePool(
+        SecretCredentials(client, secrets), settings=limits, clock=manager.clock, registry=manager.registry
+    )
+    manager.on_stop(pool.close)
+    return pool
 
 
 def _follow(manager: Manager, client: Client, path: str) -> None:

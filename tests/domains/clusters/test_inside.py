@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -9,7 +12,9 @@ from tests.domains.clusters.shoot import samples
 from tests.domains.clusters.world import CONFIG_MAPS, World
 
 from hortus.domains.clusters.inside import (
+    InsideError,
     NoWayIn,
+    PoolWorkloads,
     bind_administrators,
     configure_oidc,
     publish_provisioning_info,
@@ -20,6 +25,8 @@ from hortus.domains.clusters.inside.caches import CUSTOM_CONFIGS
 from hortus.domains.clusters.inside.oidc import PROVIDERS, wanted
 from hortus.domains.clusters.inside.provisioninginfo import KEY, NAME, NAMESPACE, details
 from hortus.domains.clusters.shoot import shoot_for
+from hortus.engine import Cache
+from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, yaml
 from hortus.kube.objects import Object
 from hortus.simulation.garden.workload import CRDS
@@ -190,17 +197,41 @@ def custom_config_kind(plural: str = "customconfigs", kind: str = "CustomConfig"
 
 
 async def test_a_kubeconfig_that_is_missing_or_broken_is_no_way_in(here: World) -> None:
-    from hortus.domains.clusters.inside import KubeconfigWorkloads
-    from hortus.domains.clusters.inside.workloads import SECRETS
+    async with pooled(here) as workloads:
+        with pytest.raises(
+            NoWayIn, match=f"Secret {here.namespace}/kubeconfig-rt-1, key config: there is no such Secret"
+        ):
+            await look_inside(workloads, here.runtime())
+        await keep(here, "rt-2", b"not a kubeconfig")
+        with pytest.raises(NoWayIn, match="kubeconfig-rt-2"):
+            await look_inside(workloads, here.runtime("rt-2"))
 
-    workloads = KubeconfigWorkloads(here.client, timeout=5.0)
-    with pytest.raises(NoWayIn, match=f"secret {here.namespace}/kubeconfig-rt-1 does not exist"):
-        async with workloads.open(here.runtime()):
-            raise AssertionError
-    body: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kubeconfig-rt-1"}}
-    await here.client.create(
-        SECRETS, {**body, "data": {"config": "bm90IGEga3ViZWNvbmZpZw=="}}, namespace=here.namespace
-    )
-    with pytest.raises(NoWayIn, match="kubeconfig of shoot c-1"):
-        async with workloads.open(here.runtime()):
-            raise AssertionError
+
+async def test_the_kubeconfig_in_the_secret_leads_into_the_cluster(here: World) -> None:
+    document = here.server.kubeconfig_dict(f"inside-{here.number}")
+    async with pooled(here) as workloads:
+        await keep(here, "rt-1", yaml.dump(document).encode())
+        await look_inside(workloads, here.runtime())
+        document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+        await keep(here, "rt-2", yaml.dump(document).encode())
+        with pytest.raises(InsideError, match="refused"):
+            await look_inside(workloads, here.runtime("rt-2"))
+
+
+@asynccontextmanager
+async def pooled(here: World) -> AsyncIterator[PoolWorkloads]:
+    credentials = SecretCredentials(here.client, Cache("secrets"))
+    async with RemotePool(credentials, settings=RemoteSettings(deny=(), timeout=5.0)) as pool:
+        yield PoolWorkloads(pool)
+
+
+async def look_inside(workloads: PoolWorkloads, runtime: Object) -> None:
+    async with workloads.open(runtime) as cluster:
+        assert (await cluster.list(BINDINGS)).items
+
+
+async def keep(here: World, name: str, content: bytes) -> None:
+    """The kubeconfig Secret of a Runtime."""
+    body: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"kubeconfig-{name}"}}
+    data = {"config": base64.b64encode(content).decode()}
+    await here.client.create(SECRETS, {**body, "data": data}, namespace=here.namespace)

@@ -9,7 +9,7 @@ from tests.domains.clusters.shoot.samples import CONFIG, lived, pool, runtime
 
 from hortus.domains.clusters.configuration import AuditTenants
 from hortus.domains.clusters.conversion import Conversion
-from hortus.domains.clusters.inside import KubeconfigWorkloads
+from hortus.domains.clusters.inside import Workloads
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.shoot import profile_outline, shoot_for
 from hortus.domains.clusters.types import Reason
@@ -29,7 +29,7 @@ def _conversion(profiles: Cache | None) -> Conversion:
     return Conversion(
         configuration=CONFIG,
         tenants=AuditTenants(),
-        workloads=KubeconfigWorkloads(client, timeout=1.0, plain_http=False),
+        workloads=cast(Workloads, None),
         access=OperatorAccess(client, "", enabled=False),
         audit_log_mandatory=False,
         structured_authentication=False,

@@ -25,6 +25,7 @@ from hortus.domains.clusters.settings import Settings
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import Cache, Manager
+from hortus.engine.remote import SECRETS, digests
 from hortus.kube import Client, Resource
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.errors import KubeError, NotFound
@@ -38,6 +39,7 @@ from hortus.testing.apiserver import TestServer
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = Resource("", "v1", "events", "Event")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+SECRET_LABELS = "operator.kyma-project.io/managed-by=infrastructure-manager"
 PATIENCE = 20.0
 
 _numbers = itertools.count(1)
@@ -322,6 +324,7 @@ class World:
             "namespace": self.namespace,
             "cluster_timeout": 5.0,
             "plain_http": False,
+            "local_clusters": True,
             "audit_log_mandatory": False,
             "structured_authentication": True,
             "custom_configs": False,
@@ -347,6 +350,7 @@ class World:
                 client=client,
                 garden=garden,
                 shoots=self._shoots(manager, garden),
+                secrets=manager.cache(SECRETS, namespace=self.namespace, labels=SECRET_LABELS, transform=digests),
                 settings=self.settings(),
                 workloads=self.inside,
             )

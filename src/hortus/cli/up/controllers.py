@@ -22,6 +22,7 @@ _LOCAL_FLAGS = (
     "--metrics-bind-address=0",
     "--health-probe-bind-address=0",
     "--audit-log-mandatory=false",
+    "--allow-local-clusters",
 )
 """What differs from the defaults: a simulated garden has no other users, and ports are not taken unasked."""
 

@@ -7,10 +7,11 @@ from hortus.domains.clusters.controller import RuntimeController
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.creation import Creation
 from hortus.domains.clusters.garden import CLOUD_PROFILES, Garden
-from hortus.domains.clusters.inside import KubeconfigWorkloads, Workloads
+from hortus.domains.clusters.inside import Workloads
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.patching import Patching
+from hortus.domains.clusters.registrycaches import RegistryCaches
 from hortus.domains.clusters.retirement import Retirement
 from hortus.domains.clusters.settings import Settings
 from hortus.domains.clusters.shoot import profile_outline
@@ -30,6 +31,7 @@ from hortus.kube import Client
 
 NAME = "runtime-controller"
 """The controller's name in metrics, logs and events."""
+CACHES_NAME = "registry-cache-controller"
 
 
 def add_controllers(
@@ -38,64 +40,114 @@ def add_controllers(
     client: Client,
     garden: Client,
     shoots: Cache,
+    secrets: Cache,
+    workloads: Workloads,
     settings: Settings,
-    workloads: Workloads | None = None,
 ) -> RuntimeController:
     """Add them to `manager`. `client` is the management cluster, `garden` the Gardener API.
 
-    `shoots` holds at least what `outline` leaves of the project's Shoots. `workloads` leads into the clusters; by
-    default by the kubeconfigs in their Secrets.
+    `shoots` holds at least what `outline` leaves of the project's Shoots, `secrets` the kubeconfig Secrets, with or
+    without their values. `workloads` leads into the clusters.
     """
-    runtimes = manager.cache(RUNTIMES, namespace=settings.namespace, transform=without_managed_fields)
-    clusters = manager.cache(GARDENER_CLUSTERS, namespace=settings.namespace, transform=without_managed_fields)
-    if workloads is None:
-        workloads = KubeconfigWorkloads(client, timeout=settings.cluster_timeout, plain_http=settings.plain_http)
-    events = EventRecorder(client, component=NAME, clock=manager.clock)
-    manager.add_server(events)
-    metrics = RuntimeMetrics(manager.registry)
-    desk = Desk(client=client, runtimes=runtimes, events=events, metrics=metrics, clock=manager.clock)
-    place = Garden(garden, settings.garden_namespace, shoots)
-    profiles = None
-    if settings.check_profiles:
-        profiles = manager.caches_of(garden).get(CLOUD_PROFILES, transform=profile_outline)
-    conversion = _conversion(client, workloads, settings, profiles)
-    reconciler = RuntimeController(
-        client=client,
-        runtimes=runtimes,
-        garden=place,
-        desk=desk,
-        metrics=metrics,
-        creation=Creation(place, conversion),
-        patching=Patching(client=client, runtimes=runtimes, garden=place, conversion=conversion, clock=manager.clock),
-        connecting=Connecting(
-            client=client,
-            clusters=clusters,
-            garden=place,
-            workloads=workloads,
-            default_oidc=settings.configuration.cluster.shared_tenant.as_object(),
-            clock=manager.clock,
-        ),
-        retirement=Retirement(
-            client=client,
-            clusters=clusters,
-            garden=place,
-            structured_authentication=settings.structured_authentication,
-            unexpected=metrics.unexpected_stop,
-        ),
-    )
+    parts = _Parts(manager, client, garden, shoots, workloads, settings)
+    reconciler = parts.controller()
     manager.controller(
         NAME,
         reconciler,
         sources=[
             # GardenerClusters and Shoots first: the Runtimes' initial reconciles look them up.
-            Watch(clusters, to=reconciler.keys_of_cluster, when=_connection_changed),
+            Watch(parts.clusters, to=reconciler.keys_of_cluster, when=_connection_changed),
             Watch(shoots, to=reconciler.keys_of_shoot, when=_facts_changed, awaited=False),
-            Watch(runtimes, when=spec_or_metadata_changed),
-            Watch(runtimes, to=reconciler.keys_of_rivals, when=_gone),
+            Watch(parts.runtimes, when=spec_or_metadata_changed),
+            Watch(parts.runtimes, to=reconciler.keys_of_rivals, when=_gone),
         ],
         workers=settings.workers,
     )
+    if settings.custom_configs or settings.cache_configs:
+        caches = RegistryCaches(
+            client=client,
+            runtimes=parts.runtimes,
+            secrets=secrets,
+            workloads=workloads,
+            switches=settings.custom_configs,
+            lists=settings.cache_configs,
+        )
+        manager.controller(CACHES_NAME, caches, sources=[Watch(secrets)])
     return reconciler
+
+
+class _Parts:
+    """What the steps of the Runtime controller are made of."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        client: Client,
+        garden: Client,
+        shoots: Cache,
+        workloads: Workloads,
+        settings: Settings,
+    ) -> None:
+        namespace = settings.namespace
+        self.runtimes = manager.cache(RUNTIMES, namespace=namespace, transform=without_managed_fields)
+        self.clusters = manager.cache(GARDENER_CLUSTERS, namespace=namespace, transform=without_managed_fields)
+        self._client = client
+        self._clock = manager.clock
+        self._workloads = workloads
+        self._settings = settings
+        self._metrics = RuntimeMetrics(manager.registry)
+        self._events = EventRecorder(client, component=NAME, clock=manager.clock)
+        manager.add_server(self._events)
+        self._garden = Garden(garden, settings.garden_namespace, shoots)
+        profiles = None
+        if settings.check_profiles:
+            profiles = manager.caches_of(garden).get(CLOUD_PROFILES, transform=profile_outline)
+        self._conversion = _conversion(client, workloads, settings, profiles)
+
+    def controller(self) -> RuntimeController:
+        desk = Desk(
+            client=self._client,
+            runtimes=self.runtimes,
+            events=self._events,
+            metrics=self._metrics,
+            clock=self._clock,
+        )
+        return RuntimeController(
+            client=self._client,
+            runtimes=self.runtimes,
+            garden=self._garden,
+            desk=desk,
+            metrics=self._metrics,
+            creation=Creation(self._garden, self._conversion),
+            patching=Patching(
+                client=self._client,
+                runtimes=self.runtimes,
+                garden=self._garden,
+                conversion=self._conversion,
+                clock=self._clock,
+            ),
+            connecting=self._connecting(),
+            retirement=self._retirement(),
+        )
+
+    def _connecting(self) -> Connecting:
+        return Connecting(
+            client=self._client,
+            clusters=self.clusters,
+            garden=self._garden,
+            workloads=self._workloads,
+            default_oidc=self._settings.configuration.cluster.shared_tenant.as_object(),
+            clock=self._clock,
+        )
+
+    def _retirement(self) -> Retirement:
+        return Retirement(
+            client=self._client,
+            clusters=self.clusters,
+            garden=self._garden,
+            structured_authentication=self._settings.structured_authentication,
+            unexpected=self._metrics.unexpected_stop,
+        )
 
 
 def _conversion(client: Client, workloads: Workloads, settings: Settings, profiles: Cache | None) -> Conversion:

@@ -46,6 +46,7 @@ FLAGS: tuple[Flag, ...] = (
         "Look for RegistryCacheConfigs in clusters, and list their registry caches in the Runtime.",
     ),
     Flag("api-server-acl-enabled", "bool", False, "Serve acl.allowedCIDRs of Runtimes on AWS and Azure."),
+    Flag("allow-local-clusters", "bool", False, "Reach clusters on this machine itself, as those of hortus up."),
     Flag(
         "ignore-removed-zones",
         "bool",
@@ -60,14 +61,6 @@ FLAGS: tuple[Flag, ...] = (
     ),
 )
 
-SHARED: Final = (
-    "gardener-project-name",
-    "watch-namespace",
-    "cluster-request-timeout",
-    "allow-plain-http",
-)
-"""Flags of `credentials` that are read here too."""
-
 
 class Settings(msgspec.Struct, frozen=True):
     """FLAGS as values, with the files they name. Times in seconds."""
@@ -78,6 +71,7 @@ class Settings(msgspec.Struct, frozen=True):
     namespace: str
     cluster_timeout: float
     plain_http: bool
+    local_clusters: bool
     audit_log_mandatory: bool
     structured_authentication: bool
     custom_configs: bool
@@ -112,6 +106,7 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
         namespace=values["watch-namespace"],
         cluster_timeout=values["cluster-request-timeout"],
         plain_http=values["allow-plain-http"],
+        local_clusters=values["allow-local-clusters"],
         audit_log_mandatory=values["audit-log-mandatory"],
         structured_authentication=values["structured-auth-enabled"],
         custom_configs=values["custom-config-controller-enabled"],

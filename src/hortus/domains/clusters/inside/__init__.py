@@ -1,6 +1,6 @@
 """What a cluster gets inside: administrators, OpenIDConnect objects, the ConfigMap with facts about its making.
 
-    async with workloads.open(runtime) as cluster:          # a Client, from the kubeconfig Secret of the Runtime
+    async with workloads.open(runtime) as cluster:          # a Client, by the kubeconfig Secret of the Runtime
         await configure_oidc(cluster, runtime, default)
         await bind_administrators(cluster, runtime)
         await publish_provisioning_info(cluster, runtime, shoot, now)
@@ -9,18 +9,20 @@ All of them compare first and write what differs. InsideError says that a cluste
 """
 
 from hortus.domains.clusters.inside.administrators import bind_administrators
-from hortus.domains.clusters.inside.caches import registry_caches
+from hortus.domains.clusters.inside.caches import cache_configs, custom_configs, registry_caches
 from hortus.domains.clusters.inside.oidc import configure_oidc
 from hortus.domains.clusters.inside.provisioninginfo import publish_provisioning_info
-from hortus.domains.clusters.inside.workloads import InsideError, KubeconfigWorkloads, NoWayIn, Workloads
+from hortus.domains.clusters.inside.workloads import InsideError, NoWayIn, PoolWorkloads, Workloads
 
 __all__ = [
     "InsideError",
-    "KubeconfigWorkloads",
     "NoWayIn",
+    "PoolWorkloads",
     "Workloads",
     "bind_administrators",
+    "cache_configs",
     "configure_oidc",
+    "custom_configs",
     "publish_provisioning_info",
     "registry_caches",
 ]

@@ -1,0 +1,109 @@
+"""The registry cache controllers: what a cluster's owner asks for inside the cluster reaches its Runtime (section 2.6).
+
+Of a Runtime they own `spec.imageRegistryCache` alone: a switch where the cluster has CustomConfigs, or the list of its
+RegistryCacheConfigs. They watch kubeconfig Secrets; the clusters they ask once a minute, since the kinds may not even
+exist there, and since they are off unless a flag asks for them. They never write into a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import structlog
+
+from hortus.domains.clusters import service
+from hortus.domains.clusters.inside import InsideError, Workloads, cache_configs, custom_configs
+from hortus.domains.clusters.types import MANAGER, RUNTIMES, Label
+from hortus.engine import Cache, Result
+from hortus.kube import Client
+from hortus.kube.errors import NotFound
+from hortus.kube.objects import Object, ObjectKey
+
+PERIOD: Final = 60.0
+SWITCHER: Final = "customconfigcontroller"
+LISTER: Final = "registrycacheconfigcontroller"
+"""Field managers."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class RegistryCaches:
+    """Reconciles by the key of a kubeconfig Secret."""
+
+    def __init__(
+        self,
+        *,
+        client: Client,
+        runtimes: Cache,
+        secrets: Cache,
+        workloads: Workloads,
+        switches: bool,
+        lists: bool,
+    ) -> None:
+        """`switches` follows CustomConfigs, `lists` follows RegistryCacheConfigs."""
+        self._client = client
+        self._runtimes = runtimes
+        self._secrets = secrets
+        self._workloads = workloads
+        self._switches = switches
+        self._lists = lists
+
+    async def reconcile(self, key: ObjectKey) -> Result | None:
+        runtime = self._runtime(key)
+        if runtime is None:
+            return None
+        try:
+            async with self._workloads.open(runtime) as cluster:
+                wanted, manager = await self._wanted(cluster, runtime)
+        except InsideError as error:
+            _log.info("registry caches cannot be read", error=str(error))
+            return Result(requeue_after=PERIOD)
+        if wanted is not None:
+            await self._set(runtime, wanted, manager)
+        return Result(requeue_after=PERIOD)
+
+    def _runtime(self, key: ObjectKey) -> Object | None:
+        secret = self._secrets.get(key)
+        labels = (secret or {"metadata": {}})["metadata"].get("labels") or {}
+        if labels.get(Label.MANAGED_BY) != MANAGER or not labels.get(Label.RUNTIME_ID):
+            return None
+        return self._runtimes.get(ObjectKey(key.namespace, labels[Label.RUNTIME_ID]))
+
+    async def _wanted(self, cluster: Client, runtime: Object) -> tuple[Any, str]:
+        """What `imageRegistryCache` is to become, and by whose hand; None when it is right."""
+        present = runtime["spec"].get("imageRegistryCache")
+        if self._lists:
+            listed = entries(await cache_configs(cluster))
+            if listed or isinstance(present, list):
+                return (None if listed == present else listed), LISTER
+        if not self._switches or isinstance(present, list):
+            return None, SWITCHER
+        exists = any((config.get("spec") or {}).get("caches") for config in await custom_configs(cluster))
+        enabled = bool((present or {}).get("enabled"))
+        return (None if exists == enabled else {"enabled": exists}), SWITCHER
+
+    async def _set(self, runtime: Object, wanted: Any, manager: str) -> None:
+        metadata = runtime["metadata"]
+        body: Object = {
+            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
+            "spec": {"imageRegistryCache": wanted},
+        }
+        try:
+            self._runtimes.learn(await self._client.apply(RUNTIMES, body, field_manager=manager))
+        except NotFound:
+            return
+        _log.info("registry cache changed", runtime=str(service.cluster_key(runtime)), manager=manager)
+
+
+def entries(configs: Iterable[Object]) -> list[Object]:
+    """RegistryCacheConfigs as a Runtime lists them."""
+    return [
+        {
+            "name": config["metadata"]["name"],
+            "namespace": config["metadata"]["namespace"],
+            "uid": config["metadata"]["uid"],
+            "config": config.get("spec") or {},
+        }
+        for config in configs
+    ]
