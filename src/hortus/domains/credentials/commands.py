@@ -81,7 +81,7 @@ def register(app: typer.Typer, connect: Connect) -> None:
     ) -> None:
         """Show a cluster and all behind it, with health.
 
-        From the GardenerCluster to its Secret, its Shoot and an API server that answers.
+        From the Runtime, where there is one, to its GardenerCluster, Secret, Shoot and an API server that answers.
 
         Exit code 1 when something in the tree is unhealthy.
         """

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 
+from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials import service
 from hortus.domains.credentials.garden import SHOOTS
 from hortus.domains.credentials.proof import ClusterProof, ProofFailed
 from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annotation, Label
 from hortus.domains.credentials.vault import SECRETS
-from hortus.domains.credentials.views import Node, cluster_node, secret_node, shoot_node
+from hortus.domains.credentials.views import Node, cluster_node, runtime_node, secret_node, shoot_node
 from hortus.kube import Client
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object
@@ -90,19 +91,50 @@ async def rotation_done(client: Client, asked: Object, timeout: float) -> str | 
 
 
 async def build_tree(client: Client, garden: Client, name: str, namespace: str, now: float) -> Node:
-    """GardenerCluster -> Secret -> cluster that answers, and GardenerCluster -> Shoot."""
-    cluster = await read_cluster(client, name, namespace)
+    """Runtime, where there is one -> GardenerCluster -> Secret -> cluster that answers; and the Shoot.
+
+    `name` is that of the Runtime or of the GardenerCluster.
+    """
+    runtime = await _runtime_of(client, name, namespace)
+    if runtime is None:
+        return await _cluster_tree(client, garden, await read_cluster(client, name, namespace), now)
+    root = runtime_node(runtime)
+    identity = (runtime["metadata"].get("labels") or {}).get(Label.RUNTIME_ID, "")
+    try:
+        cluster = await client.get(GARDENER_CLUSTERS, identity or name, namespace)
+    except NotFound:
+        missing = Node(kind="GardenerCluster", name=f"{namespace}/{identity or name}", note="does not exist yet")
+        root.children = [missing, await _shoot(garden, runtime["spec"]["shoot"]["name"])]
+    else:
+        root.children = [await _cluster_tree(client, garden, cluster, now)]
+    return root
+
+
+async def _runtime_of(client: Client, name: str, namespace: str) -> Object | None:
+    """The Runtime of that name, or that the GardenerCluster of that name was made for."""
+    try:
+        return await client.get(RUNTIMES, name, namespace)
+    except NotFound:
+        pass
+    try:
+        listed = await client.list(RUNTIMES, namespace, labels=f"{Label.RUNTIME_ID}={name}")
+    except NotFound:
+        # A management cluster without the kind: GardenerClusters alone are served there.
+        return None
+    return listed.items[0] if len(listed.items) == 1 else None
+
+
+async def _cluster_tree(client: Client, garden: Client, cluster: Object, now: float) -> Node:
     root = cluster_node(cluster)
     secret = await find_secret(client, cluster)
     leaf = secret_node(cluster, secret, now)
     if secret is not None:
         leaf.children = [await _reached(cluster, secret)]
-    root.children = [leaf, await _shoot(garden, cluster)]
+    root.children = [leaf, await _shoot(garden, service.shoot_name(cluster))]
     return root
 
 
-async def _shoot(garden: Client, cluster: Object) -> Node:
-    name = service.shoot_name(cluster)
+async def _shoot(garden: Client, name: str) -> Node:
     selector = f"metadata.name={name}"
     try:
         found = (await garden.list(SHOOTS, fields=selector)).items

@@ -1,4 +1,4 @@
-"""What people are shown of a cluster's credentials: the tree from GardenerCluster to a cluster that answers."""
+"""What people are shown of a cluster: the tree from its Runtime to an API server that answers."""
 
 from __future__ import annotations
 
@@ -39,6 +39,19 @@ def _below(node: Node, indent: str) -> Iterator[tuple[str, Node]]:
         last = child is node.children[-1]
         yield indent + ("└─ " if last else "├─ "), child
         yield from _below(child, indent + ("   " if last else "│  "))
+
+
+def runtime_node(runtime: Object) -> Node:
+    status, metadata = runtime.get("status") or {}, runtime["metadata"]
+    state, conditions = status.get("state", ""), status.get("conditions") or ()
+    unsettled = next((found for found in reversed(conditions) if found["status"] != "True"), None)
+    condition: Any = unsettled or (conditions[-1] if conditions else {})
+    return Node(
+        kind="Runtime",
+        name=f"{metadata['namespace']}/{metadata['name']}",
+        healthy={"Ready": True, "Failed": False}.get(state),
+        note=f"{state}: {condition.get('message', '')}" if state else "not reconciled yet",
+    )
 
 
 def cluster_node(cluster: Object) -> Node:

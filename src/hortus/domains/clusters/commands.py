@@ -1,0 +1,162 @@
+"""`hortus why`, `suspend`, `resume`, `reconcile`, `retire`: a Runtime at the terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from hortus.terminal import EXIT_ERROR, EXIT_TIMEOUT, CommandError, Connections, Format, clean, completing, plain, run
+
+Connect = Callable[[], Connections]
+DEFAULT_NAMESPACE = "kcp-system"
+
+
+async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
+    from hortus.domains.clusters.types import RUNTIMES
+
+    async with connections.management() as client:
+        listed = await client.list(RUNTIMES, given.get("namespace") or DEFAULT_NAMESPACE, metadata_only=True)
+        return [runtime["metadata"]["name"] for runtime in listed.items]
+
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Name of the Runtime, or its runtime-id.", autocompletion=completing(_names)),
+]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the Runtime.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is done.")]
+Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")]
+
+
+def register(app: typer.Typer, connect: Connect) -> None:
+    """Add this domain's commands to `app`; `connect` tells which clusters the person means."""
+
+    @app.command(rich_help_panel="Clusters")
+    def why(
+        name: Name,
+        namespace: Namespace = DEFAULT_NAMESPACE,
+        output: Annotated[str, typer.Option("--output", "-o", help="table, json or yaml.")] = "table",
+    ) -> None:
+        """Say why a Runtime is as it is, and whose turn it is.
+
+        Exit code 1 when somebody has to act.
+        """
+        run(_why(connect(), name, namespace, Format.parse(output)))
+
+    @app.command(rich_help_panel="Clusters")
+    def suspend(name: Name, namespace: Namespace = DEFAULT_NAMESPACE) -> None:
+        """Leave the Shoot of a Runtime as it is until `hortus resume`, whatever changes in the Runtime."""
+        run(_suspend(connect(), name, namespace))
+
+    @app.command(rich_help_panel="Clusters")
+    def resume(name: Name, namespace: Namespace = DEFAULT_NAMESPACE) -> None:
+        """Let changes of a Runtime reach its Shoot again, those made meanwhile too."""
+        run(_resume(connect(), name, namespace))
+
+    @app.command(rich_help_panel="Clusters")
+    def reconcile(
+        name: Name,
+        namespace: Namespace = DEFAULT_NAMESPACE,
+        wait: Wait = True,
+        timeout: Timeout = 600.0,
+    ) -> None:
+        """Patch the Shoot of a Runtime now, also after a failure that was final.
+
+        Waits until the Runtime is Ready or has failed.
+        """
+        run(_reconcile(connect(), name, namespace, timeout if wait else None))
+
+    @app.command(rich_help_panel="Clusters")
+    def retire(
+        name: Name,
+        namespace: Namespace = DEFAULT_NAMESPACE,
+        force: Annotated[
+            bool,
+            typer.Option(
+                "--force", help="When the infrastructure blocks it: go on, and leave behind what cannot be removed."
+            ),
+        ] = False,
+        wait: Wait = True,
+        timeout: Timeout = 1800.0,
+    ) -> None:
+        """Delete a Runtime with its cluster and all that was made for it."""
+        run(_retire(connect(), name, namespace, force=force, timeout=timeout if wait else None))
+
+
+async def _why(connections: Connections, name: str, namespace: str, format: Format) -> None:
+    from hortus.domains.clusters.lookup import explain
+
+    async with connections.management() as client, connections.garden() as garden:
+        found = await explain(client, garden, name, namespace)
+    if not format.tabular:
+        plain(msgspec.to_builtins(found), format)
+    else:
+        for title, text in found.lines():
+            typer.echo(f"{title + ':':<12} {clean(text)}")
+    if found.turn != "nobody":
+        raise typer.Exit(EXIT_ERROR)
+
+
+async def _suspend(connections: Connections, name: str, namespace: str) -> None:
+    from hortus.domains.clusters.lookup import annotate, read_runtime
+    from hortus.domains.clusters.types import Annotation
+
+    async with connections.management() as client:
+        runtime = await read_runtime(client, name, namespace)
+        await annotate(client, runtime, Annotation.SUSPEND_PATCH, "true")
+    typer.echo(f"runtime/{runtime['metadata']['name']} suspended: its shoot stays as it is")
+
+
+async def _resume(connections: Connections, name: str, namespace: str) -> None:
+    from hortus.domains.clusters.lookup import annotate, read_runtime
+    from hortus.domains.clusters.types import Annotation
+
+    async with connections.management() as client:
+        runtime = await read_runtime(client, name, namespace)
+        await annotate(client, runtime, Annotation.SUSPEND_PATCH, None)
+    typer.echo(f"runtime/{runtime['metadata']['name']} resumed")
+
+
+async def _reconcile(connections: Connections, name: str, namespace: str, timeout: float | None) -> None:
+    from hortus.domains.clusters import service
+    from hortus.domains.clusters.lookup import annotate, reached, read_runtime
+    from hortus.domains.clusters.types import Annotation
+
+    began = time.monotonic()
+    async with connections.management() as client:
+        runtime = await read_runtime(client, name, namespace)
+        name = runtime["metadata"]["name"]
+        if service.suspended(runtime):
+            raise CommandError(f"runtime/{name} is suspended: `hortus resume {name}` first")
+        asked = await annotate(client, runtime, Annotation.FORCE_PATCH, "true")
+        if timeout is None:
+            typer.echo(f"runtime/{name} is asked to be reconciled")
+            return
+        problem = await reached(client, asked, timeout)
+    if problem is not None:
+        raise CommandError(f"runtime/{name}: {problem}", code=EXIT_TIMEOUT)
+    typer.echo(f"runtime/{name} reconciled in {time.monotonic() - began:.1f} s")
+
+
+async def _retire(connections: Connections, name: str, namespace: str, *, force: bool, timeout: float | None) -> None:
+    from hortus.domains.clusters.lookup import annotate, gone, read_runtime
+    from hortus.domains.clusters.types import RUNTIMES, Annotation
+
+    began = time.monotonic()
+    async with connections.management() as client:
+        runtime = await read_runtime(client, name, namespace)
+        metadata = runtime["metadata"]
+        if force:
+            runtime = await annotate(client, runtime, Annotation.FORCE_DELETION, "true")
+        await client.delete(RUNTIMES, metadata["name"], metadata["namespace"], uid=metadata["uid"])
+        if timeout is None:
+            typer.echo(f"runtime/{metadata['name']} is being retired")
+            return
+        problem = await gone(client, runtime, timeout)
+    if problem is not None:
+        raise CommandError(f"runtime/{metadata['name']}: {problem}", code=EXIT_TIMEOUT)
+    typer.echo(f"runtime/{metadata['name']} retired in {time.monotonic() - began:.1f} s")

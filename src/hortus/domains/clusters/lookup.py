@@ -1,0 +1,98 @@
+"""Reads, and the few writes, behind this domain's commands. Raises CommandError with what helps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from hortus.domains.clusters import service
+from hortus.domains.clusters.garden import SHOOTS
+from hortus.domains.clusters.turns import current
+from hortus.domains.clusters.types import RUNTIMES, Annotation, State
+from hortus.domains.clusters.views import Explanation, explanation
+from hortus.kube import Client
+from hortus.kube.errors import KubeError, NotFound
+from hortus.kube.objects import Object
+from hortus.terminal import CommandError
+
+
+async def read_runtime(client: Client, name: str, namespace: str) -> Object:
+    """The Runtime of that name, or else with that runtime-id."""
+    try:
+        return await client.get(RUNTIMES, name, namespace)
+    except NotFound:
+        listed = (await client.list(RUNTIMES, namespace)).items
+    found = [runtime for runtime in listed if service.runtime_id(runtime) == name]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(runtime["metadata"]["name"] for runtime in listed[:20]) or "none"
+    raise CommandError(f"no Runtime {name} in namespace {namespace}; there are: {names}")
+
+
+async def explain(client: Client, garden: Client, name: str, namespace: str) -> Explanation:
+    runtime = await read_runtime(client, name, namespace)
+    shoot_name = service.shoot_name(runtime)
+    try:
+        found = (await garden.list(SHOOTS, fields=f"metadata.name={shoot_name}")).items
+    except KubeError as error:
+        return explanation(runtime, None, unseen=f"the garden does not answer: {error}")
+    return explanation(runtime, found[0] if found else None)
+
+
+async def annotate(client: Client, runtime: Object, annotation: str, value: str | None) -> Object:
+    metadata = runtime["metadata"]
+    patch = {"metadata": {"uid": metadata["uid"], "annotations": {annotation: value}}}
+    return await client.patch(RUNTIMES, metadata["name"], patch, metadata["namespace"])
+
+
+async def reached(client: Client, asked: Object, timeout: float) -> str | None:
+    """Wait until a forced patch is done and the Runtime is Ready; else why not."""
+
+    def done(runtime: Object) -> bool:
+        pending = service.says_true(runtime, Annotation.FORCE_PATCH)
+        return not pending and service.state_of(runtime) == State.READY
+
+    def failed(runtime: Object) -> bool:
+        return service.state_of(runtime) == State.FAILED and current(runtime) != current(asked)
+
+    return await _watched(client, asked, timeout, done, failed)
+
+
+async def gone(client: Client, runtime: Object, timeout: float) -> str | None:
+    """Wait until the Runtime is no more; else what stands in the way."""
+    return await _watched(client, runtime, timeout, lambda _: False, lambda _: False, deleted=True)
+
+
+async def _watched(
+    client: Client,
+    since: Object,
+    timeout: float,
+    done: Callable[[Object], bool],
+    failed: Callable[[Object], bool],
+    *,
+    deleted: bool = False,
+) -> str | None:
+    metadata, latest = since["metadata"], since
+    watch = client.watch(
+        RUNTIMES, metadata["namespace"], resource_version=metadata["resourceVersion"], name=metadata["name"]
+    )
+    try:
+        async with asyncio.timeout(timeout), watch as events:
+            async for event in events:
+                if event.type == "DELETED":
+                    return None if deleted else "it was deleted"
+                if event.type not in ("ADDED", "MODIFIED"):
+                    continue
+                latest = event.object
+                if done(latest):
+                    return None
+                if failed(latest):
+                    break
+    except TimeoutError:
+        return f"not done within {timeout:g} s: {_says(latest)}"
+    return _says(latest)
+
+
+def _says(runtime: Object) -> str:
+    found = current(runtime)
+    return found["message"] if found else "nobody acted on it; do the controllers run? (`hortus status`)"

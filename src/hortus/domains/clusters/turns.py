@@ -1,0 +1,98 @@
+"""Whose turn it is: from a Runtime's conditions and its Shoot's last errors to who must act, and how.
+
+Reasons are the contract's and say what happened; people ask what to do about it. `docs/clusters/README.md` shows the
+same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from hortus.domains.clusters.outline import FAILED, Live
+from hortus.domains.clusters.types import Annotation, ConditionType, Reason, State
+from hortus.engine import Actor
+from hortus.kube.objects import Object
+
+
+class Turn(NamedTuple):
+    actor: Actor
+    advice: str
+
+
+_RETRY: Final = f"then set {Annotation.FORCE_PATCH}=true, or run `hortus reconcile`"
+
+REASONS: Final[Mapping[str, Turn]] = {
+    Reason.CONVERSION_ERR: Turn(Actor.USER, "correct the field that the message names; it is tried at once"),
+    Reason.CREATION_ERR: Turn(Actor.USER, f"see the message and the shoot's errors; {_RETRY}"),
+    Reason.SEED_NOT_FOUND: Turn(
+        Actor.USER, "choose a region that has a seed, or set spec.shoot.enforceSeedLocation to false"
+    ),
+    Reason.AUDIT_LOG_ERR: Turn(Actor.OPERATOR, "add provider and region to the audit tenants"),
+    Reason.OIDC_ERR: Turn(Actor.OPERATOR, "see the message: the garden, or the cluster, refused a change"),
+    Reason.GARDENER_ERR: Turn(Actor.OPERATOR, "see the message: the garden refused or did not answer; tried again"),
+    Reason.KUBERNETES_ERR: Turn(Actor.OPERATOR, "see the message: the management cluster refused"),
+    Reason.PROCESSING_ERR: Turn(Actor.OPERATOR, f"see the shoot's errors; {_RETRY}"),
+    Reason.REGISTRY_CACHE_ERR: Turn(Actor.OPERATOR, f"the cluster could not be read; {_RETRY}"),
+    Reason.CONFIGURATION_ERR: Turn(Actor.PROVIDER, "the cluster does not answer as it should; tried again"),
+    Reason.STRUCTURED_CONFIG_DELETED: Turn(Actor.OPERATOR, "the garden refused to delete a ConfigMap; tried again"),
+    Reason.SHOOT_DELETED: Turn(Actor.OPERATOR, "the garden refused to delete the shoot; tried again"),
+}
+"""By the reason of a condition that is False."""
+
+CODES: Final[Mapping[str, Turn]] = {
+    "ERR_INFRA_UNAUTHENTICATED": Turn(Actor.OPERATOR, "the credentials behind the secret binding are not valid"),
+    "ERR_INFRA_UNAUTHORIZED": Turn(Actor.OPERATOR, "the credentials behind the secret binding lack permissions"),
+    "ERR_INFRA_QUOTA_EXCEEDED": Turn(Actor.OPERATOR, "raise the quota at the provider, or ask for less"),
+    "ERR_INFRA_RATE_LIMITS_EXCEEDED": Turn(Actor.NOBODY, "the provider is busy; the garden tries again"),
+    "ERR_INFRA_RESOURCES_DEPLETED": Turn(
+        Actor.USER, "the provider has no such machines left: other type, zone, region"
+    ),
+    "ERR_INFRA_DEPENDENCIES": Turn(Actor.OPERATOR, "something at the provider still uses what is to be changed"),
+    "ERR_CLEANUP_CLUSTER_RESOURCES": Turn(Actor.USER, "something in the cluster cannot be deleted: see its finalizers"),
+    "ERR_CONFIGURATION_PROBLEM": Turn(Actor.USER, "the shoot's configuration is refused: see the message"),
+    "ERR_PROBLEMATIC_WEBHOOK": Turn(Actor.USER, "a webhook in the cluster blocks the garden: see the message"),
+    "ERR_RETRYABLE_CONFIGURATION_PROBLEM": Turn(
+        Actor.USER, "the cluster is configured in a way that blocks the garden"
+    ),
+    "ERR_RETRYABLE_INFRA_DEPENDENCIES": Turn(Actor.NOBODY, "the provider is not ready yet; the garden tries again"),
+}
+"""By the code of a Shoot's last error (gardener, section 1.3)."""
+
+
+def turn_of(runtime: Object, live: Live | None) -> Turn:
+    """Who is to act now, and how."""
+    status = runtime.get("status") or {}
+    if not status:
+        return Turn(Actor.NOBODY, "nobody has looked at it yet; do the controllers run?")
+    if live is not None and (found := next((CODES[code] for code in live.codes if code in CODES), None)):
+        return found
+    problem = problem_of(runtime)
+    if problem is not None:
+        return REASONS.get(problem["reason"], Turn(Actor.OPERATOR, "see the message"))
+    if status["state"] == State.READY:
+        return Turn(Actor.NOBODY, "all is as wanted")
+    if live is not None and live.state == FAILED:
+        return Turn(Actor.PROVIDER, "the garden gave up for now: see the shoot's errors")
+    return Turn(Actor.NOBODY, _progress(runtime))
+
+
+def problem_of(runtime: Object) -> Object | None:
+    """The condition that stands in the way: the last one that is False."""
+    conditions = (runtime.get("status") or {}).get("conditions") or ()
+    found: Object | None = next((one for one in reversed(conditions) if one["status"] == "False"), None)
+    return found
+
+
+def current(runtime: Object) -> Object | None:
+    """The condition that says where the Runtime is: what stands in the way, or what is not settled, or the last."""
+    conditions = (runtime.get("status") or {}).get("conditions") or ()
+    deleting = next((one for one in conditions if one["type"] == ConditionType.DEPROVISIONED), None)
+    unsettled = next((one for one in conditions if one["status"] == "Unknown"), None)
+    return problem_of(runtime) or deleting or unsettled or (conditions[-1] if conditions else None)
+
+
+def _progress(runtime: Object) -> str:
+    if runtime["metadata"].get("deletionTimestamp"):
+        return "the garden deletes the shoot; what the infrastructure blocks may be forced: `hortus retire --force`"
+    return "the garden is at work, or the cluster is being connected"
