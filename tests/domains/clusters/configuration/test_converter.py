@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.domains.clusters.shoot.samples import DOCUMENT, OIDC, configuration
 
@@ -156,6 +156,7 @@ _JSON = st.recursive(
 
 
 @given(st.sampled_from(["converter", "converter.kubernetes", "converter.dns", "cluster"]), _JSON)
+@settings(deadline=None)
 def test_whatever_stands_in_a_part_it_is_taken_or_refused_with_a_path(path: str, value: Any) -> None:
     try:
         parse_configuration(_document(path, value))

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import orjson
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, lived, pool, runtime, with_context
 
@@ -20,6 +20,9 @@ from hortus.schema.merge import MergeSchema, apply
 from hortus.simulation.garden.kinds import definitions
 
 _SCHEMA = MergeSchema.compile(dict(definitions({})[0].schema))
+LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""On a busy machine an example may take any time."""
+SLOWER = settings(LAW, max_examples=60)
 _LETTERS = "abcdefgh"
 _REGIONS = {
     "aws": "eu-central-1",
@@ -107,6 +110,7 @@ VALID = runtimes().filter(_valid)
 
 
 @given(VALID)
+@LAW
 def test_converting_twice_gives_the_same_shoot_and_changes_no_input(made: Object) -> None:
     before = orjson.dumps(made)
     assert orjson.dumps(shoot_for(made, CONFIG, CONTEXT)) == orjson.dumps(shoot_for(made, CONFIG, CONTEXT))
@@ -114,6 +118,7 @@ def test_converting_twice_gives_the_same_shoot_and_changes_no_input(made: Object
 
 
 @given(VALID)
+@LAW
 def test_subnets_of_a_shoot_are_disjoint_and_inside_the_nodes_network(made: Object) -> None:
     nodes = IPv4Network(made["spec"]["shoot"]["networking"]["nodes"])
     networks = shoot_for(made, CONFIG, CONTEXT)["spec"]["provider"]["infrastructureConfig"]["networks"]
@@ -128,6 +133,7 @@ def test_subnets_of_a_shoot_are_disjoint_and_inside_the_nodes_network(made: Obje
 
 
 @given(st.data())
+@LAW
 def test_a_zone_that_is_added_moves_no_other(data: st.DataObject) -> None:
     provider = data.draw(st.sampled_from(["aws", "azure", "alicloud"]))
     zones = [_zone(provider, index) for index in data.draw(st.permutations(range(8)))]
@@ -144,7 +150,7 @@ def test_a_zone_that_is_added_moves_no_other(data: st.DataObject) -> None:
 
 
 @given(VALID)
-@settings(max_examples=60)
+@SLOWER
 def test_a_patch_without_a_difference_sends_nothing(made: Object) -> None:
     created = lived(shoot_for(made, CONFIG, CONTEXT))
     first = patch_for(made, created, CONFIG, CONTEXT)
@@ -155,7 +161,7 @@ def test_a_patch_without_a_difference_sends_nothing(made: Object) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60)
+@SLOWER
 def test_a_patch_neither_shrinks_zones_nor_takes_versions_back_and_one_is_enough(data: st.DataObject) -> None:
     provider = data.draw(st.sampled_from(sorted(_REGIONS)))
     same = runtimes(provider=provider, nodes="10.0.0.0/16").filter(_valid)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, ZONES, lived, pool, runtime
 
-from hortus.domains.clusters.shoot import patch_for, shoot_for
+from hortus.domains.clusters.shoot import ConversionError, patch_for, shoot_for
 from hortus.kube import Object
 
 NAT = {"enabled": True, "idleConnectionTimeoutMinutes": 4}
@@ -182,3 +182,21 @@ def test_a_new_zone_evades_subnets_that_somebody_chose_by_hand() -> None:
         "10.250.160.0/20",
         "10.250.176.0/20",
     )
+
+
+def test_where_hand_made_subnets_leave_no_room_a_new_zone_is_refused() -> None:
+    live = _live("aws", pool=pool(zones=ZONES["aws"][:1]))
+    live["spec"]["provider"]["infrastructureConfig"]["networks"]["zones"][0]["workers"] = "10.250.0.0/16"
+    with pytest.raises(ConversionError, match="no address range is left for zone eu-central-1b"):
+        patch_for(runtime(pool=pool(zones=ZONES["aws"][:2])), live, CONFIG, CONTEXT)
+
+
+def test_a_live_network_beyond_the_bounds_of_the_cut_hinders_only_new_zones() -> None:
+    wide = {"networking": {"nodes": "10.0.0.0/11", "pods": "100.64.0.0/12", "services": "100.104.0.0/13"}}
+    live = _live("aws", pool=pool(zones=ZONES["aws"][:1]))
+    live["spec"]["networking"] |= wide["networking"]
+    live["spec"]["provider"]["infrastructureConfig"]["networks"]["vpc"] = {"cidr": "10.0.0.0/11"}
+    same = runtime(pool=pool(zones=ZONES["aws"][:1], maximum=9), **wide)
+    assert patch_for(same, live, CONFIG, CONTEXT).pools is not None
+    with pytest.raises(ConversionError, match="CIDR prefix length must be between 16 and 24"):
+        patch_for(runtime(pool=pool(zones=ZONES["aws"]), **wide), live, CONFIG, CONTEXT)

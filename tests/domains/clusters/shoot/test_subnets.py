@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hortus.domains.clusters.shoot.subnets import MOST_ZONES, single, triple
@@ -57,6 +57,7 @@ def test_azure_zones_are_cut_as_in_the_table(row: str) -> None:
 
 
 @given(NODES)
+@settings(deadline=None)
 def test_all_subnets_are_disjoint_and_inside_the_nodes_network(nodes: IPv4Network) -> None:
     triples = [subnet for slot in range(MOST_ZONES) for subnet in triple(nodes, slot)]
     singles = [single(nodes, slot) for slot in range(MOST_ZONES)]
@@ -66,6 +67,7 @@ def test_all_subnets_are_disjoint_and_inside_the_nodes_network(nodes: IPv4Networ
 
 
 @given(NODES)
+@settings(deadline=None)
 def test_single_subnets_fill_the_network(nodes: IPv4Network) -> None:
     assert sum(single(nodes, slot).num_addresses for slot in range(MOST_ZONES)) == nodes.num_addresses
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from hortus.domains.clusters.shoot import subnets
 from hortus.domains.clusters.shoot.context import Context
-from hortus.domains.clusters.shoot.networks import RANGES
+from hortus.domains.clusters.shoot.networks import RANGES, size_problems
 from hortus.domains.clusters.shoot.pools import path_of
 from hortus.domains.clusters.shoot.providers import ZONED, new_zones
 from hortus.domains.clusters.shoot.workers import pools_of, removed_zones, zones_of
@@ -96,11 +96,14 @@ def _zone_changes(runtime: Object, provider: Object, context: Context) -> Iterat
 
 
 def _zone_room(runtime: Object, provider: Object) -> Iterator[FieldError]:
+    """Whether zones that are new can have subnets; networks of old that cannot are nobody's business until then."""
     networks = provider["infrastructureConfig"].get("networks") or {}
     present = networks.get("zones") or ()
     if provider["type"] not in ZONED or not present:
         return
     new = new_zones(provider, zones_of(pools_of(runtime)))
+    if new:
+        yield from size_problems(runtime["spec"]["shoot"])
     if len(present) + len(new) > subnets.MOST_ZONES:
         yield too_many("spec.shoot.provider.workers", len(present) + len(new), subnets.MOST_ZONES)
 

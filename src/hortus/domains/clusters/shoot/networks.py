@@ -31,10 +31,15 @@ def network_problems(shoot: Object) -> list[FieldError]:
     for name in RANGES:
         problems += _range_problems(name, networking[name], networks)
     problems += _overlaps(networks)
-    if "nodes" in networks and provider in ZONED:
-        problems += _size_problems(shoot, networks["nodes"])
+    if "nodes" in networks:
+        problems += size_problems(shoot)
     problems += _option_problems(networking, provider)
     return problems
+
+
+def size_problems(shoot: Object) -> list[FieldError]:
+    """Whether subnets can be cut from a well-formed nodes' network, where the provider has any."""
+    return list(_size_problems(shoot, IPv4Network(shoot["networking"]["nodes"])))
 
 
 def _range_problems(name: str, text: str, networks: dict[str, IPv4Network]) -> Iterator[FieldError]:
@@ -67,6 +72,8 @@ def _overlaps(networks: dict[str, IPv4Network]) -> Iterator[FieldError]:
 def _size_problems(shoot: Object, nodes: IPv4Network) -> Iterator[FieldError]:
     """The bounds of the arithmetic in `subnets`, and the smallest subnet that AWS makes."""
     provider, path = shoot["provider"]["type"], f"{PATH}.nodes"
+    if provider not in ZONED:
+        return
     if provider == "azure":
         if nodes.prefixlen > subnets.LONGEST_PREFIX:
             yield invalid(path, str(nodes), "CIDR prefix length must be less than or equal to 24")

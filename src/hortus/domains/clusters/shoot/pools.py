@@ -132,4 +132,4 @@ def _is_quantity(text: str) -> bool:
 
 
 def _is_zero(value: Any) -> bool:
-    return value in (0, "0", "0%") and value is not None
+    return value in (0, "0", "0%")

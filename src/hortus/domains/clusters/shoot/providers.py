@@ -12,7 +12,9 @@ from ipaddress import IPv4Network
 from typing import Any, Final, NamedTuple
 
 from hortus.domains.clusters.shoot import subnets
+from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.kube import Object
+from hortus.schema.problems import invalid
 
 FLOATING_POOL: Final = "FloatingIP-external-kyma-01"
 NAT_IDLE_MINUTES: Final = 4
@@ -41,7 +43,7 @@ def created_configs(shoot: Object, zones: Sequence[str]) -> Configs:
 
 
 def patched_configs(shoot: Object, live_provider: Object, zones: Sequence[str]) -> Configs:
-    """For a live Shoot: what it has, and the zones that it does not have yet."""
+    """For a live Shoot: what it has, and the zones that it does not have yet. Raises ConversionError."""
     provider = shoot["provider"]["type"]
     infrastructure = live_provider["infrastructureConfig"]
     control_plane = live_provider.get("controlPlaneConfig") or _control_plane(provider, zones)
@@ -75,7 +77,8 @@ def _added(provider: str, nodes: IPv4Network, present: Sequence[Object], names: 
     for name in names:
         entry = next((e for slot in slots if _free(e := _zone(provider, nodes, slot, name), taken)), None)
         if entry is None:
-            raise ValueError(f"no address range is left for zone {name} in {nodes}")
+            text = f"no address range is left for zone {name} beside those of the live zones"
+            raise ConversionError([invalid("spec.shoot.networking.nodes", str(nodes), text)])
         entries.append(entry)
     return entries
 

@@ -42,9 +42,9 @@ def problems_of(
     if problems := [*_label_problems(runtime), *_provider_problems(shoot), *main_pool_problems(runtime, live)]:
         return problems
     problems = [*_basic_problems(shoot), *access_problems(shoot, context)]
-    problems += network_problems(shoot)
     problems += pool_problems(runtime)
     if live is None:
+        problems += network_problems(shoot)
         problems += _name_problems(shoot, config)
     else:
         problems += change_problems(runtime, live, context)
