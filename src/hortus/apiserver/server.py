@@ -14,7 +14,8 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from aiohttp import web
@@ -86,6 +87,15 @@ _CLIENT_GONE = 499
 """What is said of a request whose client has gone, as nginx does; it is never sent."""
 
 
+class Interceptor(Protocol):
+    """Stands between a request that is known and allowed, and what carries it out: faults on purpose."""
+
+    async def answer(
+        self, request: web.BaseRequest, info: RequestInfo, serve: Callable[[], Awaitable[Reply | web.StreamResponse]]
+    ) -> Reply | web.StreamResponse:
+        """What `serve` gives, or something else in its place. Raises ApiError, ConnectionError."""
+
+
 class ApiServer:
     """`definitions` are served in every logical cluster; `extend` adds kinds to one. See `composition.open_server`."""
 
@@ -145,6 +155,8 @@ class ApiServer:
         reads, writes = Bound(limits.reads), Bound(limits.writes)
         self._bounds = {"get": reads, "list": reads, "watch": Bound(limits.watches)}
         self._bounds |= dict.fromkeys(("create", "update", "patch", "delete", "deletecollection"), writes)
+        self.interceptor: Interceptor | None = None
+        """To be set before `start`."""
 
     @property
     def url(self) -> str:
@@ -225,7 +237,11 @@ class ApiServer:
             if info.resource:
                 bound = self._take(connection, info, user)
             await self._check_allowed(info, query, user)
-            reply = await self._router.answer(request, info, query, user)
+            if self.interceptor is None:
+                reply = await self._router.answer(request, info, query, user)
+            else:
+                serve = partial(self._router.answer, request, info, query, user)
+                reply = await self.interceptor.answer(request, info, serve)
         except ApiError as error:
             reply = status_reply(error)
         except ObjectTooLarge as error:
