@@ -8,6 +8,7 @@ from typing import Any
 from hortus.cli.program import FLAGS, program
 from hortus.cli.sharding import addresses
 from hortus.cli.up.landscape import write_landscape
+from hortus.cli.up.metrics import metrics_at, metrics_socket
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.supervisor import CannotRun, report
 from hortus.engine import cut_on_resume
@@ -51,7 +52,8 @@ async def control(
         values = flags.parse(arguments)
         if replica is not None:
             values = flags.parse([*arguments, *addresses(values, replica)])
-        async with program(values) as manager, manager.running():
+        socket = metrics_socket(state, replica or 0)
+        async with program(values) as manager, metrics_at(socket, manager.registry), manager.running():
             cut_on_resume(manager.resumed)
             report("ready", "runtimes and credentials")
             await stop.wait()

@@ -1,0 +1,52 @@
+"""Metrics of a child of `hortus up`, at a socket in the state directory: for its owner alone, and no port is taken.
+
+`hortus simulate` reads them; so can anybody: `curl --unix-socket DIR/controllers.sock http://localhost/metrics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, exposition
+
+from hortus.cli.up.state import StateDirectory
+
+_LONGEST = 100
+"""Characters of a socket's path; systems differ between 104 and 108."""
+
+
+def metrics_socket(state: StateDirectory, replica: int) -> Path:
+    """Where controllers number `replica`, from 0, show their metrics; named as their process is."""
+    return state.path / (f"controllers-{replica + 1}.sock" if replica else "controllers.sock")
+
+
+@asynccontextmanager
+async def metrics_at(path: Path, registry: CollectorRegistry) -> AsyncIterator[None]:
+    """Answer `/metrics` at the socket; where its path is too long for one there is none."""
+    if len(str(path)) > _LONGEST:
+        yield
+        return
+
+    async def answer(request: web.Request) -> web.Response:
+        encode, content_type = exposition.choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
+
+    app = web.Application()
+    app.router.add_get("/metrics", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    # What a process that was killed has left is no socket any more, but its name is taken.
+    _remove(path)
+    await web.UnixSite(runner, str(path)).start()
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
