@@ -23,12 +23,14 @@ from hortus.domains.clusters.configuration import KEYS
 from hortus.domains.credentials.settings import FLAGS
 from hortus.kube import durations
 from hortus.schema import descriptions
+from hortus.simulation.load.scenario import Fleet, Load, Scenario, Weights
 from hortus.simulation.settings import Fault, GardenSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = "100"
 _PART = re.compile(r"(<!-- generated: (?P<what>[\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_SETTINGS = {"GardenSettings": GardenSettings, "Fault": Fault, "ServerSettings": ServerSettings}
+_STRUCTS = (GardenSettings, Fault, ServerSettings, Scenario, Load, Fleet, Weights)
+_SETTINGS = {cls.__name__: cls for cls in _STRUCTS}
 
 
 def pages() -> Iterator[Path]:
@@ -94,12 +96,16 @@ def _rights(place: str) -> Iterator[tuple[str, ...]]:
 def _settings(cls: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:
     meanings = descriptions.of_fields(cls)
     for field in msgspec.structs.fields(cls):
-        yield f"`{field.name}`", _default(field.default), meanings.get(field.name, "")
+        yield f"`{field.name}`", _default("required" if field.required else field.default), meanings.get(field.name, "")
 
 
 def _default(value: object) -> str:
-    if value == ():
+    if value == () or value is msgspec.NODEFAULT:
         return "none"
+    if isinstance(value, msgspec.Struct):
+        return "see below"
+    if value == "required":
+        return "required"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else "empty"
 
 

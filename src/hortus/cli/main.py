@@ -20,6 +20,7 @@ from hortus import __version__
 from hortus.cli import completion, get, run
 from hortus.cli.arguments import hoisted
 from hortus.cli.install import commands as install
+from hortus.cli.simulate import commands as simulate
 from hortus.cli.up import commands as up
 from hortus.cli.up.state import default_directory
 from hortus.terminal import Connections
@@ -87,6 +88,7 @@ def _register() -> None:
     get.register(app, _connect)
     run.register(app)
     install.register(app, _connect)
+    simulate.register(app, _connect)
     completion.register(app)
     for module in pkgutil.iter_modules(hortus.domains.__path__, "hortus.domains."):
         if (Path(module.module_finder.path) / module.name.rpartition(".")[2] / "commands.py").exists():  # type: ignore[union-attr]

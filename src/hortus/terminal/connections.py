@@ -28,23 +28,23 @@ class Connections(msgspec.Struct, frozen=True):
     context: str = ""
     garden_kubeconfig: Path | None = None
 
-    def management(self) -> Client:
+    def management(self, settings: ConnectionSettings = _SETTINGS) -> Client:
         """A client for the management cluster. Raises KubeconfigError."""
         path = self._management_path()
-        return _client(path, self.context)
+        return _client(path, self.context, settings)
 
-    def garden(self) -> Client:
+    def garden(self, settings: ConnectionSettings = _SETTINGS) -> Client:
         """A client for the garden. Raises KubeconfigError, CommandError when nothing says where it is."""
         given = self.garden_kubeconfig or _path_of("GARDEN_KUBECONFIG")
         if given is not None:
-            return _client(given, "")
+            return _client(given, "", settings)
         beside = (self._management_path() or self.local_state / "kubeconfig").parent / "garden.kubeconfig"
         if not beside.exists():
             raise CommandError(
                 "nothing says where the garden is: give --garden-kubeconfig FILE or set GARDEN_KUBECONFIG "
                 f"(looked for {beside})"
             )
-        return _client(beside, "")
+        return _client(beside, "", settings)
 
     def _management_path(self) -> Path | None:
         if self.kubeconfig is not None:
@@ -60,7 +60,7 @@ def _path_of(variable: str) -> Path | None:
     return Path(text) if text else None
 
 
-def _client(path: Path | None, context: str) -> Client:
+def _client(path: Path | None, context: str, settings: ConnectionSettings) -> Client:
     try:
         access = load(*([path] if path is not None else [])).access(context)
     except KubeconfigError as error:
@@ -69,4 +69,4 @@ def _client(path: Path | None, context: str) -> Client:
                 f"{error}. Start a fleet on this machine with `hortus up`, or give --kubeconfig FILE"
             ) from None
         raise
-    return Client(access, settings=_SETTINGS)
+    return Client(access, settings=settings)

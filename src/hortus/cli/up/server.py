@@ -23,11 +23,13 @@ from hortus.kube.clock import SystemClock
 from hortus.kube.errors import AlreadyExists
 from hortus.kube.objects import Object, Resource
 from hortus.schema import crd
+from hortus.simulation.disruption import Disruption, SteppedClock
 from hortus.simulation.faults import Faults
 from hortus.simulation.fleet import CLUSTER_NAMESPACE
 from hortus.simulation.garden.issuing import ClusterIssuer
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS, definitions
 from hortus.simulation.garden.kubeconfigs import Kubeconfigs
+from hortus.simulation.load.guard import MANAGER, marked
 from hortus.simulation.settings import SettingsError, from_config
 
 GARDEN = "garden"
@@ -60,16 +62,19 @@ async def serve(
     settings = Settings(port=port, audit=audit, event_ttl=chosen.event_ttl)
     token = _simulation_token(state)
     simulation = UserInfo("system:simulation", groups=("system:masters",))
+    clock = SteppedClock(SystemClock())
     try:
-        server = await open_server(settings, backend, tokens={(_EVERYWHERE, token): simulation})
+        server = await open_server(settings, backend, tokens={(_EVERYWHERE, token): simulation}, clock=clock)
     except (StoreFailed, PolicyError) as error:
         raise CannotRun(str(error)) from None
     except OSError as error:
         raise CannotRun(f"port {port} on 127.0.0.1: {error.strerror}; choose another with --port N") from None
-    _add_garden(server, config)
+    _add_garden(server, config, clock)
+    server.interceptor = Disruption(clock)
     await server.start()
     try:
         await _prepare(server)
+        await _allow_simulations(server)
         _write_kubeconfigs(state, server, token)
         report("ready", f"{server.url}", server=server.url)
         await stop.wait()
@@ -77,7 +82,7 @@ async def serve(
         await server.stop()
 
 
-def _add_garden(server: ApiServer, config: dict[str, Any]) -> None:
+def _add_garden(server: ApiServer, config: dict[str, Any], clock: SteppedClock) -> None:
     try:
         settings = from_config(config)
     except SettingsError as error:
@@ -87,7 +92,7 @@ def _add_garden(server: ApiServer, config: dict[str, Any]) -> None:
         asked = Attributes(GARDEN, user, verb, group=group, resource=resource)
         return (await server.authorizer.authorize(asked)).allowed
 
-    kubeconfigs = Kubeconfigs(ClusterIssuer(server.clusters), allowed, Faults(settings.faults), settings, SystemClock())
+    kubeconfigs = Kubeconfigs(ClusterIssuer(server.clusters), allowed, Faults(settings.faults), settings, clock)
     server.extend(GARDEN, definitions(kubeconfigs.handlers()))
 
 
@@ -105,6 +110,11 @@ async def _ensure(local: Local, resource: Resource, obj: Object) -> None:
         await local.create(resource, obj)
     except AlreadyExists:
         return
+
+
+async def _allow_simulations(server: ApiServer) -> None:
+    for cluster in ("root", GARDEN):
+        await server.local(cluster, manager=MANAGER).apply(_NAMESPACES, marked())
 
 
 def _named(resource: Resource, name: str) -> Object:

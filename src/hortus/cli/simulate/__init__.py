@@ -1,0 +1,5 @@
+"""`hortus simulate`: loads, churn and faults from the command line, with live progress and a report.
+
+`commands` says what people type; `making` turns options into a scenario; `progress` and `printing` show. The work is
+done by `hortus.simulation.load`.
+"""

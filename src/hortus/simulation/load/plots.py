@@ -1,0 +1,144 @@
+"""Line plots as SVG, drawn here so that a report is one file that needs no network.
+
+Colours are classes: the page's style sheet says what they are, in light and in dark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+import msgspec
+
+WIDTH, HEIGHT = 640, 230
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 12, 26
+COLOURS = 6
+"""How many lines can be told apart; the style sheet has as many."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line: points in the plot's units, in order of x; None breaks it."""
+
+    name: str
+    points: Sequence[tuple[float, float | None]]
+
+
+class Band(msgspec.Struct, frozen=True):
+    """A span of x that is shaded, with what it says when pointed at."""
+
+    begins: float
+    ends: float
+    title: str
+
+
+def plot(
+    lines: Sequence[Line],
+    *,
+    unit: str,
+    x_unit: str = "s",
+    bands: Sequence[Band] = (),
+    logarithmic: bool = False,
+    top: float = 0.0,
+    label: str,
+) -> str:
+    """The `<svg>` element; `label` says to those who cannot see it what it shows. `logarithmic` concerns x."""
+    xs = [x for line in lines for x, _ in line.points]
+    ys = [y for line in lines for _, y in line.points if y is not None]
+    if not xs or not ys:
+        return '<p class="none">nothing was measured</p>'
+    frame = _Frame(min(xs), max([*xs, *(band.ends for band in bands)]), max([*ys, top]), logarithmic=logarithmic)
+    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">']
+    for band in bands:
+        left, right = frame.x(band.begins), frame.x(max(band.ends, band.begins))
+        parts.append(
+            f'<rect class="band" x="{left:.1f}" y="{_TOP}" width="{max(1.5, right - left):.1f}" '
+            f'height="{HEIGHT - _TOP - _BOTTOM}"><title>{escape(band.title)}</title></rect>'
+        )
+    parts += _axes(frame, unit, x_unit)
+    for number, line in enumerate(lines):
+        parts.append(
+            f'<path class="line c{number % COLOURS}" d="{_path(frame, line)}"><title>{escape(line.name)}</title></path>'
+        )
+    parts.append("</svg>")
+    if len(lines) > 1:
+        parts.append(_legend(lines))
+    return "".join(parts)
+
+
+class _Frame:
+    def __init__(self, first: float, last: float, highest: float, *, logarithmic: bool) -> None:
+        self.logarithmic = logarithmic and first > 0
+        self.first, self.last = first, last if last > first else first + 1
+        self.steps = ticks(highest)
+        self.highest = self.steps[-1]
+
+    def x(self, value: float) -> float:
+        low, high, at = self.first, self.last, max(value, self.first)
+        if self.logarithmic:
+            low, high, at = math.log(low), math.log(high), math.log(at)
+        return _LEFT + (min(at, high) - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        return HEIGHT - _BOTTOM - value / self.highest * (HEIGHT - _TOP - _BOTTOM)
+
+    def x_ticks(self) -> list[float]:
+        if self.logarithmic:
+            low, high = math.floor(math.log10(self.first)), math.ceil(math.log10(self.last))
+            found = [10.0**power * digit for power in range(low, high + 1) for digit in (1, 2, 5)]
+            inside = [value for value in found if self.first <= value <= self.last]
+            return inside[:: max(1, len(inside) // 8 + (len(inside) > 8))]
+        span = ticks(self.last - self.first)
+        return [self.first + value for value in span if self.first + value <= self.last]
+
+
+def ticks(highest: float) -> list[float]:
+    """0 and up to six round numbers evenly apart, the last one at least `highest`."""
+    if highest <= 0:
+        return [0.0, 1.0]
+    rough = highest / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(digit * power for digit in (1, 2, 2.5, 5, 10) if digit * power >= rough * 0.999999)
+    count = math.ceil(highest / step - 1e-9)
+    return [step * number for number in range(count + 1)]
+
+
+def _axes(frame: _Frame, unit: str, x_unit: str) -> list[str]:
+    parts = []
+    for value in frame.steps:
+        y = frame.y(value)
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        shown = f"{value:g} {unit}".strip() if value == frame.highest else f"{value:g}"
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(shown)}</text>')
+    for value in frame.x_ticks():
+        shown = _short(value, x_unit)
+        parts.append(f'<text x="{frame.x(value):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(shown)}</text>')
+    return parts
+
+
+def _short(value: float, unit: str) -> str:
+    if unit != "s":
+        return f"{value:g} {unit}".strip()
+    return (
+        f"{value * 1e6:g} µs"
+        if value and value < 1e-3
+        else f"{value * 1000:g} ms"
+        if value and value < 1
+        else f"{value:g} s"
+    )
+
+
+def _path(frame: _Frame, line: Line) -> str:
+    parts, pen = [], "M"
+    for x, y in line.points:
+        if y is None:
+            pen = "M"
+            continue
+        parts.append(f"{pen}{frame.x(x):.1f} {frame.y(y):.1f}")
+        pen = "L"
+    return "".join(parts)
+
+
+def _legend(lines: Sequence[Line]) -> str:
+    entries = (f'<li><i class="c{number % COLOURS}"></i>{escape(line.name)}</li>' for number, line in enumerate(lines))
+    return f'<ul class="legend">{"".join(entries)}</ul>'

@@ -1,0 +1,199 @@
+"""What a run found, as values: made once at the end, then shown as a table, JSON or a page.
+
+Durations are seconds, sizes bytes. Names of quantities are those that gates use.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hortus.simulation.load.gates import QUANTILES, Gate, Verdict
+from hortus.simulation.load.histogram import Histogram
+from hortus.simulation.load.measuring import Failure, Recorder
+from hortus.simulation.load.sampling import QUEUE_TIME, Counters, Usage
+from hortus.simulation.load.series import Series
+from hortus.simulation.load.striking import Struck
+
+
+class Distribution(msgspec.Struct, frozen=True):
+    """Percentiles of something, right within 1 %."""
+
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    max: float
+    steps: tuple[tuple[float, float], ...] = ()
+    """(value, share of all up to it), for plots."""
+
+    @classmethod
+    def of(cls, found: Histogram, *, steps: bool = False) -> Distribution:
+        """A histogram's percentiles; with `steps` its whole shape."""
+        return cls(
+            count=found.count,
+            mean=found.mean,
+            p50=found.quantile(0.5),
+            p90=found.quantile(0.9),
+            p99=found.quantile(0.99),
+            max=found.largest,
+            steps=tuple(found.steps()) if steps else (),
+        )
+
+
+class ProcessReport(msgspec.Struct, frozen=True):
+    """What a process used."""
+
+    cpu: float
+    """Seconds."""
+    peak: float
+    """Bytes resident."""
+    io: float
+    """Bytes read and written, TLS and files included; 0 where it is not known."""
+    restarts: int
+    killed: int
+    """How many of the restarts were on purpose."""
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """Samples over time."""
+
+    times: tuple[float, ...]
+    values: dict[str, tuple[float | None, ...]]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """One run."""
+
+    scenario: str
+    description: str
+    server: str
+    load_id: str
+    seed: int
+    started: str
+    """RFC 3339."""
+    seconds: float
+    interrupted: bool
+    planned: int
+    """Objects that the plan creates."""
+    objects: int
+    """Objects created."""
+    ready: int
+    """Objects seen to be ready."""
+    living: int
+    """Objects that should exist at the end."""
+    throughput: float
+    """Objects ready a second, from the first creation to the last that was seen ready."""
+    operations: dict[str, int]
+    waits: dict[str, Distribution]
+    calls: dict[str, Distribution]
+    """Our own calls, by `verb.resource`."""
+    errors: dict[str, int]
+    """Our own calls that failed for good, by `verb.resource: reason`."""
+    lag: Distribution
+    """By how much operations began later than planned."""
+    queue_time: dict[str, float]
+    """p50, p90, p99 of the controllers' queues; empty where it is not known."""
+    server_calls: float
+    """Requests that the API server answered meanwhile, of everybody; 0 where it is not known."""
+    server_writes: float
+    """Of these, writes."""
+    struck_requests: int
+    """Requests that faults were done to."""
+    calls_per_object: float
+    bytes_per_object: float
+    """Read and written by the controllers; 0 where it is not known."""
+    processes: dict[str, ProcessReport]
+    timeline: Timeline
+    faults: tuple[Struck, ...]
+    failed: int
+    failures: tuple[Failure, ...]
+    gates: tuple[Verdict, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing failed that should not: with gates they decide, without them any failure does."""
+        return all(verdict.passed for verdict in self.gates) if self.gates else not self.failed
+
+
+class Findings(msgspec.Struct):
+    """What a run hands over to be reported."""
+
+    recorder: Recorder
+    series: Series
+    usage: dict[str, Usage]
+    killed: dict[str, int]
+    pages: dict[str, Counters]
+
+
+_WRITES = ("CREATE", "UPDATE", "PATCH", "DELETE", "POST", "PUT", "APPLY", "DELETECOLLECTION")
+
+
+def server_calls(counters: Counters) -> tuple[float, float]:
+    """All requests and the writes among them."""
+    total = counters.sum("apiserver_request_total")
+    writes = sum(counters.sum("apiserver_request_total", verb=verb) for verb in _WRITES)
+    return total, writes
+
+
+def processes(findings: Findings) -> dict[str, ProcessReport]:
+    """From /proc where they are of this machine, else from their metrics."""
+    found = {
+        name: ProcessReport(one.cpu, one.peak, one.io, one.restarts, findings.killed.get(name, 0))
+        for name, one in findings.usage.items()
+    }
+    for name, counters in findings.pages.items():
+        if name not in found and counters.has("process_cpu_seconds_total"):
+            peak = findings.series.largest(f"memory {name}")
+            found[name] = ProcessReport(counters.sum("process_cpu_seconds_total"), peak, 0.0, 0, 0)
+    return found
+
+
+def queue_time(pages: dict[str, Counters]) -> dict[str, float]:
+    """Of the first page that has queues with something in them."""
+    for counters in pages.values():
+        found = {name: counters.quantile(QUEUE_TIME, QUANTILES[name]) for name in ("p50", "p90", "p99")}
+        known = {name: value for name, value in found.items() if value is not None}
+        if known:
+            return known
+    return {}
+
+
+def judged(report: Report, gates: tuple[Gate, ...], recorder: Recorder) -> Report:
+    """The report with what became of its gates."""
+
+    def measured(function: str, name: str) -> float | None:
+        return quantity(report, recorder, function, name)
+
+    return msgspec.structs.replace(report, gates=tuple(gate.judge(measured) for gate in gates))
+
+
+def quantity(report: Report, recorder: Recorder, function: str, name: str) -> float | None:
+    """The value that a gate asks for; None when it was not measured."""
+    if function in ("memory", "cpu"):
+        process = report.processes.get(name)
+        return None if process is None else process.peak if function == "memory" else process.cpu
+    if not function:
+        return _scalar(report, name)
+    if name == "queue_time":
+        return report.queue_time.get(function)
+    if name.partition(".")[0] == "calls":
+        found = recorder.all_calls(name.partition(".")[2])
+    else:
+        found = recorder.waits.get(name) or Histogram()
+    if function == "count":
+        return float(found.count)
+    if not found.count:
+        return None
+    if function in QUANTILES:
+        return found.quantile(QUANTILES[function])
+    return {"min": found.least, "max": found.largest, "mean": found.mean}[function]
+
+
+def _scalar(report: Report, name: str) -> float | None:
+    if name == "failures":
+        return float(report.failed)
+    if name == "errors":
+        return float(sum(report.errors.values()))
+    value: float = getattr(report, name)
+    return None if name in ("calls_per_object", "bytes_per_object") and not value else float(value)

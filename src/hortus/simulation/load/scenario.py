@@ -1,0 +1,200 @@
+"""What a scenario file says: phases of load, fleets with churn and faults, and the gates a run must pass.
+
+Phases run one after the other; what stands in `parallel` runs side by side. Everything that happens follows from this
+file and one seed: see `plan`. Durations are seconds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from hortus.kube import yaml
+from hortus.simulation.load.faultkinds import Fault
+from hortus.simulation.load.gates import Gate, GateError
+from hortus.simulation.load.settings import Bounds, ScenarioError, Seconds, read
+
+Count = Annotated[int, Bounds(1, 100_000)]
+Rate = Annotated[float, Bounds(0, 10_000)]
+Workers = Annotated[int, Bounds(1, 256)]
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """Creates objects from a template, each of them a new one."""
+
+    count: Count
+    """How many objects."""
+    template: str = "gardenercluster"
+    """A built-in template (`gardenercluster`, `configmap`) or a file, whose path is relative to the scenario's."""
+    namespace: str = ""
+    """Where the template says `${namespace}`. Empty: the template's own default."""
+    rate: Rate = 0.0
+    """Objects a second; 0 is as fast as `concurrency` allows."""
+    ramp: Seconds = 0.0
+    """Time in which the rate grows from nothing to `rate`."""
+    concurrency: Workers = 32
+    """Creations in flight at once."""
+    until: str = ""
+    """When an object counts as ready: `condition=TYPE[=STATUS]`, `jsonpath=PATH=VALUE` or `exists`. Empty: as the
+    template says."""
+    timeout: Seconds = 300.0
+    """How long to wait for all of them after the last creation."""
+
+
+class Weights(msgspec.Struct, frozen=True, kw_only=True):
+    """How often each operation happens, relative to the others."""
+
+    create: Rate = 1.0
+    """A new cluster."""
+    rotate: Rate = 4.0
+    """A forced rotation of a cluster's kubeconfig."""
+    fail: Rate = 2.0
+    """A cluster's Secret is deleted or overwritten with rubbish, which the controllers have to notice and mend."""
+    delete: Rate = 1.0
+    """A cluster goes."""
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+    """Clusters that come, change, fail and go."""
+
+    clusters: Count
+    """How many to begin with."""
+    duration: Seconds = 60.0
+    """How long operations go on after the last cluster to begin with was asked for."""
+    churn: Rate = 1.0
+    """Operations a second on average."""
+    weights: Weights = Weights()
+    """Which operations."""
+    template: str = "gardenercluster"
+    """As in `load`. Clusters of another kind than GardenerCluster can only be created and deleted."""
+    namespace: str = ""
+    """As in `load`."""
+    rate: Rate = 0.0
+    """Clusters a second to begin with; 0 is as fast as `concurrency` allows."""
+    concurrency: Workers = 32
+    """Operations in flight at once."""
+    until: str = ""
+    """As in `load`."""
+    timeout: Seconds = 300.0
+    """How long to wait at the end until all clusters are ready."""
+
+
+class Faults(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes wrong, and when."""
+
+    duration: Seconds
+    """How long; all faults are over at its end."""
+    events: tuple[Fault, ...]
+    """The faults; each of them strikes once or again and again."""
+
+
+class Track(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that goes on: exactly one of these."""
+
+    load: Load | None = None
+    """Objects are created."""
+    fleet: Fleet | None = None
+    """Clusters come, change, fail and go."""
+    faults: Faults | None = None
+    """Things go wrong."""
+    rest: Annotated[Seconds | None, "seconds"] = None
+    """Nothing happens for that long."""
+
+    @property
+    def kind(self) -> Literal["load", "fleet", "faults", "rest"]:
+        """Which of them it is."""
+        return "load" if self.load else "fleet" if self.fleet else "faults" if self.faults else "rest"
+
+
+class Phase(Track, frozen=True, kw_only=True):
+    """One of these, or several at the same time."""
+
+    parallel: tuple[Track, ...] = ()
+    """What goes on side by side; the phase is over when the last of them is."""
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """What goes on in this phase."""
+        return self.parallel or (self,)
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run."""
+
+    phases: tuple[Phase, ...]
+    """What happens, in order."""
+    name: str = "scenario"
+    """What the report is titled."""
+    description: str = ""
+    """For people."""
+    seed: Annotated[int, Bounds(0, 2**53)] = 1
+    """Decides everything that is left to chance."""
+    project: str = "demo"
+    """The Gardener project, where a template says `${project}`."""
+    gates: tuple[str, ...] = ()
+    """What must hold at the end, such as `p99(time_to_ready) <= 30s`."""
+    metrics: dict[str, str] = msgspec.field(default_factory=dict)
+    """URLs of `/metrics` pages by the name of their process; those of `hortus up` are found by themselves."""
+
+    @property
+    def parsed_gates(self) -> tuple[Gate, ...]:
+        """The gates, parsed; `parse` has made sure that they can be."""
+        return tuple(Gate.parse(text) for text in self.gates)
+
+
+def load_file(path: Path) -> Scenario:
+    """The scenario in a YAML file. Raises ScenarioError."""
+    try:
+        document = yaml.load(path.read_bytes())
+    except (OSError, yaml.YamlError) as error:
+        raise ScenarioError(f"scenario {path}: {error}") from None
+    try:
+        return parse({"name": path.stem, **document} if isinstance(document, dict) else document)
+    except ScenarioError as error:
+        raise ScenarioError(f"scenario {path}: {error}") from None
+
+
+def parse(document: object) -> Scenario:
+    """The scenario in a decoded document. Raises ScenarioError."""
+    scenario = read(Scenario, document)
+    if not scenario.phases:
+        raise ScenarioError("phases: [] must have at least one phase")
+    for number, phase in enumerate(scenario.phases):
+        _check_phase(phase, f"phases[{number}]")
+    for number, text in enumerate(scenario.gates):
+        try:
+            Gate.parse(text)
+        except GateError as error:
+            raise ScenarioError(f"gates[{number}]: {error}") from None
+    return scenario
+
+
+def _check_phase(phase: Phase, path: str) -> None:
+    _check_one(phase, path, ("load", "fleet", "faults", "rest", "parallel"))
+    for number, track in enumerate(phase.parallel):
+        _check_one(track, f"{path}.parallel[{number}]", ("load", "fleet", "faults", "rest"))
+    for number, track in enumerate(phase.tracks):
+        where = f"{path}.parallel[{number}]" if phase.parallel else path
+        if track.load and track.load.ramp and not track.load.rate:
+            raise ScenarioError(f"{where}.load.ramp: {track.load.ramp:g} needs a rate to grow to; set load.rate")
+        if track.faults:
+            _check_faults(track.faults, f"{where}.faults")
+
+
+def _check_one(track: Track, path: str, kinds: tuple[str, ...]) -> None:
+    given = [kind for kind in kinds if getattr(track, kind) not in (None, ())]
+    if len(given) != 1:
+        shown = " and ".join(given) or "nothing"
+        raise ScenarioError(f"{path}: {shown} given; exactly one is expected of: {', '.join(kinds)}")
+
+
+def _check_faults(faults: Faults, path: str) -> None:
+    if not faults.events:
+        raise ScenarioError(f"{path}.events: [] must have at least one fault")
+    for number, event in enumerate(faults.events):
+        if event.at >= faults.duration:
+            raise ScenarioError(
+                f"{path}.events[{number}].at: {event.at:g} must be less than the duration of {faults.duration:g} s"
+            )
