@@ -302,3 +302,18 @@ def test_a_provider_without_a_prefix_for_users_is_remarked_where_api_servers_wan
     (found,) = remarks_of(given, CONFIG, CONTEXT)
     assert found.path == f"{API}.oidcConfig.usernamePrefix"
     assert remarks_of(given, CONFIG, Context()) == []
+
+
+def test_networks_that_a_live_shoot_does_not_name_are_judged_as_for_a_new_one() -> None:
+    live = lived(shoot_for(runtime(), CONFIG, CONTEXT))
+    del live["spec"]["networking"]["nodes"]
+    (found,) = problems_of(_networks(nodes="everywhere"), CONFIG, CONTEXT, live=live)
+    assert found.path == "spec.shoot.networking.nodes"
+
+
+def test_another_notation_of_a_live_network_is_no_change() -> None:
+    live = lived(shoot_for(runtime(pool=pool(zones=ZONES["aws"][:1])), CONFIG, CONTEXT))
+    patch = patch_for(_networks(nodes="10.250.3.0/16"), live, CONFIG, CONTEXT)
+    assert patch.shoot["spec"]["networking"] == live["spec"]["networking"]
+    networks = patch.shoot["spec"]["provider"]["infrastructureConfig"]["networks"]
+    assert [zone["workers"] for zone in networks["zones"]] == ["10.250.0.0/19", "10.250.64.0/19", "10.250.128.0/19"]

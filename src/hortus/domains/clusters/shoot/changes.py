@@ -8,7 +8,7 @@ from typing import Final
 
 from hortus.domains.clusters.shoot import subnets
 from hortus.domains.clusters.shoot.context import Context
-from hortus.domains.clusters.shoot.networks import RANGES, size_problems
+from hortus.domains.clusters.shoot.networks import RANGES, network_problems, size_problems
 from hortus.domains.clusters.shoot.pools import path_of
 from hortus.domains.clusters.shoot.providers import ZONED, new_zones
 from hortus.domains.clusters.shoot.workers import pools_of, removed_zones, zones_of
@@ -29,7 +29,10 @@ def change_problems(runtime: Object, live: Object, context: Context) -> list[Fie
     problems += [
         _immutable(name, shoot[name], spec[name]) for name in _IMMUTABLE if spec.get(name) and shoot[name] != spec[name]
     ]
-    problems += _network_changes(shoot["networking"], spec.get("networking") or {})
+    networking = spec.get("networking") or {}
+    if not all(networking.get(name) for name in RANGES):
+        problems += network_problems(shoot)
+    problems += _network_changes(shoot["networking"], networking)
     problems += _availability_changes(shoot, spec)
     if problems:
         return problems

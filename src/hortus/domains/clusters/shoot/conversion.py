@@ -8,6 +8,7 @@ from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.extensions import audit_resource, created_extensions, domain_of
 from hortus.domains.clusters.shoot.kubernetes import kubernetes, version
+from hortus.domains.clusters.shoot.networks import RANGES
 from hortus.domains.clusters.shoot.placement import placement, tolerations
 from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.domains.clusters.shoot.providers import IP_FAMILIES, Configs, created_configs
@@ -73,7 +74,7 @@ def common_spec(runtime: Object, config: Configuration, context: Context, live: 
         "purpose": wanted["purpose"],
         "region": wanted["region"],
         "secretBindingName": wanted["secretBindingName"],
-        "networking": _networking(wanted),
+        "networking": _networking(wanted, live),
         **placement(wanted, version(runtime, config, live)),
         "kubernetes": kubernetes(runtime, config, context, live),
         "maintenance": _maintenance(wanted, config, context),
@@ -93,9 +94,12 @@ def provider_part(wanted: Object, pools: list[Object], configs: Configs) -> Obje
     }
 
 
-def _networking(wanted: Object) -> Object:
+def _networking(wanted: Object, live: Object | None) -> Object:
+    """Ranges as the live Shoot writes them: they are the same ones, and the garden compares texts."""
     given = wanted["networking"]
-    networking = {name: given[name] for name in ("type", "nodes", "pods", "services") if given.get(name)}
+    present = ((live or {}).get("spec") or {}).get("networking") or {}
+    ranges = {name: present.get(name) or given[name] for name in RANGES}
+    networking = {"type": given["type"], **ranges} if given.get("type") else ranges
     return {**networking, "ipFamilies": list(IP_FAMILIES)} if given.get("dualStack") else networking
 
 

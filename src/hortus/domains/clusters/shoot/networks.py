@@ -39,7 +39,7 @@ def network_problems(shoot: Object) -> list[FieldError]:
 
 def size_problems(shoot: Object) -> list[FieldError]:
     """Whether subnets can be cut from a well-formed nodes' network, where the provider has any."""
-    return list(_size_problems(shoot, IPv4Network(shoot["networking"]["nodes"])))
+    return list(_size_problems(shoot, IPv4Network(shoot["networking"]["nodes"], strict=False)))
 
 
 def _range_problems(name: str, text: str, networks: dict[str, IPv4Network]) -> Iterator[FieldError]:

@@ -115,7 +115,7 @@ def _zones(provider: str, shoot: Object, names: Sequence[str]) -> list[Object]:
 
 
 def _nodes(shoot: Object) -> IPv4Network:
-    return IPv4Network(shoot["networking"]["nodes"])
+    return IPv4Network(shoot["networking"]["nodes"], strict=False)
 
 
 def _aws(shoot: Object, zones: Sequence[str]) -> Object:
