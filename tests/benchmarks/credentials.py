@@ -76,7 +76,7 @@ async def _fill(kubeconfig: Path, count: int) -> None:
         await asyncio.gather(*(work() for _ in range(16)))
 
 
-async def _empty(kubeconfig: Path) -> None:
+async def emptied(kubeconfig: Path) -> None:
     """Remove what a contestant left; kopf's finalizers are taken off first."""
     async with Client.from_kubeconfig(kubeconfig) as client:
         left = [c for c in (await client.list(GARDENER_CLUSTERS, NAMESPACE)).items if c["metadata"].get("finalizers")]
@@ -101,7 +101,7 @@ def _contest(name: str, kubeconfig: Path, count: int) -> dict[str, Any]:
         cwd=_ROOT,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=600,
         check=False,
     )
     if done.returncode:
@@ -119,7 +119,7 @@ def trivial(count: int, rounds: int) -> Figures:
             for name in (*CONTESTANTS[turn:], *CONTESTANTS[:turn]):
                 uvloop.run(_fill(kubeconfig, count))
                 results[name].append(_contest(name, kubeconfig, count))
-                uvloop.run(_empty(kubeconfig))
+                uvloop.run(emptied(kubeconfig))
     figures = {
         name: {
             "cpu_ms_per_object": median(r["cpu_s"] for r in found) / count * 1000,
@@ -136,10 +136,13 @@ def trivial(count: int, rounds: int) -> Figures:
     return figures
 
 
-def run(*, objects: int = 1000, rounds: int = 3) -> Figures:
-    return trivial(objects, rounds)
+def run(*, objects: int = 1000, rounds: int = 3, large: int = 5000) -> Figures:
+    """Figures with `objects`, over so many rounds, and with `large`, once."""
+    found = trivial(objects, rounds)
+    more = {f"{name}, {large:,} objects": figures for name, figures in trivial(large, 1).items()} if large else {}
+    return {**found, **more}
 
 
 if __name__ == "__main__":
     amount = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    print(json.dumps(run(objects=amount), indent=2))
+    print(json.dumps(run(objects=amount, large=0), indent=2))

@@ -77,6 +77,25 @@ def resident_mib(pid: int) -> float:
     return int(found.group(1)) / 1024
 
 
+def peak_mib(pid: int) -> float:
+    """The most memory that was ever resident."""
+    found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found.group(1)) / 1024
+
+
+def kib_moved(pid: int) -> float:
+    """What a process has read and written so far, sockets and files, TLS as it goes over the wire."""
+    fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    return (int(fields["rchar"]) + int(fields["wchar"])) / 1024
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 async def controller_calls(port: int) -> float:
     """Calls the controllers made so far, watches and all."""
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
@@ -139,9 +158,11 @@ async def measure(run: Run, state: StateDirectory, metrics_port: int, count: int
             await _each(count, lambda number: garden.create(SHOOTS, shoot(number)))
         built = time.perf_counter() - built
         cpu, calls, wall = cpu_seconds(pid), await controller_calls(metrics_port), time.perf_counter()
+        server, moved = cpu_seconds(run.processes["apiserver"]), kib_moved(pid)
         async with _counted(client, GARDENER_CLUSTERS, count, _ready):
             await _each(count, lambda number: client.create(GARDENER_CLUSTERS, cluster(number)))
         wall, cpu = time.perf_counter() - wall, cpu_seconds(pid) - cpu
+        server, moved = cpu_seconds(run.processes["apiserver"]) - server, kib_moved(pid) - moved
         calls = await controller_calls(metrics_port) - calls
         figures = {
             "clusters": count,
@@ -150,7 +171,10 @@ async def measure(run: Run, state: StateDirectory, metrics_port: int, count: int
             "seconds_to_all_ready": wall,
             "controller_cpu_ms_per_cluster": cpu / count * 1000,
             "controller_calls_per_cluster": calls / count,
+            "controller_kib_per_cluster": moved / count,
+            "apiserver_cpu_ms_per_cluster": server / count * 1000,
             "controller_rss_mib": resident_mib(pid),
+            "controller_peak_mib": peak_mib(pid),
             "apiserver_rss_mib": resident_mib(run.processes["apiserver"]),
         }
         writes, resting = await server_writes(client), cpu_seconds(pid)
@@ -174,10 +198,7 @@ def _ready(found: Object) -> bool:
 
 def run(*, count: int = 1000, rest: float = 60.0) -> dict[str, Figures]:
     with tempfile.TemporaryDirectory(dir=_ROOT, prefix=".bench-") as scratch, contextlib.ExitStack() as stack:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        folder = Path(scratch)
+        port, folder = free_port(), Path(scratch)
         running = stack.enter_context(fleet_of(folder, port))
         state = StateDirectory(folder / "state")
         return {"fleet": uvloop.run(measure(running, state, port, count, rest))}

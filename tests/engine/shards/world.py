@@ -203,7 +203,7 @@ class Process:
 
     def resume(self) -> None:
         self.paused = False
-        backlog, self._backlog = self._backlog, []
+        backlog, self._backlog = self._backlog if self.alive else [], []
         self.random.shuffle(backlog)
         for callback in backlog:
             callback()
