@@ -15,12 +15,14 @@ from tests.docs.consoles import ROOT, agree, run, steps
 from tests.scenarios.running import Up, environment, kubectl, until, up
 
 from hortus.cli.main import app
+from hortus.domains.clusters import types as clusters
+from hortus.domains.clusters.settings import FLAGS as RUNTIME_FLAGS
 from hortus.domains.credentials.settings import FLAGS
 from hortus.domains.credentials.types import MESSAGES, Annotation, Label, Reason
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")])
 DECISIONS = sorted(ROOT.glob("docs/adr/[0-9]*.md"))
-IN_A_FLEET = ("README.md", "docs/credentials.md", "docs/simulate.md")
+IN_A_FLEET = ("README.md", "docs/credentials.md", "docs/clusters/README.md", "docs/simulate.md")
 """Pages whose commands are typed while `hortus up` runs in the reader's home."""
 ELSEWHERE = ("docs/adding-a-kind.md",)
 """Pages with a test file of their own. The commands of all others need nothing to begin with."""
@@ -118,3 +120,11 @@ def test_a_decision_takes_two_pages_at_most_and_says_what_would_change_it() -> N
         text = decision.read_text()
         assert len(text.split()) <= 900, f"{decision.name} is longer than two pages"
         assert "What would make us change it" in text, decision.name
+
+
+def test_the_clusters_page_names_the_whole_contract() -> None:
+    text = (ROOT / "docs" / "clusters" / "README.md").read_text()
+    kinds = (clusters.Reason, clusters.Annotation, clusters.ConditionType, clusters.State)
+    constants = [value for cls in kinds for name, value in vars(cls).items() if name.isupper()]
+    missing = [word for word in [*constants, *(f"--{flag.name}" for flag in RUNTIME_FLAGS)] if word not in text]
+    assert missing == []

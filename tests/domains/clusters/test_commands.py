@@ -1,0 +1,115 @@
+"""`hortus why`, `suspend`, `resume`, `reconcile`, `retire`: what they say, what they change, when they fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from click.testing import Result
+from tests.domains.clusters.world import World
+from typer.testing import CliRunner
+
+from hortus.domains.clusters.commands import register
+from hortus.domains.clusters.outline import look
+from hortus.domains.clusters.turns import CODES, REASONS, turn_of
+from hortus.domains.clusters.types import RUNTIMES, Annotation, Reason
+from hortus.engine import Actor
+from hortus.kube.objects import Object
+from hortus.terminal import Connections
+
+
+@pytest.fixture
+def shell(here: World) -> Iterator[Shell]:
+    yield Shell(here)
+
+
+class Shell:
+    """Types commands, in a thread, as a person beside the running controllers."""
+
+    def __init__(self, here: World) -> None:
+        self._here = here
+        self._app = typer.Typer()
+        connections = Connections(
+            local_state=Path("/nonexistent"),
+            kubeconfig=here.server.kubeconfig_for("root"),
+            context="",
+            garden_kubeconfig=here.server.kubeconfig_for("garden"),
+        )
+        register(self._app, lambda: connections)
+
+    async def type(self, *words: str) -> Result:
+        arguments = [*words, "-n", self._here.namespace]
+        return await asyncio.to_thread(CliRunner().invoke, self._app, arguments)
+
+
+async def test_a_runtime_is_explained_changed_and_retired(here: World, shell: Shell) -> None:
+    here.automatic = True
+    async with here.controlled():
+        missing = await shell.type("why", "rt-1")
+        assert missing.exit_code == 1
+        assert "no Runtime rt-1 in namespace" in missing.output
+        await here.create()
+        await here.until_state("Ready")
+        explained = await shell.type("why", "rt-1")
+        assert explained.exit_code == 0, explained.output
+        assert "Turn of:     nobody: all is as wanted" in explained.output
+        assert (await shell.type("suspend", "rt-1")).exit_code == 0
+        refused = await shell.type("reconcile", "rt-1")
+        assert refused.exit_code == 1 and "hortus resume rt-1" in refused.output
+        assert "(suspended)" in (await shell.type("why", "rt-1")).output
+        assert (await shell.type("resume", "rt-1")).exit_code == 0
+        done = await shell.type("reconcile", "rt-1")
+        assert done.exit_code == 0, done.output
+        runtime = await here.client.get(RUNTIMES, "rt-1", here.namespace)
+        assert not runtime["metadata"].get("annotations")
+        retired = await shell.type("retire", "rt-1")
+        assert retired.exit_code == 0, retired.output
+        await here.until_gone()
+
+
+async def test_a_failure_is_explained_with_the_shoots_own_words(here: World, shell: Shell) -> None:
+    async with here.controlled():
+        await here.create()
+        await here.until_said("Shoot is pending")
+        await here.operate("Create", "Failed", codes=("ERR_INFRA_UNAUTHORIZED",), description="it stopped")
+        await here.until_state("Failed")
+        found = await shell.type("why", "rt-1", "-o", "json")
+        assert found.exit_code == 1
+        for text in ("it went wrong (ERR_INFRA_UNAUTHORIZED)", "lack permissions", '"operator"'):
+            assert text in found.output
+
+
+async def test_forced_retirement_says_so_on_the_runtime(here: World, shell: Shell) -> None:
+    async with here.controlled():
+        await here.grow()
+        assert (await shell.type("retire", "rt-1", "--force", "--no-wait")).exit_code == 0
+        found = await here.until("Runtime", "rt-1", lambda found: found["metadata"].get("deletionTimestamp"))
+        assert found["metadata"]["annotations"][Annotation.FORCE_DELETION] == "true"
+
+
+def test_every_reason_that_can_be_false_has_a_turn() -> None:
+    good = {
+        Reason.PROCESSING,
+        Reason.INITIALISED,
+        Reason.PENDING,
+        Reason.SHOOT_CREATED,
+        Reason.KUBECONFIG_REQUESTED,
+        Reason.KUBECONFIG_READY,
+        Reason.CONFIGURED,
+        Reason.KUBECONFIG_DELETED,
+        Reason.ADMINISTRATORS,
+        Reason.OIDC_CONFIGURED,
+    }
+    assert {value for name, value in vars(Reason).items() if name.isupper()} - good == set(REASONS)
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_a_code_of_the_shoot_says_more_than_the_reason(code: str) -> None:
+    problem = {"type": "Provisioned", "status": "False", "reason": "CreationErr", "message": "Shoot creation failed"}
+    runtime: Object = {"metadata": {"name": "rt-1"}, "status": {"state": "Failed", "conditions": [problem]}}
+    shoot: Object = {"metadata": {"name": "c-1"}, "status": {"lastErrors": [{"codes": ["ERR_OTHER", code]}]}}
+    assert turn_of(runtime, look(shoot)) == CODES[code]
+    assert turn_of(runtime, None).actor is Actor.USER
