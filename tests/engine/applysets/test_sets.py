@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.engine.remote.world import world_of
 
 from hortus.engine import Caches
 from hortus.engine.applysets import (
@@ -286,7 +287,7 @@ async def test_a_watched_set_at_rest_costs_no_write_and_only_the_read_of_its_par
     caches.start()
     try:
         parent = ConfigMapParent(world.client, "rests", "default")
-        live = WatchedLive(world.client, caches, identity=parent.identity, field_manager="hortus", clock=clock)
+        live = WatchedLive(world.client, caches, field_manager="hortus", identity=parent.identity)
         rests = ApplySet.of(world.client, parent, live=live)
         objects = [configmap(f"r{number}", a=str(number)) for number in range(20)]
         await rests.apply(objects)
@@ -352,3 +353,40 @@ async def test_what_waits_for_a_definition_that_is_never_established_is_put_off(
     assert not report.complete
     found = await world.client.get(CRDS, "plums2.sets.example")
     assert readiness(found).status in (Status.FAILED, Status.IN_PROGRESS)
+
+
+async def test_sets_share_watches_and_take_up_kinds_that_come_with_them(world: World) -> None:
+    clock = SystemClock()
+    caches = Caches(world.client, clock=clock)
+    caches.start()
+    try:
+        live = WatchedLive(world.client, caches, field_manager="hortus")
+        both = [world.set(name, live=live) for name in ("shares1", "shares2")]
+        first = [definition("cherries", "Cherry"), instance("Cherry", "one"), configmap("s1")]
+        assert (await both[0].apply(first)).complete
+        assert (await both[1].apply([instance("Cherry", "two"), configmap("s2")])).complete
+        cherries = live.cache(Resource("sets.example", "v1", "cherries", "Cherry"))
+        await world.until(lambda: {key.name for key in cherries} == {"one", "two"})
+        assert len(list(caches)) == 3
+        world.calls.methods.clear()
+        assert (await both[0].apply(first)).writes == 0
+        assert world.calls.methods == ["GET"]
+        assert actions(await both[1].apply([])) == {"two": Action.PRUNED, "s2": Action.PRUNED}
+        await world.until(lambda: {key.name for key in cherries} == {"one"})
+    finally:
+        await caches.stop()
+
+
+async def test_a_set_is_applied_to_a_remote_cluster_through_the_pool(server: TestServer) -> None:
+    with started_apiserver(clusters=["far"]) as other:
+        async with world_of(server) as here:
+            place = await here.give("far", other.kubeconfig_dict("far"))
+            remote = here.pool.at(place)
+            far = ApplySet.of(remote, ConfigMapParent(remote, "far", "default"))
+            assert (await far.apply([namespace("space"), configmap("a", "space"), configmap("b")])).complete
+            await here.give("far", other.kubeconfig_dict("far"))
+            report = await far.apply([namespace("space"), configmap("a", "space")])
+            assert actions(report) == {"space": Action.UNCHANGED, "a": Action.UNCHANGED, "b": Action.PRUNED}
+            async with Client.from_kubeconfig(other.kubeconfig_for("far")) as direct:
+                found = await direct.list(CONFIGMAPS, labels=PART_OF)
+                assert [obj["metadata"]["name"] for obj in found.items] == ["a"]

@@ -203,3 +203,29 @@ async def test_identity_is_read_from_the_probe(world: World) -> None:
         await world.pool.at(place).list(CONFIGMAPS)
         assert world.pool.identity(place) == "one"
         assert b'"uid":"one"' in IDENTITY
+
+
+async def test_a_noisy_cluster_does_not_starve_a_quiet_one(world: World) -> None:
+    """A thousand keys of one cluster wait, and more come all the time; another one's key is among the first served."""
+    place = await world.give("quiet", world.server.kubeconfig_dict("red"))
+    done: list[str] = []
+    trigger = Trigger()
+
+    class Reconciler:
+        async def reconcile(self, key: ObjectKey) -> None:
+            await world.pool.at(place).list(CONFIGMAPS, "default", limit=1)
+            done.append(key.name)
+            if key.name.startswith("noisy"):
+                trigger.fire(ObjectKey("default", key.name))
+
+    flows: Flows[ObjectKey] = Flows(lambda key: key.name.partition("-")[0], limit=2)
+    controller = Controller("fair", Reconciler(), sources=[trigger], workers=4, flows=flows, clock=world.pool.clock)
+    await controller.start()
+    try:
+        for number in range(1000):
+            trigger.fire(ObjectKey("default", f"noisy-{number}"))
+        trigger.fire(ObjectKey("default", "quiet-1"))
+        await world.until(lambda: "quiet-1" in done)
+        assert done.index("quiet-1") < 20
+    finally:
+        await controller.stop()

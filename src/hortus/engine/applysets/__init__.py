@@ -1,7 +1,7 @@
 """Sets of objects that are applied together, remembered, and pruned when they leave.
 
     parent = ConfigMapParent(client, "monitoring", "kube-system")
-    live = WatchedLive(client, caches, identity=parent.identity, field_manager="hortus", clock=clock)
+    live = WatchedLive(client, caches, field_manager="hortus", identity=parent.identity)
     monitoring = ApplySet.of(client, parent, live=live)
 
     report = await monitoring.apply(objects)   # CRDs and namespaces first; what matches already costs no call

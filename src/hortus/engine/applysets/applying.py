@@ -27,6 +27,7 @@ from hortus.engine.applysets.readiness import readiness
 from hortus.engine.applysets.report import Action, Outcome, Report
 from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, UnknownKind
 from hortus.engine.applysets.wanted import Wanted, wanted_of
+from hortus.engine.scope import current_scope
 from hortus.engine.within import within
 from hortus.kube import Client, Propagation
 from hortus.kube.clock import Clock, SystemClock
@@ -313,6 +314,9 @@ class ApplySet:
             return one
         if outcome.action is Action.UNCHANGED and outcome.readiness.ready:
             return None
+        scope = current_scope()
+        if scope is not None and scope.step_aside is not None:
+            scope.step_aside()
         try:
             await within(self._clock, self._policy.wait, self._until_usable(one, live))
         except (TimeoutError, KubeError) as error:

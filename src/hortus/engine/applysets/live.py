@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Protocol
 
 from hortus.engine.applysets.identity import PART_OF
-from hortus.engine.cache import Cache
+from hortus.engine.cache import Cache, Transform
 from hortus.engine.caches import Caches
 from hortus.engine.indexes import managed_fields_of
-from hortus.engine.within import within
-from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
 
@@ -47,43 +46,41 @@ class ServerLive:
 
 
 class WatchedLive:
-    """Watches the members of one set, so that a set at rest costs no call.
+    """Watches the members of sets, so that a set at rest costs no call.
 
-    What the watch does not show, since it is new or not ours, is asked of the server. `caches` are those of the cluster
-    that the set is applied to; theirs is also the life of the watches: one for each kind of the set.
+    What the watch does not show, since it is new, not ours, or the first list is not complete, is asked of the server.
+    `caches` are those of the cluster that the set is applied to, and end its watches: one for each kind. With an
+    `identity` only the members of that set are watched; without one those of all sets, for many sets in one cluster.
     """
 
-    def __init__(
-        self,
-        client: LiveReader,
-        caches: Caches,
-        *,
-        identity: str,
-        field_manager: str,
-        clock: Clock,
-        patience: float = 10.0,
-    ) -> None:
-        """`patience` is in seconds: how long a first list is waited for before the server is asked directly."""
+    def __init__(self, client: LiveReader, caches: Caches, *, field_manager: str, identity: str = "") -> None:
         self._server = ServerLive(client)
         self._caches = caches
-        self._labels = f"{PART_OF}={identity}"
-        self._transform = managed_fields_of(field_manager)
-        self._clock = clock
-        self._patience = patience
+        self._labels = f"{PART_OF}={identity}" if identity else PART_OF
+        self._transform = _thinned(field_manager)
+        self._seen: set[Resource] = set()
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        cache = self.cache(resource)
-        if not cache.has_synced:
-            try:
-                await within(self._clock, self._patience, cache.synced())
-            except TimeoutError:
-                return await self._server.get(resource, namespace, name)
-        found = cache.get(ObjectKey(namespace, name))
-        return found if found is not None else await self._server.get(resource, namespace, name)
+        if resource in self._seen:
+            cache = self.cache(resource)
+            found = cache.get(ObjectKey(namespace, name)) if cache.has_synced else None
+            if found is not None:
+                return found
+        found = await self._server.get(resource, namespace, name)
+        if found is not None:
+            self.cache(resource)  # the kind is served, which before its definition it is not
+        return found
 
     def learn(self, resource: Resource, obj: Object) -> None:
         self.cache(resource).learn(obj)
 
     def cache(self, resource: Resource) -> Cache:
         """The members of that kind; a `Watch` on it tells a controller of drift at once."""
+        self._seen.add(resource)
         return self._caches.get(resource, labels=self._labels, transform=self._transform)
+
+
+@cache
+def _thinned(field_manager: str) -> Transform:
+    """One transform for each manager: sets that share it share their caches."""
+    return managed_fields_of(field_manager)

@@ -214,11 +214,12 @@ class Remote:
         async def piece() -> bytes:
             try:
                 found = await read()
-            except KubeError:
+            except KubeError as error:
                 if link.superseded == "rotated":
                     return b""
                 if link.superseded == "recreated":
                     raise Expired(f"{self.place}: another cluster answers there now") from None
+                self._failed(error, link)
                 raise
             if found:
                 self.heard = self._pool.clock.monotonic()
@@ -226,18 +227,19 @@ class Remote:
                 raise Expired(f"{self.place}: another cluster answers there now")
             return found
 
+        began = False
         try:
             async with link.connection.stream(target, accept=accept, idle_timeout=idle_timeout) as read:
+                began = True
                 self._succeeded()
                 if link.superseded:
                     link.connection.end_streams()
                 yield piece
-        except Unauthorized as error:
-            if not await self._renewed(link):
-                self._failed(error, link)
-            raise
         except KubeError as error:
-            self._failed(error, link)
+            # What the reader of the stream makes of its content is not the connection's fault.
+            refused = isinstance(error, Unauthorized) and not began
+            if not began and not (refused and await self._renewed(link)):
+                self._failed(error, link)
             raise
         finally:
             self._left()
