@@ -167,11 +167,21 @@ class Machine:
             self.cluster.objects[place] = {**obj, "metadata": {**obj["metadata"], "labels": {}}}
             return
         del self.cluster.objects[place]
+        was_foreign = self.foreign.pop(place, None) is not None
         if what == "anew":
             member = Member(place[0].group, place[0].kind, "default", name)
-            self.cluster.put(place[0], obj)
-            if self.inventory().get(member) is not None and self.inventory()[member].uid:
-                self.foreign[place] = self.cluster.objects[place]["metadata"]["uid"]
+            made = self.cluster.put(place[0], obj)
+            entry = self.inventory().get(member)
+            if was_foreign or (entry is not None and entry.uid):
+                self.foreign[place] = made["metadata"]["uid"]
+
+    def note_adoptions(self) -> None:
+        """What is wanted again becomes ours, whoever made it: from the moment in which the inventory says so."""
+        inventory = self.inventory()
+        for (resource, key), uid in list(self.foreign.items()):
+            entry = inventory.get(Member(resource.group, resource.kind, key.namespace, key.name))
+            if entry is not None and entry.uid in ("", uid):
+                del self.foreign[resource, key]
 
     def check_nothing_lost(self) -> None:
         missing = self.ours() - self.inventory().keys()
@@ -203,16 +213,15 @@ def test_any_sequence_of_sets_with_crashes_converges_and_loses_nothing(
             if meddling is not None:
                 machine.meddle(*meddling)
             cluster.calls, cluster.dies_at = 0, crash
-            # What is wanted again is adopted, whoever made it.
-            for kind, name in choice:
-                machine.foreign.pop(((CONFIGMAPS, WIDGETS)[kind], ObjectKey("default", name)), None)
             with suppress(Killed):
                 await machine.set().apply(wanted(choice))
             cluster.dies_at = None
+            machine.note_adoptions()
             machine.check_nothing_lost()
             machine.check_others_untouched()
         choice = steps[-1][0]
         report = await machine.set().apply(wanted(choice))
+        machine.note_adoptions()
         assert report.complete
         machine.check_holds(choice)
         machine.check_others_untouched()
