@@ -57,6 +57,7 @@ def generated() -> dict[Path, str]:
         "management": contents.MANAGEMENT,
         "replicas": contents.REPLICAS,
         "garden": contents.GARDEN,
+        "gardenWide": contents.GARDEN_WIDE,
         "view": contents.PEOPLE_VIEW,
         "edit": contents.PEOPLE_EDIT,
     }

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from hortus.domains.clusters import alerts as cluster_alerts
 from hortus.domains.clusters import boards as cluster_boards
+from hortus.domains.clusters import rights as clusters
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials import alerts as credential_alerts
 from hortus.domains.credentials import boards as credential_boards
@@ -22,14 +23,17 @@ from hortus.schema import Kind
 KINDS: Mapping[Resource, type[Kind]] = {GARDENER_CLUSTERS: GardenerCluster, RUNTIMES: Runtime}
 """What has a CRD on the management cluster."""
 
-MANAGEMENT: tuple[Right, ...] = (*credentials.MANAGEMENT, EVENTS)
+MANAGEMENT: tuple[Right, ...] = (*credentials.MANAGEMENT, *clusters.MANAGEMENT, EVENTS)
 """On the management cluster, in the watched namespace."""
 
 REPLICAS: tuple[Right, ...] = (LEASES,)
 """On the management cluster, in the namespace where Hortus runs."""
 
-GARDEN: tuple[Right, ...] = credentials.GARDEN
+GARDEN: tuple[Right, ...] = (*credentials.GARDEN, *clusters.GARDEN)
 """In the garden, in the project's namespace."""
+
+GARDEN_WIDE: tuple[Right, ...] = clusters.GARDEN_WIDE
+"""In the garden, everywhere."""
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "update", "patch", "delete", "deletecollection")

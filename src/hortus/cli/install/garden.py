@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from hortus.cli.install import contents
-from hortus.engine.rights import policy_rules
+from hortus.engine.rights import Right, policy_rules
 from hortus.kube.objects import Object
 
 ACCOUNT = "hortus"
+_RBAC = "rbac.authorization.k8s.io"
 
 
 def account(project: str) -> list[Object]:
-    """A ServiceAccount in the project's namespace, and the role that it has there."""
+    """A ServiceAccount in the project's namespace, and what it may do there and in the whole garden."""
     metadata: Object = {"name": ACCOUNT, "namespace": f"garden-{project}"}
-    group = "rbac.authorization.k8s.io"
+    wide: Object = {"name": f"{ACCOUNT}-{project}"}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        *_bound("Role", metadata, metadata["namespace"], contents.GARDEN),
+        *_bound("ClusterRole", wide, metadata["namespace"], contents.GARDEN_WIDE),
+    ]
+
+
+def _bound(kind: str, metadata: Object, namespace: str, rights: tuple[Right, ...]) -> list[Object]:
+    """A role with these rights, and its binding to the account."""
+    version = f"{_RBAC}/v1"
+    return [
+        {"apiVersion": version, "kind": kind, "metadata": metadata, "rules": policy_rules(rights)},
         {
-            "apiVersion": f"{group}/v1",
-            "kind": "Role",
+            "apiVersion": version,
+            "kind": f"{kind}Binding",
             "metadata": metadata,
-            "rules": policy_rules(contents.GARDEN),
-        },
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": ACCOUNT},
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": metadata["namespace"]}],
+            "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
         },
     ]
