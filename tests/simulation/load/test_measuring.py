@@ -183,7 +183,6 @@ points = st.lists(st.tuples(st.floats(0.001, 1e4), st.none() | st.floats(0, 1e6)
 def test_a_plot_is_well_formed_whatever_was_measured(lines: list[list[tuple[float, float | None]]], log: bool) -> None:
     drawn = plot(
         [Line(f"<{number}>", sorted(line, key=lambda point: point[0])) for number, line in enumerate(lines)],
-        unit="&",
         bands=[Band(1, 2, 'a "fault" <b>')],
         logarithmic=log,
         label="<label>",

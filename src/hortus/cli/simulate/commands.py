@@ -34,7 +34,9 @@ Metrics = Annotated[
 ShowPlan = Annotated[bool, typer.Option("--plan", "--dry-run", help="Print what would be done, and do nothing.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Project = Annotated[str, typer.Option(help="The Gardener project of the shoots.")]
-Template = Annotated[str, typer.Option("--template", "--kind", help="gardenercluster, configmap or a YAML file.")]
+Template = Annotated[
+    str, typer.Option("--template", "--kind", help="gardenercluster, runtime, configmap or a YAML file.")
+]
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Where.", show_default="the template's")]
 Rate = Annotated[str | None, typer.Option(metavar="NUMBER", help="Creations a second.", show_default="unlimited")]
 Concurrency = Annotated[str | None, typer.Option(metavar="NUMBER", help="Calls in flight at once.", show_default="32")]

@@ -106,5 +106,6 @@ class Caller:
 def _passes(error: KubeError) -> bool:
     """Whether it may go well later."""
     if isinstance(error, ApiError):
-        return error.http_code == 429 or error.http_code >= 500
+        # 401: while the server's clock is wrong, certificates are not valid yet or no longer.
+        return error.http_code in (401, 429) or error.http_code >= 500
     return not getattr(error, "permanent", False)

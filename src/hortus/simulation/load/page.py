@@ -13,6 +13,8 @@ from hortus.simulation.load.plots import Band, Line, plot
 from hortus.simulation.load.report import Distribution, Report
 from hortus.simulation.load.tables import Row, gate_rows, process_rows, summary, titled
 
+_SHORTEST = 0.4
+"""Seconds between two samples of which a rate makes sense."""
 _STYLE = """
 :root{color-scheme:light dark;--back:#fbfbf9;--card:#fff;--text:#1c2320;--dim:#5d6963;--edge:#dfe4e0;--good:#17733f;
 --bad:#b3261e;--band:#d9730d2e;--c0:#1f7a4d;--c1:#2f5fd0;--c2:#c05a10;--c3:#8a3fb0;--c4:#00808a;--c5:#8a6d00}
@@ -24,17 +26,18 @@ font:15px/1.5 system-ui,sans-serif}main{max-width:1340px;margin:auto}h1{font-siz
 h2{font-size:1.02rem;margin:0 0 .5rem}p{margin:.3rem 0}.dim,.none{color:var(--dim)}
 .verdict{display:inline-block;padding:.05rem .6rem;border-radius:1rem;border:1px solid;font-weight:600;font-size:.9rem;
 vertical-align:middle;margin-left:.6rem}.good{color:var(--good)}.bad{color:var(--bad)}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:.8rem;margin:1.2rem 0}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(165px,1fr));gap:.8rem;margin:1.2rem 0 .8rem}
 .facts div,section{background:var(--card);border:1px solid var(--edge);border-radius:.5rem;padding:.8rem 1rem}
-.facts b{display:block;font-size:1.35rem;font-weight:600;font-variant-numeric:tabular-nums}
-.facts span{color:var(--dim);font-size:.85rem}.grid2{display:grid;gap:.8rem;
+.facts b{display:block;font-size:1.25rem;font-weight:600;font-variant-numeric:tabular-nums}
+.facts span{color:var(--dim);font-size:.85rem}.grid2{display:grid;gap:.8rem;margin-top:.8rem;
 grid-template-columns:repeat(auto-fit,minmax(min(520px,100%),1fr))}section{min-width:0;overflow-x:auto}
 .wide{margin-top:.8rem}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th{text-align:left;color:var(--dim);font-weight:500;font-size:.85rem}td,th{padding:.25rem .9rem .25rem 0;
 border-bottom:1px solid var(--edge);white-space:nowrap;vertical-align:top}td.long{white-space:normal}
 tr:last-child td{border-bottom:0}.num{text-align:right}svg{width:100%;height:auto;display:block}
 svg text{fill:var(--dim);font-size:11px}.grid{stroke:var(--edge)}.line{fill:none;stroke-width:1.8;
-stroke-linejoin:round}.band{fill:var(--band)}ul.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;
+stroke-linejoin:round}.line.again{stroke-dasharray:5 3}.legend .again{opacity:.55}
+.band{fill:var(--band)}ul.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;
 margin:.4rem 0 0;padding:0;font-size:.85rem;color:var(--dim)}.legend i{display:inline-block;width:1rem;height:.2rem;
 margin-right:.4rem;vertical-align:middle;border-radius:1px}
 """ + "".join(f".line.c{n}{{stroke:var(--c{n})}}.legend .c{n}{{background:var(--c{n})}}" for n in range(6))  # fmt: skip
@@ -84,37 +87,35 @@ def _plots(report: Report) -> Iterable[str]:
 
     yield _section(
         "Objects",
-        plot(series("created", "ready"), unit="", bands=bands, label="objects created and ready over time"),
+        plot(series("created", "ready"), bands=bands, label="objects created and ready over time"),
         f"created, and ready now.{shaded}",
     )
     rates = [Line("our calls", _rates(line.times, line.values.get("calls", ())))]
-    yield _section(
-        "Calls a second", plot(rates, unit="/s", bands=bands, label="our calls a second"), "made by the load"
-    )
+    yield _section("Calls a second", plot(rates, bands=bands, label="our calls a second"), "made by the load")
     waits = [Line(titled(name), _shape(found)) for name, found in report.waits.items()]
     yield _section(
         "Times to effect",
-        plot(waits, unit="%", logarithmic=True, top=100, label="share of objects by time"),
-        "share of operations whose effect was seen within that time",
+        plot(waits, logarithmic=True, top=100, label="share of objects by time"),
+        "per cent of operations whose effect was seen within that time",
     )
     calls = [Line(name, _shape(found)) for name, found in report.calls.items()]
     yield _section(
         "Latency of calls",
-        plot(calls, unit="%", logarithmic=True, top=100, label="share of calls by latency"),
-        "share of calls answered within that time, repetitions after faults included",
+        plot(calls, logarithmic=True, top=100, label="share of calls by latency"),
+        "per cent of calls answered within that time, repetitions after faults included",
     )
-    names = [name.removeprefix("cpu seconds ") for name in line.values if name.startswith("cpu seconds ")]
+    names = sorted(name.removeprefix("cpu seconds ") for name in line.values if name.startswith("cpu seconds "))
     cpu = [Line(name, _rates(line.times, line.values[f"cpu seconds {name}"])) for name in names]
-    yield _section("CPU", plot(cpu, unit="cores", bands=bands, label="cores in use over time"), "cores in use")
-    memory = [name for name in line.values if name.startswith("memory ")]
+    yield _section("CPU, cores", plot(cpu, bands=bands, label="cores in use over time"), "cores in use")
+    memory = sorted(name for name in line.values if name.startswith("memory "))
     yield _section(
-        "Memory",
+        "Memory, MiB",
         plot([Line(one.name.removeprefix("memory "), one.points) for one in series(*memory, scale=2.0**-20)],
-             unit="MiB", bands=bands, label="resident memory over time"),
+             bands=bands, label="resident memory over time"),
         "resident",
     )  # fmt: skip
     if queues := [name for name in line.values if name.startswith("queue ")]:
-        yield _section("Queue", plot(series(*queues), unit="", bands=bands, label="queue length"), "keys that wait")
+        yield _section("Queue", plot(series(*queues), bands=bands, label="queue length"), "keys that wait")
 
 
 def _tables(report: Report) -> Iterable[str]:
@@ -165,11 +166,13 @@ def _points(times: Sequence[float], values: Sequence[float | None], scale: float
 
 
 def _rates(times: Sequence[float], values: Sequence[float | None]) -> list[tuple[float, float | None]]:
-    """The growth of a counter a second, between each two samples."""
+    """The growth of a counter a second, between each two samples; the last one may come too soon after another."""
     found: list[tuple[float, float | None]] = []
     for index in range(1, len(values)):
         before, now, passed = values[index - 1], values[index], times[index] - times[index - 1]
-        known = before is not None and now is not None and passed > 0
+        if passed < _SHORTEST:
+            continue
+        known = before is not None and now is not None
         found.append((times[index], max(0.0, (now - before) / passed) if known else None))  # type: ignore[operator]
     return found
 

@@ -12,9 +12,9 @@ from html import escape
 import msgspec
 
 WIDTH, HEIGHT = 640, 230
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 12, 26
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 16, 12, 26
 COLOURS = 6
-"""How many lines can be told apart; the style sheet has as many."""
+"""How many the style sheet has; further lines have them again, dashed."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -35,19 +35,25 @@ class Band(msgspec.Struct, frozen=True):
 def plot(
     lines: Sequence[Line],
     *,
-    unit: str,
-    x_unit: str = "s",
     bands: Sequence[Band] = (),
     logarithmic: bool = False,
     top: float = 0.0,
     label: str,
 ) -> str:
-    """The `<svg>` element; `label` says to those who cannot see it what it shows. `logarithmic` concerns x."""
+    """The `<svg>` element over seconds; `label` says to those who cannot see it what it shows.
+
+    `logarithmic` concerns x, which begins at 0 otherwise; y begins at 0 and reaches `top` at least.
+    """
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points if y is not None]
     if not xs or not ys:
         return '<p class="none">nothing was measured</p>'
-    frame = _Frame(min(xs), max([*xs, *(band.ends for band in bands)]), max([*ys, top]), logarithmic=logarithmic)
+    frame = _Frame(
+        min(xs) if logarithmic else 0.0,
+        max([*xs, *(band.ends for band in bands)]),
+        max([*ys, top]),
+        logarithmic=logarithmic,
+    )
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">']
     for band in bands:
         left, right = frame.x(band.begins), frame.x(max(band.ends, band.begins))
@@ -55,11 +61,10 @@ def plot(
             f'<rect class="band" x="{left:.1f}" y="{_TOP}" width="{max(1.5, right - left):.1f}" '
             f'height="{HEIGHT - _TOP - _BOTTOM}"><title>{escape(band.title)}</title></rect>'
         )
-    parts += _axes(frame, unit, x_unit)
+    parts += _axes(frame)
     for number, line in enumerate(lines):
-        parts.append(
-            f'<path class="line c{number % COLOURS}" d="{_path(frame, line)}"><title>{escape(line.name)}</title></path>'
-        )
+        path = f'<path class="line {_class(number)}" d="{_path(frame, line)}"><title>{escape(line.name)}</title></path>'
+        parts.append(path)
     parts.append("</svg>")
     if len(lines) > 1:
         parts.append(_legend(lines))
@@ -103,29 +108,20 @@ def ticks(highest: float) -> list[float]:
     return [step * number for number in range(count + 1)]
 
 
-def _axes(frame: _Frame, unit: str, x_unit: str) -> list[str]:
+def _axes(frame: _Frame) -> list[str]:
     parts = []
     for value in frame.steps:
         y = frame.y(value)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        shown = f"{value:g} {unit}".strip() if value == frame.highest else f"{value:g}"
-        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(shown)}</text>')
-    for value in frame.x_ticks():
-        shown = _short(value, x_unit)
-        parts.append(f'<text x="{frame.x(value):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(shown)}</text>')
-    return parts
+        parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
+    below = f'y="{HEIGHT - 8}" text-anchor="middle"'
+    return parts + [f'<text x="{frame.x(value):.1f}" {below}>{_short(value)}</text>' for value in frame.x_ticks()]
 
 
-def _short(value: float, unit: str) -> str:
-    if unit != "s":
-        return f"{value:g} {unit}".strip()
-    return (
-        f"{value * 1e6:g} µs"
-        if value and value < 1e-3
-        else f"{value * 1000:g} ms"
-        if value and value < 1
-        else f"{value:g} s"
-    )
+def _short(value: float) -> str:
+    if 0 < value < 1e-3:
+        return f"{value * 1e6:g} µs"
+    return f"{value * 1000:g} ms" if 0 < value < 1 else f"{value:g} s"
 
 
 def _path(frame: _Frame, line: Line) -> str:
@@ -140,5 +136,9 @@ def _path(frame: _Frame, line: Line) -> str:
 
 
 def _legend(lines: Sequence[Line]) -> str:
-    entries = (f'<li><i class="c{number % COLOURS}"></i>{escape(line.name)}</li>' for number, line in enumerate(lines))
+    entries = (f'<li><i class="{_class(number)}"></i>{escape(line.name)}</li>' for number, line in enumerate(lines))
     return f'<ul class="legend">{"".join(entries)}</ul>'
+
+
+def _class(number: int) -> str:
+    return f"c{number % COLOURS}" + (" again" if number >= COLOURS else "")

@@ -137,11 +137,14 @@ def server_calls(counters: Counters) -> tuple[float, float]:
 
 
 def processes(findings: Findings) -> dict[str, ProcessReport]:
-    """From /proc where they are of this machine, else from their metrics."""
+    """From /proc where they are of this machine, else from their metrics. Of ourselves traffic is that of our calls."""
     found = {
         name: ProcessReport(one.cpu, one.peak, one.io, one.restarts, findings.killed.get(name, 0))
         for name, one in findings.usage.items()
     }
+    if own := found.get("simulate"):
+        traffic = float(findings.recorder.sent + findings.recorder.received)
+        found["simulate"] = msgspec.structs.replace(own, io=traffic)
     for name, counters in findings.pages.items():
         if name not in found and counters.has("process_cpu_seconds_total"):
             peak = findings.series.largest(f"memory {name}")
@@ -150,13 +153,18 @@ def processes(findings: Findings) -> dict[str, ProcessReport]:
 
 
 def queue_time(pages: dict[str, Counters]) -> dict[str, float]:
-    """Of the first page that has queues with something in them."""
+    """Over the queues of all pages together."""
+    merged = Counters()
     for counters in pages.values():
-        found = {name: counters.quantile(QUEUE_TIME, QUANTILES[name]) for name in ("p50", "p90", "p99")}
-        known = {name: value for name, value in found.items() if value is not None}
-        if known:
-            return known
-    return {}
+        for series, value in counters.total.items():
+            merged.total[series] = merged.total.get(series, 0.0) + value
+    found = {name: merged.quantile(QUEUE_TIME, QUANTILES[name]) for name in ("p50", "p90", "p99")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def controllers_io(found: dict[str, ProcessReport]) -> float:
+    """Bytes read and written by all replicas of the controllers."""
+    return sum(one.io for name, one in found.items() if name.partition("-")[0] == "controllers")
 
 
 def judged(report: Report, gates: tuple[Gate, ...], recorder: Recorder) -> Report:

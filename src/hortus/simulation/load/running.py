@@ -33,6 +33,7 @@ from hortus.simulation.load.report import (
     Findings,
     Report,
     Timeline,
+    controllers_io,
     judged,
     processes,
     queue_time,
@@ -133,6 +134,7 @@ class Run:
             # Samples begin when the watches do, so that their first lists do not count.
             self._began = self._striker.began = self._clock.monotonic()
             self._last_ready = self._began
+            self._table.look()
             await self._scrape()
             sampler = asyncio.create_task(self._sample())
             try:
@@ -246,11 +248,9 @@ class Run:
             await self._clock.sleep(SAMPLE)
             number += 1
             if number % _SCRAPE == 0:
-                for page in self._pages.values():
-                    await page.look()
+                await self._scrape()
 
     async def _scrape(self) -> None:
-        self._table.look()
         for page in self._pages.values():
             await page.look()
         try:
@@ -334,7 +334,7 @@ class Run:
             server_writes=writes,
             struck_requests=self._striker.requests,
             calls_per_object=calls / created if created else 0.0,
-            bytes_per_object=used["controllers"].io / created if created and "controllers" in used else 0.0,
+            bytes_per_object=controllers_io(used) / created if created else 0.0,
             processes=used,
             timeline=Timeline(tuple(self._series.times), {k: tuple(v) for k, v in self._series.values.items()}),
             faults=tuple(self._striker.struck),

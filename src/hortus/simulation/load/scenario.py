@@ -27,7 +27,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     count: Count
     """How many objects."""
     template: str = "gardenercluster"
-    """A built-in template (`gardenercluster`, `configmap`) or a file, whose path is relative to the scenario's."""
+    """A built-in template (`gardenercluster`, `runtime`, `configmap`) or a file, its path relative to
+    the scenario's."""
     namespace: str = ""
     """Where the template says `${namespace}`. Empty: the template's own default."""
     rate: Rate = 0.0

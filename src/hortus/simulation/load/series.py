@@ -27,8 +27,9 @@ class Series:
         offered, self._offered = self._offered, self._offered + 1
         if offered % self._stride:
             return
-        for name in values.keys() - self.values.keys():
-            self.values[name] = [None] * len(self.times)
+        for name in values:
+            if name not in self.values:
+                self.values[name] = [None] * len(self.times)
         self.times.append(at)
         for name, column in self.values.items():
             column.append(values.get(name))
