@@ -229,3 +229,31 @@ async def test_a_noisy_cluster_does_not_starve_a_quiet_one(world: World) -> None
         assert done.index("quiet-1") < 20
     finally:
         await controller.stop()
+
+
+async def test_what_a_hostile_server_says_does_not_fill_a_condition(world: World) -> None:
+    body = b'{"kind":"Status","code":401,"reason":"Unauthorized","message":"' + b"\\u0007A" * 200_000 + b'"}'
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await request_of(reader)
+            writer.write(answer_of(body, "401 Unauthorized", Content_Type="application/json"))
+            await writer.drain()
+
+    async with listening(serve) as kubeconfig:
+        place = await world.give("talks", kubeconfig)
+        with pytest.raises(RemoteUnavailable):
+            await world.pool.at(place).list(CONFIGMAPS)
+        status, reason, message = world.pool.state(place).condition()
+        assert (status, reason) == ("False", "CredentialRefused")
+        assert len(message) <= 500
+        assert message.isprintable()
+
+
+async def test_who_waits_for_a_cluster_is_told_when_the_pool_closes(world: World) -> None:
+    place = place_of("never-given")
+    waiting = asyncio.create_task(world.pool.patient(place).list(CONFIGMAPS))
+    await world.reaches(place, "CredentialMissing")
+    await world.pool.close()
+    with pytest.raises(RemoteUnavailable):
+        await waiting

@@ -202,7 +202,8 @@ class Remote:
             if answer.body[:1] == b"<":
                 self._failed(garbage := _no_json(link, method, target), link)
                 raise garbage
-            self._succeeded()
+            if link is self._link:
+                self._succeeded()
             return answer
 
     @asynccontextmanager
@@ -231,8 +232,9 @@ class Remote:
         try:
             async with link.connection.stream(target, accept=accept, idle_timeout=idle_timeout) as read:
                 began = True
-                self._succeeded()
-                if link.superseded:
+                if link is self._link:
+                    self._succeeded()
+                else:
                     link.connection.end_streams()
                 yield piece
         except KubeError as error:
@@ -506,7 +508,11 @@ class Remote:
             self._pool.spawn(link.connection.close, f"close {self.place}")
 
     async def close(self) -> None:
-        """Drop everything; calls and streams fail."""
+        """Drop everything; calls and streams fail, and so does who waits for the breaker."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(self.unavailable())
         links, self._link = [*self._old, *([self._link] if self._link is not None else [])], None
         for link in links:
             link.superseded = "gone"

@@ -180,6 +180,8 @@ class RemotePool:
         self.metrics.rotations += 1
 
     def probe_in(self, remote: Remote, seconds: float) -> None:
+        if self._closed:
+            return
         self._due.cancel(remote.place)
         self._due.add(remote.place, seconds, 1)
 

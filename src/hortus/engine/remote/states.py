@@ -54,9 +54,18 @@ CONNECTED = "Connected"
 IDLE = RemoteState(Phase.IDLE, "NotConnected")
 
 
+_LONGEST_MESSAGE = 500
+"""Characters: a part of it may be what a stranger's server says."""
+
+
+def _short(text: str) -> str:
+    plain = "".join(character if character.isprintable() else " " for character in text[: _LONGEST_MESSAGE + 1])
+    return plain if len(plain) <= _LONGEST_MESSAGE else plain[: _LONGEST_MESSAGE - 1] + "…"
+
+
 def state_for(error: Exception, now: float) -> RemoteState:
     """The state that a failure means, for an open breaker."""
-    message = str(error)
+    message = _short(str(error))
     match error:
         case CredentialMissing():
             return RemoteState(Phase.NO_CREDENTIAL, "CredentialMissing", message, now)
