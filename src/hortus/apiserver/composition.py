@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from hortus.apiserver import clusters as logical
 from hortus.apiserver.admission import ServiceResolver
@@ -26,7 +27,7 @@ from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.authz.escalation import GUARDED
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.builtin import definitions as builtin_definitions
-from hortus.apiserver.clusters.born import born_objects
+from hortus.apiserver.clusters.born import born_objects, with_own_uid
 from hortus.apiserver.clusters.quotas import QuotaGuard
 from hortus.apiserver.expiry import EventExpiry
 from hortus.apiserver.identities import EscalationGuard, RequestSigner, with_identities
@@ -66,6 +67,7 @@ async def open_server(
     overlay = Overlay(backend, born_objects(created=keys.created, identity=keys.root_uid))
     storage = Storage(overlay)
     clusters = logical.LogicalClusters(storage, keys, clock)
+    overlay.identify(partial(with_own_uid, clusters.uid))
     authorizer = RbacAuthorizer(overlay)
     objects = StoredObjects(overlay)
     tokens_of_accounts = ServiceAccountTokens(clusters, objects, clock)

@@ -203,3 +203,19 @@ async def test_default_roles_are_there_and_can_be_changed_per_cluster(server: Te
         assert names["b"] - names["a"] == {"edit"}
         _, other = await admin.call("GET", f"/clusters/b{RBAC}/clusterroles/view")
         assert "mine" not in other["metadata"]["labels"]
+
+
+async def test_every_cluster_is_known_by_a_kube_system_of_its_own(server: TestServer) -> None:
+    async with caller(server, token=server.token) as admin:
+        uids = []
+        for cluster in ("", "/clusters/a", "/clusters/b"):
+            _, found = await admin.call("GET", f"{cluster}/api/v1/namespaces/kube-system")
+            _, listed = await admin.call("GET", f"{cluster}/api/v1/namespaces")
+            uids.append(found["metadata"]["uid"])
+            assert uids[-1] in [one["metadata"]["uid"] for one in listed["items"]]
+        assert len(set(uids)) == 3
+        patch = {"metadata": {"labels": {"touched": "yes"}}}
+        headers = {"Content_Type": "application/merge-patch+json"}
+        code, patched = await admin.call("PATCH", "/clusters/a/api/v1/namespaces/kube-system", patch, **headers)
+        assert code == 200
+        assert patched["metadata"]["uid"] == uids[1], "a write over it changes nothing of that"

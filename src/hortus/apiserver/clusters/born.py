@@ -5,7 +5,8 @@ Encoded once per server and shown in all clusters by `hortus.apiserver.store.ove
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from uuid import UUID, uuid5
 
 from hortus.apiserver.authz.policy import default_policy
@@ -14,6 +15,8 @@ from hortus.apiserver.store.overlay import BORN_REVISION, Born
 from hortus.kube.objects import Object, format_time
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+_UID = re.compile(rb'"uid":"[0-9a-f-]{36}"')
 
 _PLURALS = {
     "ClusterRole": "rbac.authorization.k8s.io/clusterroles",
@@ -27,7 +30,8 @@ _PLURALS = {
 
 def born_objects(*, created: float, identity: str) -> Born:
     """The objects by bucket and name. `created` becomes their creationTimestamp; their uids derive from `identity`,
-    a uid that stays with the store (`ServerKeys.root_uid`), and are the same in all clusters.
+    a uid that stays with the store (`ServerKeys.root_uid`), and are the same in all clusters but for namespaces
+    (`with_own_uid`).
     """
     born: dict[str, dict[str, bytes]] = {}
     for obj in (*default_policy(), *_namespaces()):
@@ -37,6 +41,20 @@ def born_objects(*, created: float, identity: str) -> Born:
         uid = str(uuid5(UUID(identity), f"{suffix}/{name}"))
         born.setdefault(suffix, {})[name] = _encoded(obj, uid, format_time(created))
     return born
+
+
+def with_own_uid(uid_of: Callable[[str], str | None], bucket: str, name: str, value: bytes) -> bytes:
+    """A born namespace with a uid that is its cluster's alone: by that of kube-system tools know a cluster.
+
+    `uid_of` gives the uid of a logical cluster by its name, None where the shared uid shall stay.
+    """
+    cluster, _, suffix = bucket.partition("/")
+    if suffix != _PLURALS["Namespace"]:
+        return value
+    uid = uid_of(cluster)
+    if uid is None:
+        return value
+    return _UID.sub(f'"uid":"{uuid5(UUID(uid), name)}"'.encode(), value, count=1)
 
 
 def _namespaces() -> Iterable[Object]:

@@ -153,6 +153,11 @@ class LogicalClusters:
         """The living cluster of that name; None also while it is being deleted."""
         return self._living.get(name)
 
+    def uid(self, name: str) -> str | None:
+        """The uid of a living cluster's LogicalCluster; None for the management cluster, which has none."""
+        found = self._living.get(name)
+        return found.uid if found is not None and name != ROOT else None
+
     def keys(self, cluster: str) -> ClusterKeys | None:
         found = self._living.get(cluster)
         return found.keys if found is not None else None

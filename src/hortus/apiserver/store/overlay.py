@@ -34,12 +34,21 @@ Born = Mapping[str, Mapping[str, bytes]]
 """`<group or core>/<plural>` -> `<namespace>/<name>` -> the encoded object with resourceVersion 1."""
 
 
+Identify = Callable[[str, str, bytes], bytes]
+"""Bucket, name and encoded shared object -> the object as that cluster shows it."""
+
+
 class Overlay:
     """`backend` with `born` shown in every logical cluster. All writes to it must come through here."""
 
     def __init__(self, backend: Backend, born: Born) -> None:
         self._backend = backend
         self._born = {suffix: dict(sorted(objects.items())) for suffix, objects in born.items()}
+        self._identify: Identify | None = None
+
+    def identify(self, identify: Identify) -> None:
+        """Have `identify` make of a shared object what one cluster shows."""
+        self._identify = identify
 
     async def start(self) -> None:
         await self._backend.start()
@@ -112,7 +121,7 @@ class Overlay:
             )
         page = await self._backend.list(bucket, prefix=prefix, after=after, revision=revision, fresh=fresh)
         shown = {
-            name: Record(bucket, name, value, BORN_REVISION)
+            name: self._record(bucket, name, value)
             for name, value in born.items()
             if name > after and name.startswith(prefix)
         }
@@ -169,7 +178,12 @@ class Overlay:
 
     def _born_record(self, key: Key) -> Record | None:
         value = self._born.get(key.bucket.partition("/")[2], {}).get(key.name)
-        return Record(key.bucket, key.name, value, BORN_REVISION) if value is not None else None
+        return self._record(key.bucket, key.name, value) if value is not None else None
+
+    def _record(self, bucket: str, name: str, value: bytes) -> Record:
+        if self._identify is not None:
+            value = self._identify(bucket, name, value)
+        return Record(bucket, name, value, BORN_REVISION)
 
     def _shown(self, key: Key, stored: Record | None) -> Record | None:
         if stored is None:
