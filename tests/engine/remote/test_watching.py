@@ -21,9 +21,10 @@ from tests.engine.remote.world import (
 from hortus.engine import Controller, Selection, Watch
 from hortus.engine.remote import Place, RemoteStates, RemoteWatch
 from hortus.kube import Client
-from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.testing.apiserver import TestServer, started_apiserver
 
+CLUSTERS = Resource("tenancy.hortus.dev", "v1alpha1", "logicalclusters", "LogicalCluster", namespaced=False)
 MEMBER = "example.org/member"
 WATCHED = Selection(CONFIGMAPS, NAMESPACE, "watched=yes")
 
@@ -221,3 +222,28 @@ async def test_a_watch_that_breaks_goes_on_where_it_stopped(world: World) -> Non
             await world.until(lambda: follower.latest("br") == {"a": {"n": "10"}})
             assert versions[:3] == [b"7", b"8", b"9"]
             await world.client.delete(CONFIGMAPS, "br", NAMESPACE)
+
+
+async def test_a_logical_cluster_made_anew_is_seen_from_nothing_too(world: World) -> None:
+    """Its server, authority and versions are the same as before: only the uid of kube-system tells."""
+    logical = {"apiVersion": CLUSTERS.api_version, "kind": CLUSTERS.kind, "metadata": {"name": "phoenix"}}
+    await world.client.create(CLUSTERS, logical)
+    await world.give("w-phoenix", world.server.kubeconfig_dict("phoenix"))
+    async with following(world) as follower:
+        await follower.join("ph", "w-phoenix")
+        async with Client.from_kubeconfig(world.server.kubeconfig_for("phoenix")) as before:
+            await before.apply(CONFIGMAPS, watched("ashes", n="1"), field_manager="test")
+            await world.until(lambda: follower.latest("ph") == {"ashes": {"n": "1"}})
+        latest = await world.client.list(CLUSTERS)
+        watch = world.client.watch(CLUSTERS, resource_version=latest.resource_version, name="phoenix")
+        await world.client.delete(CLUSTERS, "phoenix")
+        async with asyncio.timeout(20), watch as events:
+            async for event in events:
+                if event.type == "DELETED":
+                    break
+        await world.client.create(CLUSTERS, logical)
+        async with Client.from_kubeconfig(world.server.kubeconfig_for("phoenix")) as after:
+            await after.apply(CONFIGMAPS, watched("feather", n="1"), field_manager="test")
+        await world.give("w-phoenix", world.server.kubeconfig_dict("phoenix"))
+        await world.until(lambda: follower.latest("ph") == {"feather": {"n": "1"}})
+        await world.client.delete(CONFIGMAPS, "ph", NAMESPACE)
