@@ -256,6 +256,9 @@ async def test_drift_is_told_by_field_without_a_write_and_then_mended(world: Wor
     await world.client.patch(DEPLOYMENTS, "drifts", sidecar, "default", PatchKind.STRATEGIC, field_manager="mallory")
     plan = await world.set("drifts").plan(wanted)
     (outcome,) = plan.outcomes
+    assert outcome.action is Action.PENDING
+    assert outcome.message == "Deployment.apps default/drifts: would be changed"
+    assert not plan.complete
     assert [str(found) for found in outcome.drift] == [
         '.spec.template.spec.containers[name=app].image: "evil:2" instead of "app:1", set by mallory'
     ]

@@ -171,7 +171,7 @@ class ApplySet:
             report.outcomes.append(
                 Outcome(
                     member=one.member,
-                    action=Action.UNCHANGED if matches else Action.WAITING,
+                    action=Action.UNCHANGED if matches else Action.PENDING,
                     readiness=readiness(live),
                     drift=self._drift(one, live),
                     message="" if matches else f"{one.member}: would be {'changed' if live else 'created'}",
@@ -181,7 +181,7 @@ class ApplySet:
         for member in sorted(stored):
             if member not in members:
                 report.outcomes.append(
-                    Outcome(member=member, action=Action.WAITING, message=f"{member}: would be deleted")
+                    Outcome(member=member, action=Action.PENDING, message=f"{member}: would be deleted")
                 )
         return report
 

@@ -18,6 +18,8 @@ class Action(StrEnum):
     APPLIED = "applied"
     UNCHANGED = "unchanged"
     """It was as wanted; nothing was sent."""
+    PENDING = "pending"
+    """Would be done: in the report of a plan."""
     WAITING = "waiting"
     """Not tried yet: what it needs is not ready."""
     FAILED = "failed"
@@ -57,7 +59,7 @@ class Report:
     @property
     def complete(self) -> bool:
         """Whether the cluster holds exactly the set: nothing failed, waits, or is still to go."""
-        return not self.of(Action.FAILED, Action.WAITING, Action.PRUNING)
+        return not self.of(Action.FAILED, Action.PENDING, Action.WAITING, Action.PRUNING)
 
     @property
     def ready(self) -> bool:
@@ -79,7 +81,7 @@ class Report:
         wrong = [
             outcome.message or f"{outcome.member}: {outcome.readiness.message}"
             for outcome in self.outcomes
-            if outcome.action in (Action.FAILED, Action.WAITING, Action.PRUNING)
+            if outcome.action in (Action.FAILED, Action.PENDING, Action.WAITING, Action.PRUNING)
             or (outcome.action in (Action.APPLIED, Action.UNCHANGED) and not outcome.readiness.ready)
         ]
         more = f"; and {len(wrong) - limit} more" if len(wrong) > limit else ""
