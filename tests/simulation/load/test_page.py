@@ -39,7 +39,7 @@ def report(**changes: object) -> Report:
         "objects": 3,
         "ready": 3,
         "living": 3,
-        "throughput": 1.5,
+        "busy": 2.0,
         "operations": {"create": 3},
         "waits": {"time_to_ready": Distribution.of(ready, steps=True)},
         "calls": {"create.configmaps": Distribution.of(ready, steps=True)},

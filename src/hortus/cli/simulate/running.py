@@ -85,7 +85,7 @@ def simulate(connections: Connections, scenario: Scenario, options: Options) -> 
     if format.tabular:
         show(report)
     else:
-        plain(msgspec.to_builtins(report) | {"passed": report.passed}, format)
+        plain(msgspec.to_builtins(report) | {"passed": report.passed, "throughput": report.throughput}, format)
     if options.page is not None:
         options.page.write_text(html(report))
         print(f"report: {options.page}", file=sys.stderr)

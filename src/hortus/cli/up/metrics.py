@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -41,6 +42,7 @@ async def metrics_at(path: Path, registry: CollectorRegistry) -> AsyncIterator[N
     # What a process that was killed has left is no socket any more, but its name is taken.
     _remove(path)
     await web.UnixSite(runner, str(path)).start()
+    os.chmod(path, 0o600)  # noqa: PTH101 - a name in a directory that is the owner's alone already
     try:
         yield
     finally:

@@ -140,6 +140,7 @@ class Executor:
         self._crew = crew
         self._gate = asyncio.Semaphore(concurrency)
         self._began = 0.0
+        self._problem: BaseException | None = None
         self._last: dict[str, asyncio.Task[None]] = {}
         self.last_ready = 0.0
         """Monotonic time at which an object was last seen to become ready."""
@@ -160,16 +161,24 @@ class Executor:
                 self._last[operation.object] = task
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
+                task.add_done_callback(self._ended)
             if tasks:
                 await asyncio.wait(tasks.copy(), timeout=timeout)
             for name, what in self.unfinished.items():
                 self._ground.recorder.fail(name, f"{what} within {timeout:g} s")
+            if self._problem is not None:
+                raise self._problem
         finally:
             leaving = list(tasks)
             for task in leaving:
                 task.cancel()
             await asyncio.gather(*leaving, return_exceptions=True)
             self._last.clear()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """An error that nobody planned for is ours, and must not look like a slow system."""
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self._problem = problem
 
     async def _one(self, operation: Operation, before: asyncio.Task[None] | None) -> None:
         if before is not None and not before.done():

@@ -10,7 +10,7 @@ from html import escape
 
 from hortus.simulation.load.amounts import number, seconds
 from hortus.simulation.load.plots import Band, Line, plot
-from hortus.simulation.load.report import Distribution, Report
+from hortus.simulation.load.report import Distribution, Report, Timeline
 from hortus.simulation.load.tables import Row, gate_rows, process_rows, summary, titled
 
 _SHORTEST = 0.4
@@ -77,17 +77,12 @@ def _gates(report: Report) -> str:
 
 
 def _plots(report: Report) -> Iterable[str]:
-    line, bands = report.timeline, [
-        Band(fault.at, fault.ends, f"{fault.fault}: {fault.what}") for fault in report.faults
-    ]  # fmt: skip
+    line = report.timeline
+    bands = [Band(fault.at, fault.ends, f"{fault.fault}: {fault.what}") for fault in report.faults]
     shaded = " Shaded: faults." if bands else ""
-
-    def series(*names: str, scale: float = 1.0) -> list[Line]:
-        return [Line(name, _points(line.times, line.values[name], scale)) for name in names if name in line.values]
-
     yield _section(
         "Objects",
-        plot(series("created", "ready"), bands=bands, label="objects created and ready over time"),
+        plot(_lines(line, ["created", "ready"]), bands=bands, label="objects created and ready over time"),
         f"created, and ready now.{shaded}",
     )
     rates = [Line("our calls", _rates(line.times, line.values.get("calls", ())))]
@@ -104,18 +99,18 @@ def _plots(report: Report) -> Iterable[str]:
         plot(calls, logarithmic=True, top=100, label="share of calls by latency"),
         "per cent of calls answered within that time, repetitions after faults included",
     )
+    yield from _process_plots(report, bands)
+
+
+def _process_plots(report: Report, bands: Sequence[Band]) -> Iterable[str]:
+    line = report.timeline
     names = sorted(name.removeprefix("cpu seconds ") for name in line.values if name.startswith("cpu seconds "))
     cpu = [Line(name, _rates(line.times, line.values[f"cpu seconds {name}"])) for name in names]
     yield _section("CPU, cores", plot(cpu, bands=bands, label="cores in use over time"), "cores in use")
-    memory = sorted(name for name in line.values if name.startswith("memory "))
-    yield _section(
-        "Memory, MiB",
-        plot([Line(one.name.removeprefix("memory "), one.points) for one in series(*memory, scale=2.0**-20)],
-             bands=bands, label="resident memory over time"),
-        "resident",
-    )  # fmt: skip
-    if queues := [name for name in line.values if name.startswith("queue ")]:
-        yield _section("Queue", plot(series(*queues), bands=bands, label="queue length"), "keys that wait")
+    memory = _lines(line, sorted(name for name in line.values if name.startswith("memory ")), scale=2.0**-20)
+    yield _section("Memory, MiB", plot(memory, bands=bands, label="resident memory over time"), "resident")
+    if queues := _lines(line, [name for name in line.values if name.startswith("queue ")]):
+        yield _section("Queue", plot(queues, bands=bands, label="queue length"), "keys that wait")
 
 
 def _tables(report: Report) -> Iterable[str]:
@@ -161,8 +156,15 @@ def _cell(text: str, *, long: bool) -> str:
     return f'<td class="{kind}">{escape(text)}</td>' if kind else f"<td>{escape(text)}</td>"
 
 
-def _points(times: Sequence[float], values: Sequence[float | None], scale: float) -> list[tuple[float, float | None]]:
-    return [(at, None if value is None else value * scale) for at, value in zip(times, values, strict=True)]
+def _lines(line: Timeline, names: Sequence[str], *, scale: float = 1.0) -> list[Line]:
+    """The samples of these names, of which the last word is shown."""
+    found = []
+    for name in names:
+        if name in line.values:
+            values = [None if value is None else value * scale for value in line.values[name]]
+            points = list(zip(line.times, values, strict=True))
+            found.append(Line(name.rpartition(" ")[2], points))
+    return found
 
 
 def _rates(times: Sequence[float], values: Sequence[float | None]) -> list[tuple[float, float | None]]:

@@ -55,12 +55,7 @@ def plot(
         logarithmic=logarithmic,
     )
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">']
-    for band in bands:
-        left, right = frame.x(band.begins), frame.x(max(band.ends, band.begins))
-        parts.append(
-            f'<rect class="band" x="{left:.1f}" y="{_TOP}" width="{max(1.5, right - left):.1f}" '
-            f'height="{HEIGHT - _TOP - _BOTTOM}"><title>{escape(band.title)}</title></rect>'
-        )
+    parts += [_shade(frame, band) for band in bands]
     parts += _axes(frame)
     for number, line in enumerate(lines):
         path = f'<path class="line {_class(number)}" d="{_path(frame, line)}"><title>{escape(line.name)}</title></path>'
@@ -69,6 +64,13 @@ def plot(
     if len(lines) > 1:
         parts.append(_legend(lines))
     return "".join(parts)
+
+
+def _shade(frame: _Frame, band: Band) -> str:
+    left, right = frame.x(band.begins), frame.x(max(band.ends, band.begins))
+    width, height = max(1.5, right - left), HEIGHT - _TOP - _BOTTOM
+    place = f'x="{left:.1f}" y="{_TOP}" width="{width:.1f}" height="{height}"'
+    return f'<rect class="band" {place}><title>{escape(band.title)}</title></rect>'
 
 
 class _Frame:

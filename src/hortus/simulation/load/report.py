@@ -5,6 +5,8 @@ Durations are seconds, sizes bytes. Names of quantities are those that gates use
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from hortus.simulation.load.gates import QUANTILES, Gate, Verdict
@@ -82,8 +84,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Objects seen to be ready."""
     living: int
     """Objects that should exist at the end."""
-    throughput: float
-    """Objects ready a second, from the first creation to the last that was seen ready."""
+    busy: float
+    """Seconds from the begin until the last object was first seen ready."""
     operations: dict[str, int]
     waits: dict[str, Distribution]
     calls: dict[str, Distribution]
@@ -111,6 +113,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[Verdict, ...] = ()
 
     @property
+    def throughput(self) -> float:
+        """Objects ready a second while any became so."""
+        return self.operations.get("ready", 0) / self.busy if self.busy > 0 else 0.0
+
+    @property
     def passed(self) -> bool:
         """Whether nothing failed that should not: with gates they decide, without them any failure does."""
         return all(verdict.passed for verdict in self.gates) if self.gates else not self.failed
@@ -124,6 +131,33 @@ class Findings(msgspec.Struct):
     usage: dict[str, Usage]
     killed: dict[str, int]
     pages: dict[str, Counters]
+
+
+def measured(findings: Findings, server: Counters) -> dict[str, Any]:
+    """The fields of a report that are figures of what was counted."""
+    recorder, timeline = findings.recorder, findings.series
+    calls, writes = server_calls(server)
+    created, used = recorder.done["create"], processes(findings)
+    return {
+        "objects": created,
+        "operations": dict(recorder.done),
+        "waits": {name: Distribution.of(found, steps=True) for name, found in sorted(recorder.waits.items())},
+        "calls": {
+            f"{verb}.{resource}": Distribution.of(found, steps=True)
+            for (verb, resource), found in sorted(recorder.calls.items())
+        },
+        "errors": {f"{verb}.{kind}: {reason}": count for (verb, kind, reason), count in recorder.errors.items()},
+        "lag": Distribution.of(recorder.lag),
+        "queue_time": queue_time(findings.pages),
+        "server_calls": calls,
+        "server_writes": writes,
+        "calls_per_object": calls / created if created else 0.0,
+        "bytes_per_object": controllers_io(used) / created if created else 0.0,
+        "processes": used,
+        "timeline": Timeline(tuple(timeline.times), {name: tuple(row) for name, row in timeline.values.items()}),
+        "failed": recorder.failed,
+        "failures": tuple(recorder.failures),
+    }
 
 
 _WRITES = ("CREATE", "UPDATE", "PATCH", "DELETE", "POST", "PUT", "APPLY", "DELETECOLLECTION")
@@ -170,10 +204,10 @@ def controllers_io(found: dict[str, ProcessReport]) -> float:
 def judged(report: Report, gates: tuple[Gate, ...], recorder: Recorder) -> Report:
     """The report with what became of its gates."""
 
-    def measured(function: str, name: str) -> float | None:
+    def asked(function: str, name: str) -> float | None:
         return quantity(report, recorder, function, name)
 
-    return msgspec.structs.replace(report, gates=tuple(gate.judge(measured) for gate in gates))
+    return msgspec.structs.replace(report, gates=tuple(gate.judge(asked) for gate in gates))
 
 
 def quantity(report: Report, recorder: Recorder, function: str, name: str) -> float | None:

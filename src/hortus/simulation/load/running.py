@@ -28,19 +28,10 @@ from hortus.simulation.load.guard import require_mark
 from hortus.simulation.load.measuring import Recorder
 from hortus.simulation.load.operations import Crew, Executor, Ground, gather_crew
 from hortus.simulation.load.plan import Plan, TrackPlan
-from hortus.simulation.load.report import (
-    Distribution,
-    Findings,
-    Report,
-    Timeline,
-    controllers_io,
-    judged,
-    processes,
-    queue_time,
-    server_calls,
-)
+from hortus.simulation.load.report import Findings, Report, judged, measured
 from hortus.simulation.load.sampling import Counters, MetricsPage, ProcessTable
 from hortus.simulation.load.series import Series
+from hortus.simulation.load.settings import ScenarioError
 from hortus.simulation.load.striking import Processes, Striker, check_faults
 from hortus.simulation.load.templates import Template
 
@@ -177,9 +168,14 @@ class Run:
         followers = [follower for crew in self._crews.values() for follower in crew.followers()]
         tasks = [asyncio.create_task(follower.run()) for follower in followers]
         try:
-            async with asyncio.timeout(_FIRST_LIST):
-                for follower in followers:
-                    await follower.synced.wait()
+            try:
+                async with asyncio.timeout(_FIRST_LIST):
+                    for follower in followers:
+                        await follower.synced.wait()
+            except TimeoutError:
+                host = self._system.management.host
+                problem = f"{host}: no list of the objects to watch within {_FIRST_LIST:.0f} s; is it overloaded?"
+                raise ScenarioError(problem) from None
             yield
         finally:
             for task in tasks:
@@ -300,13 +296,8 @@ class Run:
         )
 
     def _report(self) -> Report:
-        recorder, counters = self._recorder, {name: page.counters for name, page in self._pages.items()}
-        seconds = self._clock.monotonic() - self._began
-        findings = Findings(recorder, self._series, self._table.usage, dict(self._striker.kills), counters)
-        calls, writes = server_calls(self._server)
-        created = recorder.done["create"]
-        used = processes(findings)
-        busy = self._last_ready - self._began
+        pages = {name: page.counters for name, page in self._pages.items()}
+        findings = Findings(self._recorder, self._series, self._table.usage, dict(self._striker.kills), pages)
         report = Report(
             scenario=self._plan.scenario.name,
             description=self._plan.scenario.description,
@@ -314,31 +305,14 @@ class Run:
             load_id=self._load_id,
             seed=self._plan.seed,
             started=format_time(self._started),
-            seconds=seconds,
+            seconds=self._clock.monotonic() - self._began,
+            busy=self._last_ready - self._began,
             interrupted=self._interrupted,
             planned=self._plan.objects,
-            objects=created,
             ready=self._ready_at_end if not self._interrupted else self._ready(),
             living=sum(len(crew.living) for crew in self._crews.values()),
-            throughput=recorder.done["ready"] / busy if busy > 0 else 0.0,
-            operations=dict(recorder.done),
-            waits={name: Distribution.of(found, steps=True) for name, found in sorted(recorder.waits.items())},
-            calls={
-                f"{verb}.{resource}": Distribution.of(found, steps=True)
-                for (verb, resource), found in sorted(recorder.calls.items())
-            },
-            errors={f"{verb}.{kind}: {reason}": count for (verb, kind, reason), count in recorder.errors.items()},
-            lag=Distribution.of(recorder.lag),
-            queue_time=queue_time(counters),
-            server_calls=calls,
-            server_writes=writes,
             struck_requests=self._striker.requests,
-            calls_per_object=calls / created if created else 0.0,
-            bytes_per_object=controllers_io(used) / created if created else 0.0,
-            processes=used,
-            timeline=Timeline(tuple(self._series.times), {k: tuple(v) for k, v in self._series.values.items()}),
             faults=tuple(self._striker.struck),
-            failed=recorder.failed,
-            failures=tuple(recorder.failures),
+            **measured(findings, self._server),
         )
-        return judged(report, self._gates, recorder)
+        return judged(report, self._gates, self._recorder)

@@ -58,6 +58,12 @@ async def check_faults(track: TrackPlan, client: Client, processes: Processes) -
             "kill and pause need the processes of `hortus up` on this machine, and the chosen cluster is not one of "
             "them: leave these faults out, or choose the local fleet with --state-dir DIR"
         )
+    running = processes()
+    for event in events:
+        if isinstance(event, Kill | Pause) and event.process not in running:
+            raise ScenarioError(
+                f"process {event.process} does not run in the local fleet; there are: {', '.join(running)}"
+            )
     if any(isinstance(event, OnServer) for event in events):
         try:
             await client.request("GET", PATH)
