@@ -124,7 +124,7 @@ _BLOWS = (*_BLOWS, _join, _stop, _touch)
 
 
 def _heal(world: World) -> None:
-    world.up = True
+    world.up, world.slow = True, False
     for process in world.living:
         if process.paused:
             process.resume()

@@ -355,6 +355,7 @@ class World:
         self.clock = FakeClock()
         self.server = Server()
         self.up = True
+        self.slow = True
         self.processes: list[Process] = []
         self.broken: list[str] = []
         self.begun = 0
@@ -373,8 +374,9 @@ class World:
         return [process for process in self.processes if process.alive]
 
     def delay(self, random: Random) -> float:
-        """Seconds on the way: mostly milliseconds, now and then seconds."""
-        return random.uniform(0.5, SLOWEST) if random.random() < 0.05 else random.expovariate(1 / 0.02)
+        """Seconds on the way: mostly milliseconds, now and then seconds as long as the network is bad."""
+        slow = self.slow and random.random() < 0.05
+        return random.uniform(0.5, SLOWEST) if slow else random.expovariate(1 / 0.02)
 
     def note(self, text: str) -> None:
         self.log.append(f"{self.clock.monotonic() - 1000:8.3f} {text}")

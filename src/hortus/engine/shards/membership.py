@@ -242,7 +242,7 @@ class Shards:
                     self._terms += self._roster.version + 1
                     self._roster, self._told, self._unseen = roster, None, (0, 0)
                     return
-            await self._clock.sleep(spread(self._times.retry_period, _JITTER, random=self._random))
+            await self._clock.sleep(self._period())
 
     async def _stay(self, roster: Roster) -> None:
         """Renew, acknowledge, watch, until the lease is lost."""
@@ -264,7 +264,8 @@ class Shards:
                     hurry_after = float("-inf") if looked else hurry_after
                 else:
                     hurry_after = self._next()
-                renew_at = self._next()
+                # Counted from the request: an answer that took long leaves less time for the next one.
+                renew_at = now + self._period()
                 if self._unseen[1] > _BLIND:
                     _log.warning("the watch of the shards' leases shows nothing, listing them")
                     await self._look(roster)
@@ -275,7 +276,10 @@ class Shards:
         self._drain_until = float("inf")
 
     def _next(self) -> float:
-        return self._clock.monotonic() + spread(self._times.retry_period, _JITTER, random=self._random)
+        return self._clock.monotonic() + self._period()
+
+    def _period(self) -> float:
+        return spread(self._times.retry_period, _JITTER, random=self._random)
 
     async def _until(self, when: float) -> None:
         """Return at `when`, or earlier when something has changed."""
