@@ -12,7 +12,7 @@ import structlog
 from tests.engine.shards import world
 from tests.engine.shards.schedules import play
 
-from hortus.engine.shards import Permit, Roster
+from hortus.engine.shards import Permit, Record, Roster, Shards
 
 QUICK = 200
 SOAK = 10_000
@@ -80,6 +80,14 @@ def test_without_waiting_for_requests_that_were_given_up_the_schedules_find_it(
 
     monkeypatch.setattr(Roster, "leave", leave)
     assert "arrives after" in str(_first_broken())
+
+
+def test_without_asking_the_server_about_the_silent_the_schedules_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def remove(shards: Shards, roster: Roster, record: Record) -> None:
+        roster.is_gone(record.member)
+
+    monkeypatch.setattr(Shards, "_remove", remove)
+    assert "is at it" in str(_first_broken())
 
 
 def test_without_watching_anything_the_world_notices_nothing_wrong_by_itself() -> None:

@@ -250,8 +250,11 @@ class Process:
 
     # Its client.
 
-    async def _call(self, operation: Callable[[], T]) -> T:
-        """Send a request, and wait for the answer. It goes on its way also when nobody waits any more."""
+    async def _call(self, operation: Callable[[], T], *, slow: float = 0.05) -> T:
+        """Send a request, and wait for the answer. It goes on its way also when nobody waits any more.
+
+        `slow` is the share of those that take seconds to arrive, as long as the network is bad.
+        """
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         world, random = self.world, self.random
 
@@ -271,7 +274,7 @@ class Process:
                 result = operation()
             except KubeError as refused:
                 error = refused
-            back = world.delay(random)
+            back = world.delay(random, 0.05)
             world.clock.call_later(back, lambda: self.deliver(lambda: answered(result, error)))
 
         def refused() -> None:
@@ -280,7 +283,7 @@ class Process:
         if (self.cut_off or not world.up) and random.random() < 0.5:
             world.clock.call_later(0.01, lambda: self.deliver(refused))
         else:
-            world.clock.call_later(world.delay(random), arrive)
+            world.clock.call_later(world.delay(random, slow), arrive)
         timer = self.clock.call_later(REQUEST_TIMEOUT, lambda: answered(None, RequestTimedOut("api", "no answer")))
         try:
             return await answer
@@ -313,7 +316,7 @@ class Process:
         try:
             for _ in range(self.random.randrange(3)):
                 check_fence()
-                await self._call(lambda: self.world.wrote(work))
+                await self._call(lambda: self.world.wrote(work), slow=0.3)
                 if self.random.random() < 0.3:
                     await self.clock.sleep(self.random.expovariate(1.0))
             if self.random.random() < 0.02:
@@ -373,10 +376,9 @@ class World:
     def living(self) -> list[Process]:
         return [process for process in self.processes if process.alive]
 
-    def delay(self, random: Random) -> float:
-        """Seconds on the way: mostly milliseconds, now and then seconds as long as the network is bad."""
-        slow = self.slow and random.random() < 0.05
-        return random.uniform(0.5, SLOWEST) if slow else random.expovariate(1 / 0.02)
+    def delay(self, random: Random, slow: float) -> float:
+        """Seconds on the way: milliseconds, or seconds in a share of `slow` as long as the network is bad."""
+        return random.uniform(0.5, SLOWEST) if self.slow and random.random() < slow else random.expovariate(1 / 0.02)
 
     def note(self, text: str) -> None:
         self.log.append(f"{self.clock.monotonic() - 1000:8.3f} {text}")
