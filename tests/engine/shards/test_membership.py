@@ -15,6 +15,7 @@ from hortus.engine.shards import HELD, membership, on_one_replica
 @asynccontextmanager
 async def world_of(replicas: int) -> AsyncIterator[World]:
     made = World("membership")
+    made.slow = False
     for _ in range(replicas):
         made.join()
     await made.clock.advance(10)
@@ -47,7 +48,7 @@ async def test_one_that_leaves_hands_over_at_once() -> None:
     async with world_of(2) as world:
         one, two = world.processes
         one.tasks.append(asyncio.create_task(one.leave()))
-        await world.clock.advance(8)
+        await world.clock.advance(20)
         assert held_by(two) == len(KEYS)
         assert list(world.server.leases) == [name_of(two)], "its lease is gone, too"
 
@@ -58,7 +59,7 @@ async def test_a_lease_that_somebody_deletes_ends_its_members_work_and_it_joins_
         world.server.delete(name_of(one), "", "")
         await world.clock.advance(1)
         assert one.shards.counts.lost == 1
-        await world.clock.advance(30)
+        await world.clock.advance(45)
         assert held_by(one) + held_by(two) == len(KEYS)
         assert one.shards.counts.lost == 1
 
@@ -76,7 +77,7 @@ async def test_a_member_whose_watch_shows_nothing_lists_and_lets_others_join() -
     async with world_of(1) as world:
         world.processes[0].hang_watch(hangs=True)
         late = world.join()
-        await world.clock.advance(15)
+        await world.clock.advance(40)
         assert late.shards.joined
         assert held_by(late) > 0
 
