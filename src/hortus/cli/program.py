@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,22 @@ from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials import settings as credentials
 from hortus.domains.credentials.composition import add_controller
 from hortus.domains.credentials.composition import outline as credential_outline
-from hortus.engine import Cache, Elector, EventRecorder, HealthServer, HttpServer, Manager, parse_address, serve_metrics
+from hortus.engine import (
+    Address,
+    Cache,
+    Elector,
+    EventRecorder,
+    HealthServer,
+    HttpServer,
+    Manager,
+    parse_address,
+    serve_metrics,
+)
 from hortus.engine.configuration import CONFIG, Configuration, Reloader
 from hortus.engine.files import KubeconfigFile
 from hortus.engine.flags import Flag, FlagError, FlagSet
 from hortus.engine.logging import LogSettings, set_level
+from hortus.engine.observing.page import DebugServer
 from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import LOCAL_NETWORKS, Access, Client, ConnectionSettings, RateLimiter, RequestMetrics, SystemClock
 from hortus.kube.kubeconfig import KubeconfigError, Trust, in_cluster, load, through_proxy
@@ -39,6 +50,7 @@ _OWN: tuple[Flag, ...] = (
     Flag("kubeconfig", "string", "", "Kubeconfig file of the management cluster; the pod's own account without it."),
     Flag("metrics-bind-address", "string", ":8080", "Address of /metrics; 0 for none."),
     Flag("health-probe-bind-address", "string", ":8081", "Address of /healthz and /readyz; 0 for none."),
+    Flag("debug-bind-address", "string", "0", "Address of /debug: queues, slow reconciles, caches; 0 for none."),
     Flag("leader-elect", "bool", False, "Work only while this process holds the lease."),
     Flag("leader-election-namespace", "string", "", "Namespace of the leases; the pod's own without it."),
     *sharding.FLAGS,
@@ -182,23 +194,35 @@ def _manager(client: Client, registry: CollectorRegistry, values: Mapping[str, A
 
 
 def _add_servers(manager: Manager, values: Mapping[str, Any]) -> None:
-    for flag in ("health-probe-bind-address", "metrics-bind-address"):
+    for flag, make in _SERVERS.items():
         try:
             address = parse_address(values[flag])
         except ValueError as error:
             raise FlagError(f"invalid value {values[flag]!r} for flag --{flag}: {error}") from None
-        if address is None:
-            continue
-        if flag == "metrics-bind-address":
-            metrics = HttpServer(address)
-            serve_metrics(metrics, manager.registry)
-            manager.add_server(metrics)
-        else:
-            health = HealthServer(address)
-            health.readiness.add("cache-sync", lambda: _synced(manager))
-            if manager.shards is not None:
-                health.readiness.add("shard", manager.shards.check)
-            manager.add_server(health)
+        if address is not None:
+            manager.add_server(make(address, manager))
+
+
+def _health(address: Address, manager: Manager) -> HttpServer:
+    health = HealthServer(address)
+    health.readiness.add("cache-sync", lambda: _synced(manager))
+    if manager.shards is not None:
+        health.readiness.add("shard", manager.shards.check)
+    return health
+
+
+def _metrics(address: Address, manager: Manager) -> HttpServer:
+    metrics = HttpServer(address)
+    serve_metrics(metrics, manager.registry)
+    return metrics
+
+
+_SERVERS: Mapping[str, Callable[[Address, Manager], HttpServer]] = {
+    "health-probe-bind-address": _health,
+    "metrics-bind-address": _metrics,
+    "debug-bind-address": DebugServer,
+}
+"""By the flag that says where each listens."""
 
 
 def _synced(manager: Manager) -> None:

@@ -105,6 +105,11 @@ class Caches:
             if not cache.has_synced
         ]
 
+    def problems(self) -> Iterator[tuple[Cache, Exception | None]]:
+        """Every cache, with why it is not being kept current now."""
+        for cache in self:
+            yield cache, self._reflectors[cache.name].problem
+
     def __iter__(self) -> Iterator[Cache]:
         return iter(list(self._caches.values()))
 

@@ -45,6 +45,9 @@ LONGEST_ASKED_DELAY = 300.0
 SPARE_WORKERS = 1000
 """How many workers may stand in for those that wait for something slow; one costs a few kilobytes."""
 
+SLOWEST = 32
+"""How many of the slowest reconciles are remembered, for whoever debugs."""
+
 _NEVER = float("inf")
 
 
@@ -126,12 +129,12 @@ class Controller:
         self._deadline = deadline
         self._resync = resync
         self._assignment = assignment
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         metrics = metrics or EngineMetrics()
         self._meter = metrics.controller(name, workers=workers)
         self.queue: Queue[ObjectKey] = Queue(
-            clock=self._clock, backoff=backoff, flows=flows, meter=metrics.queue(name), random=self._random
+            clock=self.clock, backoff=backoff, flows=flows, meter=metrics.queue(name), random=self._random
         )
         self._slots = [_Slot(self._step_aside) for _ in range(workers)]
         self._spares: list[_Slot] = []
@@ -141,11 +144,16 @@ class Controller:
         self._detachers: list[Detach] = []
         self._watchdog: Timer | None = None
         self._last_yield = 0.0
+        self.workers = workers
+        """How many objects may be in work at once."""
+        self.slowest: dict[ObjectKey, float] = {}
+        """Seconds of the longest reconciles since the start, of up to `SLOWEST` objects."""
+        self._slow = 0.0
 
     async def start(self) -> None:
         """Fill the queue from the sources, wait until they are complete, then let the workers begin."""
         for source in self._sources:
-            self._detachers.append(source.attach(self.queue.add_at, self._clock))
+            self._detachers.append(source.attach(self.queue.add_at, self.clock))
         for source in self._sources:
             await source.ready()
         for number, slot in enumerate(self._slots):
@@ -158,7 +166,7 @@ class Controller:
         self.queue.close()
         tasks = [slot.task for slot in (*self._slots, *self._spares) if slot.task is not None]
         if grace > 0:
-            timer = self._clock.call_later(grace, lambda: _cancel(tasks))
+            timer = self.clock.call_later(grace, lambda: _cancel(tasks))
             await asyncio.gather(*tasks, return_exceptions=True)
             timer.cancel()
         else:
@@ -195,7 +203,7 @@ class Controller:
         return [slot.task for slot in self._slots if slot.task is not None]
 
     async def _work(self, slot: _Slot) -> None:
-        queue, monotonic = self.queue, self._clock.monotonic
+        queue, monotonic = self.queue, self.clock.monotonic
         if self.fence is not None:
             set_fence(self._guard)
         while True:
@@ -297,8 +305,18 @@ class Controller:
             if slot.aside:
                 self._step_back(slot)
             meter.active -= 1
-            meter.reconciled.observe(self.queue.done(key))
+            seconds = self.queue.done(key)
+            meter.reconciled.observe(seconds)
+            if seconds > self._slow:
+                self._remember_slow(key, seconds)
         return False
+
+    def _remember_slow(self, key: ObjectKey, seconds: float) -> None:
+        slowest = self.slowest
+        slowest[key] = max(seconds, slowest.get(key, 0.0))
+        if len(slowest) > SLOWEST:
+            del slowest[min(slowest, key=slowest.__getitem__)]
+            self._slow = min(slowest.values())
 
     def _succeeded(self, key: ObjectKey, result: Result | None) -> None:
         queue = self.queue
@@ -350,20 +368,20 @@ class Controller:
                 _log.error("reconcile failed unexpectedly", exc_info=error, again_in=again)
 
     def _begin(self, slot: _Slot, deadline: float) -> None:
-        slot.ends = self._clock.monotonic() + deadline
+        slot.ends = self.clock.monotonic() + deadline
         if self._watchdog is None:
-            self._watchdog = self._clock.call_later(deadline, self._cut_off)
+            self._watchdog = self.clock.call_later(deadline, self._cut_off)
 
     def _cut_off(self) -> None:
         """Cancel every reconcile whose time is over; look again when the next one's will be."""
-        now = self._clock.monotonic() + 0.0005
+        now = self.clock.monotonic() + 0.0005
         next_end = _NEVER
         for slot in (*self._slots, *self._spares):
             if slot.ends > now:
                 next_end = min(next_end, slot.ends)
             else:
                 slot.cut_off(DeadlineExceeded(self._deadline or 0.0))
-        self._watchdog = self._clock.call_later(next_end - now, self._cut_off) if next_end < _NEVER else None
+        self._watchdog = self.clock.call_later(next_end - now, self._cut_off) if next_end < _NEVER else None
 
     def _outlived(self, slot: _Slot, cause: Exception | None) -> Exception:
         """Take our own cancellation back, so that the worker lives on; a second one is not ours to take."""

@@ -42,6 +42,12 @@ class Delays(Generic[K]):
         entry = self._waiting.get(key)
         return None if entry is None else max(0.0, entry[0] - self._clock.monotonic())
 
+    def next(self, most: int) -> list[tuple[K, float]]:
+        """Up to `most` keys with the seconds until they are due, the next first."""
+        now = self._clock.monotonic()
+        first = heapq.nsmallest(most, self._waiting.items(), key=lambda item: item[1])
+        return [(key, max(0.0, entry[0] - now)) for key, entry in first]
+
     def add(self, key: K, seconds: float, priority: int) -> None:
         """Let `key` be due in `seconds`; no effect when it is due earlier already."""
         when = self._clock.monotonic() + seconds

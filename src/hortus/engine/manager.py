@@ -194,6 +194,15 @@ class Manager:
         """
         self._cuts.append(cut)
 
+    @property
+    def controllers(self) -> Sequence[Controller]:
+        return self._controllers
+
+    @property
+    def all_caches(self) -> Sequence[Caches]:
+        """Those of the manager's own cluster, then those of other API servers."""
+        return (self.caches, *self._other_caches)
+
     # Running.
 
     def resumed(self) -> None:
@@ -269,7 +278,7 @@ class Manager:
         for server in self._servers:
             self._undo.push_async_callback(server.stop)
             await server.start()
-        for caches in (self.caches, *self._other_caches):
+        for caches in self.all_caches:
             self._undo.push_async_callback(caches.stop)
             caches.start()
         self._undo.push_async_callback(self._stop_tasks)

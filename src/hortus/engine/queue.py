@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from enum import IntEnum
 from random import Random
 from typing import Generic, TypeVar
@@ -211,6 +211,20 @@ class Queue(Generic[K]):
     def delayed(self) -> int:
         """How many keys wait for their time."""
         return len(self._delays)
+
+    @property
+    def waiting(self) -> Mapping[K, int]:
+        """The keys that wait to be taken now, with their priorities; read only."""
+        return self._waiting
+
+    @property
+    def all_failures(self) -> Mapping[K, int]:
+        """The keys that failed last, with how often in a row; read only."""
+        return self._failures
+
+    def next_due(self, most: int) -> list[tuple[K, float]]:
+        """Up to `most` keys that come by themselves, with the seconds until then, the next first."""
+        return self._delays.next(most)
 
     @property
     def running(self) -> dict[K, float]:
