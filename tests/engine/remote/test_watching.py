@@ -247,3 +247,33 @@ async def test_a_logical_cluster_made_anew_is_seen_from_nothing_too(world: World
         await world.give("w-phoenix", world.server.kubeconfig_dict("phoenix"))
         await world.until(lambda: follower.latest("ph") == {"feather": {"n": "1"}})
         await world.client.delete(CONFIGMAPS, "ph", NAMESPACE)
+
+
+async def test_a_replica_watches_the_clusters_of_its_own_members_only(world: World) -> None:
+    ours = {ObjectKey(NAMESPACE, "mine")}
+    await world.give("w-shared", world.server.kubeconfig_dict("blue"))
+    follower = Follower(world)
+    watch = RemoteWatch(
+        world.pool, follower.members, place=member_place, selection=WATCHED, holds=lambda member: member in ours
+    )
+    added: list[ObjectKey] = []
+    detach = watch.attach(lambda key, priority: added.append(key), world.pool.clock)
+    try:
+        for name in ("mine", "yours"):
+            await follower.join(name, "w-shared")
+        await world.until(lambda: len(follower.members) == 2 and len(watch) == 1)
+        assert watch.cache(ObjectKey(NAMESPACE, "yours")) is None
+
+        ours.clear()
+        ours.add(ObjectKey(NAMESPACE, "yours"))
+        assert watch.reconsider() == 1
+        assert watch.cache(ObjectKey(NAMESPACE, "mine")) is None
+        cache = watch.cache(ObjectKey(NAMESPACE, "yours"))
+        assert cache is not None
+        await cache.synced()
+        assert watch.reconsider() == 0
+    finally:
+        detach()
+        await watch.closed()
+        for name in ("mine", "yours"):
+            await world.client.delete(CONFIGMAPS, name, NAMESPACE)

@@ -57,9 +57,14 @@ class RemoteWatch:
         transform: Transform | None = None,
         to: RemoteMapper = to_member,
         when: Callable[[Change], bool] | None = None,
+        holds: Callable[[ObjectKey], bool] | None = None,
         random: Random | None = None,
     ) -> None:
-        """`place` says where a member's kubeconfig lies, if anywhere; `transform` what is kept of objects."""
+        """`place` says where a member's kubeconfig lies, if anywhere; `transform` what is kept of objects.
+
+        `holds` says which members are this replica's, as `Shards.holds` does: only their clusters are watched. Then
+        `Shards.on_gain(watch.reconsider)` makes the watches follow the members that move.
+        """
         self._pool = pool
         self._members = members
         self._place = place
@@ -67,6 +72,7 @@ class RemoteWatch:
         self._transform = transform
         self._to = to
         self._when = when
+        self._holds = holds
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self._followers: dict[ObjectKey, _Follower] = {}
         self._at: dict[Place, set[ObjectKey]] = {}
@@ -123,14 +129,26 @@ class RemoteWatch:
 
     # Members.
 
+    def reconsider(self, gained: object = None) -> int:
+        """Look again at which members are ours; returns how many are watched that were not before."""
+        before = self._followers.keys() - ()
+        if self._adds:
+            for member in list(self._members):
+                self._consider(member, self._members.get(member))
+        return len(self._followers.keys() - before)
+
     def _member_changed(self, change: Change) -> None:
-        place = self._place(change.new) if change.new is not None else None
-        follower = self._followers.get(change.key)
+        self._consider(change.key, change.new)
+
+    def _consider(self, member: ObjectKey, obj: Object | None) -> None:
+        ours = obj is not None and (self._holds is None or self._holds(member))
+        place = self._place(obj) if obj is not None and ours else None
+        follower = self._followers.get(member)
         if follower is not None and follower.place != place:
-            self._leave(change.key)
+            self._leave(member)
             follower = None
         if follower is None and place is not None:
-            self._follow(change.key, place)
+            self._follow(member, place)
 
     def _follow(self, member: ObjectKey, place: Place) -> None:
         cache = Cache(str(self._selection), transform=self._transform)
