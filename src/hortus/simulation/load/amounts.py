@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 def seconds(value: float) -> str:
-    """`850 µs`, `12.3 ms`, `4.56 s`, `12 min 5 s`, `2 h 3 min`."""
+    """`0 s`, `850 µs`, `12.3 ms`, `4.56 s`, `12 min 5 s`, `2 h 3 min`."""
+    if not value:
+        return "0 s"
     if value < 1e-3:
         return f"{value * 1e6:.0f} µs"
     if value < 1:

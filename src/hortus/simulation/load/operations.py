@@ -194,10 +194,13 @@ class Executor:
 
     @asynccontextmanager
     async def _turn(self, operation: Operation | None = None) -> AsyncIterator[float]:
-        """One of the calls in flight; gives the time at which it begins. The first of an operation is named."""
+        """One of the calls in flight; gives the time at which it begins. The first of an operation is named.
+
+        What was due at once waits for its turn by design; of the rest it is told how late they are.
+        """
         async with self._gate:
             now = self._ground.clock.monotonic()
-            if operation is not None:
+            if operation is not None and operation.at > 0:
                 self._ground.recorder.lag.add(now - self._began - operation.at)
             yield now
 

@@ -50,8 +50,8 @@ class ProcessReport(msgspec.Struct, frozen=True):
     """Seconds."""
     peak: float
     """Bytes resident."""
-    io: float
-    """Bytes read and written, TLS and files included; 0 where it is not known."""
+    io: float | None
+    """Bytes read and written, TLS and files included; None where it is not known."""
     restarts: int
     killed: int
     """How many of the restarts were on purpose."""
@@ -182,7 +182,7 @@ def processes(findings: Findings) -> dict[str, ProcessReport]:
     for name, counters in findings.pages.items():
         if name not in found and counters.has("process_cpu_seconds_total"):
             peak = findings.series.largest(f"memory {name}")
-            found[name] = ProcessReport(counters.sum("process_cpu_seconds_total"), peak, 0.0, 0, 0)
+            found[name] = ProcessReport(counters.sum("process_cpu_seconds_total"), peak, None, 0, 0)
     return found
 
 
@@ -198,7 +198,7 @@ def queue_time(pages: dict[str, Counters]) -> dict[str, float]:
 
 def controllers_io(found: dict[str, ProcessReport]) -> float:
     """Bytes read and written by all replicas of the controllers."""
-    return sum(one.io for name, one in found.items() if name.partition("-")[0] == "controllers")
+    return sum(one.io or 0.0 for name, one in found.items() if name.partition("-")[0] == "controllers")
 
 
 def judged(report: Report, gates: tuple[Gate, ...], recorder: Recorder) -> Report:

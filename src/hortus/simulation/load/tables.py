@@ -72,5 +72,5 @@ def measured(verdict: Verdict) -> str:
 def process_rows(report: Report) -> Iterator[Row]:
     """Each process with what it used."""
     for name, one in report.processes.items():
-        io = size(one.io) if one.io else "unknown"
+        io = "unknown" if one.io is None else size(one.io)
         yield name, seconds(one.cpu), size(one.peak), io, str(one.restarts), str(one.killed)
