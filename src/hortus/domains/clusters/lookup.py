@@ -32,6 +32,8 @@ async def read_runtime(client: Client, name: str, namespace: str) -> Object:
 async def explain(client: Client, garden: Client, name: str, namespace: str) -> Explanation:
     runtime = await read_runtime(client, name, namespace)
     shoot_name = service.shoot_name(runtime)
+    if not shoot_name:
+        return explanation(runtime, None, unseen="spec.shoot.name is missing")
     try:
         found = (await garden.list(SHOOTS, fields=f"metadata.name={shoot_name}")).items
     except KubeError as error:
