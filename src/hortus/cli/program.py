@@ -116,7 +116,7 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
         controller = add_controller(
             manager, client=client, garden=garden, shoots=shoots, settings=settings, events=events
         )
-        _add_runtimes(manager, client=client, garden=garden, shoots=shoots, values=values)
+        _add_runtimes(manager, client=client, garden=garden, shoots=shoots, values=values, observer=observer)
 
         def take_over(values: Mapping[str, Any]) -> None:
             chosen, level = credentials.Settings.from_flags(values), log_settings(values).level
@@ -139,7 +139,13 @@ def _outline(shoot: Object) -> Object:
 
 
 def _add_runtimes(
-    manager: Manager, *, client: Client, garden: Client, shoots: Cache, values: Mapping[str, Any]
+    manager: Manager,
+    *,
+    client: Client,
+    garden: Client,
+    shoots: Cache,
+    values: Mapping[str, Any],
+    observer: RequestMetrics,
 ) -> None:
     if not clusters.served(values):
         path = values["converter-config-filepath"]
@@ -149,7 +155,7 @@ def _add_runtimes(
     for remark in settings.configuration.remarks:
         _log.warning("converter configuration", remark=remark)
     secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=kept.SELECTOR, transform=kept.sealed)
-    pool = _pool(manager, client, secrets, settings)
+    pool = _pool(manager, SecretCredentials(client, secrets), settings, observer)
     runtimes.add_controllers(
         manager,
         client=client,
@@ -161,7 +167,9 @@ def _add_runtimes(
     )
 
 
-def _pool(manager: Manager, client: Client, secrets: Cache, settings: clusters.Settings) -> RemotePool:
+def _pool(
+    manager: Manager, kubeconfigs: SecretCredentials, settings: clusters.Settings, observer: RequestMetrics
+) -> RemotePool:
     """The way into all clusters, for every part that needs one."""
     limits = RemoteSettings(
         timeout=settings.cluster_timeout,
@@ -169,9 +177,7 @@ def _pool(manager: Manager, client: Client, secrets: Cache, settings: clusters.S
         trust=Trust(plain_http=settings.plain_http),
         deny=() if settings.local_clusters else LOCAL_NETWORKS,
     )
-    pool = RemotePool(
-        SecretCredentials(client, secrets), settings=limits, clock=manager.clock, registry=manager.registry
-    )
+    pool = RemotePool(credentials, settings=limits, clock=manager.clock, registry=manager.registry, observer=observer)
     manager.on_stop(pool.close)
     return pool
 
