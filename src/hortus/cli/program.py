@@ -177,7 +177,7 @@ def _pool(
         trust=Trust(plain_http=settings.plain_http),
         deny=() if settings.local_clusters else LOCAL_NETWORKS,
     )
-    pool = RemotePool(credentials, settings=limits, clock=manager.clock, registry=manager.registry, observer=observer)
+    pool = RemotePool(kubeconfigs, settings=limits, clock=manager.clock, registry=manager.registry, observer=observer)
     manager.on_stop(pool.close)
     return pool
 
