@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 
 from hortus.kube import Client, Resource
-from hortus.kube.errors import ConnectionFailed, Fenced
-from hortus.kube.fencing import check_fence, set_fence, unfenced
+from hortus.kube.errors import ConnectionFailed
+from hortus.kube.fencing import Fenced, check_fence, set_fence, unfenced
 
 from .scripted import Script, failure, serving
 

@@ -24,8 +24,8 @@ from hortus.engine.scope import Scope, enter_scope
 from hortus.engine.shards.roster import Permit
 from hortus.engine.sources import Detach, Source, Watch
 from hortus.kube.clock import Clock, SystemClock, Timer
-from hortus.kube.errors import ApiError, Conflict, Fenced, KubeError, TransportError
-from hortus.kube.fencing import set_fence
+from hortus.kube.errors import ApiError, Conflict, KubeError, TransportError
+from hortus.kube.fencing import Fenced, set_fence
 from hortus.kube.objects import ObjectKey
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -356,6 +356,8 @@ class Controller:
             case DeadlineExceeded():
                 self._meter.timeouts += 1
                 _log.error("reconcile took too long", deadline=error.seconds, again_in=again)
+            case Fenced():
+                _log.info("reconcile was stopped before a request", error=str(error), again_in=again)
             case Conflict():
                 _log.info("reconcile met a newer object", error=str(error), again_in=again)
             case ReconcileError():

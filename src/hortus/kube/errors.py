@@ -220,10 +220,6 @@ class RequestTimedOut(TransportError):
     """No whole answer within the time given to the request."""
 
 
-class Fenced(KubeError):
-    """The request was not sent: the work it belongs to is not this process's any more."""
-
-
 class Garbage(TransportError):
     """The answer is not one of a Kubernetes API server: HTML, half a JSON, another object, a redirect."""
 
@@ -236,7 +232,6 @@ __all__ = [
     "ApiError",
     "BadAddress",
     "ConnectionFailed",
-    "Fenced",
     "Garbage",
     "KubeError",
     "RequestTimedOut",

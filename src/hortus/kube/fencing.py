@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from hortus.kube.errors import Fenced
-
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
     from aiohttp.connector import Connection
+
+
+class Fenced(Exception):
+    """The request was not sent: the work it belongs to is not this process's any more.
+
+    No `KubeError`: nothing is wrong with the cluster, and what deals with its failures must not deal with this one.
+    """
+
 
 Fence = Callable[[], None]
 """Raises `Fenced` when the work in whose context it is called must not act any more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hortus.engine.shards import Record, Roster, owner
-from hortus.kube.errors import Fenced
+from hortus.kube.fencing import Fenced
 from hortus.kube.objects import ObjectKey
 
 KEYS = [ObjectKey("default", str(number)) for number in range(40)]

@@ -26,8 +26,8 @@ from hortus.engine.outcomes import Result, Retry
 from hortus.engine.shards import Shards
 from hortus.engine.sources import Watch
 from hortus.kube.clock import Timer
-from hortus.kube.errors import AlreadyExists, Conflict, ConnectionFailed, Fenced, KubeError, NotFound, RequestTimedOut
-from hortus.kube.fencing import check_fence
+from hortus.kube.errors import AlreadyExists, Conflict, ConnectionFailed, KubeError, NotFound, RequestTimedOut
+from hortus.kube.fencing import Fenced, check_fence
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.kube.patches import apply_merge_patch
 from hortus.testing import FakeClock

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 
 from hortus.engine.shards.records import Record
 from hortus.engine.shards.rendezvous import weight
-from hortus.kube.errors import Fenced
+from hortus.kube.fencing import Fenced
 from hortus.kube.objects import ObjectKey
 
 _MOST_REMEMBERED = 200_000
