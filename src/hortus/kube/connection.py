@@ -28,7 +28,7 @@ from yarl import URL
 from hortus.kube.access import Access
 from hortus.kube.auth import Authenticator
 from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.dialing import Dialer, Dialing, Network
+from hortus.kube.dialing import Dialer, Dialing, Memory, Network
 from hortus.kube.errors import (
     ApiError,
     Garbage,
@@ -44,6 +44,8 @@ from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.retries import LONGEST_WISH, Retries, retry_after
 
 _JSON = "application/json"
+_GRAIN = 256 << 10
+"""Bytes of an answer that are counted at once where memory is shared; shorter answers are not counted."""
 _LARGE_BODY = 1 << 20
 """Bytes; from here on aiohttp wants a file-like body."""
 
@@ -151,6 +153,7 @@ class Connection:
             linger=self.settings.timeout,
             clock=self.clock,
         )
+        self._memory = dialing.memory
         self._streams: set[aiohttp.ClientResponse] = set()
         self._timeout = self._timeouts(self.settings.timeout)
 
@@ -308,21 +311,34 @@ class Connection:
         """The whole body, which gives the connection back. Whatever goes wrong on the way closes it."""
         limit = self.settings.max_response
         length = response.content_length
+        held = 0
         try:
             if length is not None and not self.settings.compression:
                 if length > limit:
                     raise self._too_large(response)
-                return await response.read()
+                if self._memory is None or length <= _GRAIN:
+                    return await response.read()
             pieces, size = [], 0
             while piece := await response.content.readany():
                 size += len(piece)
                 if size > limit:
                     raise self._too_large(response)
+                if self._memory is not None and size > held + _GRAIN:
+                    if not self._memory.take(_GRAIN):
+                        raise self._no_room(self._memory)
+                    held += _GRAIN
                 pieces.append(piece)
             return b"".join(pieces)
         except BaseException:
             response.close()
             raise
+        finally:
+            if self._memory is not None:
+                self._memory.give(held)
+
+    def _no_room(self, memory: Memory) -> ResponseTooLarge:
+        problem = f"there is no room for a long answer: those of all clusters together exceed {memory.limit} bytes"
+        return ResponseTooLarge(self.host, problem, "ask for fewer objects at once, or later")
 
     def _too_large(self, response: aiohttp.ClientResponse) -> ResponseTooLarge:
         return ResponseTooLarge(

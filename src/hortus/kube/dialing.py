@@ -37,8 +37,27 @@ class AddressDenied(OSError):
         self.address = address
 
 
+class Memory:
+    """Bytes that the answers of many clients may hold together while they are read."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
+
+    def take(self, size: int) -> bool:
+        """Count `size` bytes more, unless that is too much."""
+        if self.held + size > self.limit:
+            return False
+        self.held += size
+        return True
+
+    def give(self, size: int) -> None:
+        """Count `size` bytes less."""
+        self.held -= size
+
+
 class Dialing(NamedTuple):
-    """How a client that shares one budget with many others opens its connections."""
+    """What a client shares with many others that keep to one budget with it."""
 
     contexts: Contexts | None = None
     """Where TLS contexts are shared by clients that trust the same CA."""
@@ -46,6 +65,8 @@ class Dialing(NamedTuple):
     """Makes a socket of a family, type and protocol; one that counts itself, say."""
     opened: Callable[[], None] | None = None
     """Called when an attempt to connect is over, its TLS handshake included, well or not."""
+    memory: Memory | None = None
+    """For long answers; one for which there is no room fails with ResponseTooLarge."""
 
 
 class Dialer:

@@ -257,3 +257,42 @@ async def test_who_waits_for_a_cluster_is_told_when_the_pool_closes(world: World
     await world.pool.close()
     with pytest.raises(RemoteUnavailable):
         await waiting
+
+
+@pytest.mark.parametrize("world", [{"memory": 1 << 20}], indirect=True)
+async def test_long_answers_of_many_clusters_share_one_budget_of_memory(world: World) -> None:
+    go_on = asyncio.Event()
+
+    async def slow(head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n")
+        writer.write(b" " * 800_000)
+        await go_on.wait()
+        writer.write(b'{"metadata":{"resourceVersion":"1"},"items":[]}'.rjust(100_000))
+
+    async with listening(sane_then(slow)) as kubeconfig:
+        first, second = await world.give("long-1", kubeconfig), await world.give("long-2", kubeconfig)
+        reading = asyncio.create_task(world.pool.at(first).list(CONFIGMAPS))
+        await world.until(lambda: world.pool.memory.held >= 512 << 10)
+        with pytest.raises(ResponseTooLarge, match="no room"):
+            await world.pool.at(second).list(CONFIGMAPS)
+        assert world.pool.state(second).phase is Phase.READY, "that is not the cluster's fault"
+        go_on.set()
+        assert (await reading).resource_version == "1"
+        assert world.pool.memory.held == 0
+        assert (await world.pool.at(second).list(CONFIGMAPS)).resource_version == "1"
+
+
+@pytest.mark.parametrize("world", [{"memory": 200_000}], indirect=True)
+async def test_an_event_without_end_finds_no_room(world: World) -> None:
+    async def babble(head: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            writer.write(b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
+            await writer.drain()
+
+    async with listening(sane_then(babble)) as kubeconfig:
+        place = await world.give("babbles", kubeconfig)
+        with pytest.raises(ResponseTooLarge, match="no room for a long event"):
+            async with world.pool.at(place).watch(CONFIGMAPS, resource_version="1") as events:
+                await anext(events)
+        assert world.pool.memory.held == 0

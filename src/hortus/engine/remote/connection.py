@@ -31,6 +31,7 @@ from hortus.engine.remote.states import CONNECTED, IDLE, Phase, RemoteState, sta
 from hortus.kube import Access, Answer, Connection, Dialing, RateLimiter, RequestObserver
 from hortus.kube.clock import Clock
 from hortus.kube.connection import Reader
+from hortus.kube.dialing import Memory
 from hortus.kube.errors import (
     ApiError,
     ConnectionFailed,
@@ -49,6 +50,8 @@ from hortus.kube.tls import Contexts
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
+_SHORT_LINE = 64 << 10
+"""Bytes of an unfinished event that are not counted."""
 PROBE = "/api/v1/namespaces/kube-system"
 _METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 
@@ -85,6 +88,7 @@ class Surroundings(Protocol):
     random: Random
     budget: Budget
     contexts: Contexts
+    memory: Memory
     credentials: Credentials
 
     def changed(self, remote: Remote, before: RemoteState) -> None:
@@ -117,6 +121,33 @@ class _Link:
         self.calls = 0
         self.superseded = ""
         """Why streams have to end: "rotated", "recreated", "gone", or "" while this is the one."""
+
+
+class _Line:
+    """Counts what a watch holds of an event that is not complete yet, beyond what every watch may."""
+
+    __slots__ = ("_held", "_memory", "_size")
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._size = 0
+        self._held = 0
+
+    def grows(self, piece: bytes) -> bool:
+        """Take one more piece; False when there is no room for it."""
+        end = piece.rfind(b"\n")
+        self._size = self._size + len(piece) if end < 0 else len(piece) - end - 1
+        over = max(0, self._size - _SHORT_LINE)
+        if over > self._held and not self._memory.take(over - self._held):
+            return False
+        if over < self._held:
+            self._memory.give(self._held - over)
+        self._held = over
+        return True
+
+    def end(self) -> None:
+        self._memory.give(self._held)
+        self._held = 0
 
 
 class Remote:
@@ -211,6 +242,7 @@ class Remote:
         self, target: str, *, accept: str, idle_timeout: float | None, patient: bool
     ) -> AsyncIterator[Reader]:
         link = await self._enter(patient=patient, watch=True)
+        line = _Line(self._pool.memory)
 
         async def piece() -> bytes:
             try:
@@ -224,6 +256,10 @@ class Remote:
                 raise
             if found:
                 self.heard = self._pool.clock.monotonic()
+                if not line.grows(found):
+                    raise ResponseTooLarge(
+                        self.host, "there is no room for a long event: those of all clusters exceed the memory", ""
+                    )
             elif link.superseded == "recreated":
                 raise Expired(f"{self.place}: another cluster answers there now")
             return found
@@ -244,6 +280,7 @@ class Remote:
                 self._failed(error, link)
             raise
         finally:
+            line.end()
             self._left()
 
     async def _enter(self, *, patient: bool, watch: bool = False) -> _Link:
@@ -344,7 +381,7 @@ class Remote:
             clock=pool.clock,
             observer=pool.observer,
             limiter=self._limiter,
-            dialing=Dialing(pool.contexts, self.account.make_socket, self.account.opened),
+            dialing=Dialing(pool.contexts, self.account.make_socket, self.account.opened, pool.memory),
         )
         return _Link(connection, _digest(document))
 

@@ -29,6 +29,7 @@ from hortus.engine.within import within
 from hortus.kube import Access, Answer, Client, ConnectionSettings, RequestObserver
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.connection import Reader
+from hortus.kube.dialing import Memory
 from hortus.kube.errors import RequestTimedOut
 from hortus.kube.tls import Contexts
 
@@ -57,6 +58,7 @@ class RemotePool:
         self.clock: Clock = clock or SystemClock()
         self.random = random or Random()  # noqa: S311 - jitter, not secrecy
         self.contexts = Contexts()
+        self.memory = Memory(self.settings.memory)
         self.observer = Anonymous(observer) if observer is not None else None
         chosen = self.settings
         self.budget = Budget(

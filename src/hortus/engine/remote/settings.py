@@ -34,6 +34,8 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Open connections to all clusters together. A watched cluster needs one for each watch, and one while called."""
     watch_share: float = 0.9
     """The part of `sockets` that watches may have, so that calls always find some."""
+    memory: int = 256 << 20
+    """What long answers and unfinished events of all clusters may hold together while they are read."""
     handshakes: int = 32
     """Connections being made at once: they are what costs CPU. One that takes longer than a second counts no more."""
     idle: float = 120.0
