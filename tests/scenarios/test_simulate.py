@@ -95,7 +95,7 @@ SCENARIO = {
                             {"fault": "error", "code": 429, "at": 1.5, "lasts": 0.5, "share": "50%", "clients": "all"},
                             {"fault": "kill", "at": 1},
                             {"fault": "pause", "at": 1.2, "lasts": 0.5, "process": "simulation"},
-                            {"fault": "clockStep", "at": 0.7, "lasts": 1, "by": "-20s"},
+                            {"fault": "clockStep", "at": 0.7, "lasts": 1, "by": "-1h"},
                         ],
                     }
                 },

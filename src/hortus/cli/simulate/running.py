@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -158,15 +158,18 @@ async def opened(connections: Connections, *, garden: bool) -> AsyncIterator[Sys
         local = _is_local(client, state)
         metrics = {socket.stem: f"unix:{socket}" for socket in state.path.glob("controllers*.sock")} if local else {}
         processes = (lambda: _processes(state)) if local else dict
-        try:
-            other = connections.garden(_CONNECTIONS)
-        except CommandError:
-            if garden:
-                raise
-            yield System(client, None, processes, metrics)
-            return
-        async with other:
-            yield System(client, other, processes, metrics)
+        async with AsyncExitStack() as stack:
+            control = other = None
+            if local:
+                # A fixed token: a certificate is refused while the server's clock is wrong.
+                found = Client.from_kubeconfig(state.simulation_kubeconfig, settings=_CONNECTIONS)
+                control = await stack.enter_async_context(found)
+            try:
+                other = await stack.enter_async_context(connections.garden(_CONNECTIONS))
+            except CommandError:
+                if garden:
+                    raise
+            yield System(client, other, processes, metrics, control)
 
 
 def _is_local(client: Client, state: StateDirectory) -> bool:

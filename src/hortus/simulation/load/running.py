@@ -52,6 +52,8 @@ class System(msgspec.Struct, frozen=True):
     """Of the local fleet, by name; of `hortus up`."""
     metrics: Mapping[str, str]
     """URLs of metrics pages by process, or `unix:PATH`."""
+    control: Client | None = None
+    """For faults, where the management client's certificate would not outlast a clock that is wrong."""
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -116,7 +118,7 @@ class Run:
         self._phase, self._doing = 0, "preparing"
         self._interrupted = False
         self._ready_at_end = 0
-        self._striker = Striker(system.management, system.processes, clock, began=self._began)
+        self._striker = Striker(system.control or system.management, system.processes, clock, began=self._began)
 
     async def run(self, stop: asyncio.Event) -> Report:
         """Everything, until the plan is over or `stop` is set. Raises ScenarioError, NotMarked, KubeError before."""
@@ -144,7 +146,7 @@ class Run:
         if any(part.garden for template in self._templates.values() for part in template.parts) and system.garden:
             await require_mark(system.garden, "garden")
         for track in self._plan.tracks:
-            await check_faults(track, system.management, system.processes)
+            await check_faults(track, system.control or system.management, system.processes)
             work = track.track.load or track.track.fleet
             if work is not None:
                 ground = self._ground()
