@@ -37,7 +37,18 @@ from hortus.engine.flags import Flag, FlagError, FlagSet
 from hortus.engine.logging import LogSettings, set_level
 from hortus.engine.observing.page import DebugServer
 from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
-from hortus.kube import LOCAL_NETWORKS, Access, Client, ConnectionSettings, RateLimiter, RequestMetrics, SystemClock
+from hortus.engine.tracing import TracedCalls, Tracing, TracingUnavailable
+from hortus.kube import (
+    LOCAL_NETWORKS,
+    Access,
+    Client,
+    ConnectionSettings,
+    RateLimiter,
+    RequestMetrics,
+    RequestObserver,
+    SystemClock,
+)
+from hortus.kube.clock import Clock
 from hortus.kube.kubeconfig import KubeconfigError, Trust, in_cluster, load, through_proxy
 from hortus.kube.objects import Object
 
@@ -54,6 +65,9 @@ _OWN: tuple[Flag, ...] = (
     Flag("leader-elect", "bool", False, "Work only while this process holds the lease."),
     Flag("leader-election-namespace", "string", "", "Namespace of the leases; the pod's own without it."),
     *sharding.FLAGS,
+    Flag(
+        "tracing-endpoint", "string", "", "OTLP receiver of traces over HTTP, as http://collector:4318; none without."
+    ),
     Flag("zap-devel", "bool", False, "Logs for development: console, debug, stack traces from warnings on."),
     Flag("zap-encoder", "string", "", "Log encoding: json or console."),
     Flag("zap-log-level", "string", "", "Log level: debug, info, error, panic or a number.", reloadable=True),
@@ -90,12 +104,15 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
     registry = CollectorRegistry()
     for collector in (GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR):
         registry.register(collector)
-    observer = RequestMetrics(registry)
+    clock, tracing = SystemClock(), _tracing(values)
+    observer: RequestObserver = RequestMetrics(registry)
+    if tracing is not None:
+        observer = TracedCalls(tracing, clock, observer)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(
             Client(_access(values["kubeconfig"]), settings=ConnectionSettings(connections=64), observer=observer)
         )
-        manager = _manager(client, registry, values)
+        manager = _manager(client, registry, values, clock=clock, tracing=tracing)
         limiter = RateLimiter(settings.garden_qps, settings.garden_burst, clock=manager.clock)
         garden = await stack.enter_async_context(
             Client(
@@ -145,7 +162,7 @@ def _add_runtimes(
     garden: Client,
     shoots: Cache,
     values: Mapping[str, Any],
-    observer: RequestMetrics,
+    observer: RequestObserver,
 ) -> None:
     if not clusters.served(values):
         path = values["converter-config-filepath"]
@@ -168,7 +185,7 @@ def _add_runtimes(
 
 
 def _pool(
-    manager: Manager, kubeconfigs: SecretCredentials, settings: clusters.Settings, observer: RequestMetrics
+    manager: Manager, kubeconfigs: SecretCredentials, settings: clusters.Settings, observer: RequestObserver
 ) -> RemotePool:
     """The way into all clusters, for every part that needs one."""
     limits = RemoteSettings(
@@ -182,21 +199,30 @@ def _pool(
     return pool
 
 
+def _tracing(values: Mapping[str, Any]) -> Tracing | None:
+    endpoint = values["tracing-endpoint"]
+    try:
+        return Tracing.to(endpoint) if endpoint else None
+    except TracingUnavailable as error:
+        raise FlagError(f"--tracing-endpoint {endpoint}: {error}") from None
+
+
 def _follow(manager: Manager, client: Client, path: str) -> None:
     """Use what the kubeconfig file says, also when it changes; another server means another start."""
     file = KubeconfigFile(client, Path(path), moved=manager.stop)
     manager.add(f"kubeconfig {path}", file.run, leader_only=False)
 
 
-def _manager(client: Client, registry: CollectorRegistry, values: Mapping[str, Any]) -> Manager:
-    clock = SystemClock()
+def _manager(
+    client: Client, registry: CollectorRegistry, values: Mapping[str, Any], *, clock: Clock, tracing: Tracing | None
+) -> Manager:
     election, shards = None, None
     if values["sharding"]:
         shards = sharding.shards(client, values, namespace=_lease_namespace(values, "sharding"), clock=clock)
     elif values["leader-elect"]:
         namespace = _lease_namespace(values, "leader-elect")
         election = Elector(client, name=ELECTION_NAME, namespace=namespace, clock=clock)
-    return Manager(client, clock=clock, registry=registry, election=election, shards=shards)
+    return Manager(client, clock=clock, registry=registry, election=election, shards=shards, tracing=tracing)
 
 
 def _add_servers(manager: Manager, values: Mapping[str, Any]) -> None:

@@ -29,6 +29,7 @@ from hortus.engine.metrics import EngineMetrics
 from hortus.engine.reflector import ListerWatcher
 from hortus.engine.shards import Shards, on_one_replica
 from hortus.engine.sources import Source
+from hortus.engine.tracing import TracedReconciler, Tracing
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.objects import ObjectKey, Resource
 
@@ -88,6 +89,7 @@ class Manager:
         shards: Shards | None = None,
         grace: float = DEFAULT_GRACE,
         random: Random | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         """An `election`, `shards`, or neither: then this process is taken to be the only one."""
         if election is not None and shards is not None:
@@ -110,9 +112,10 @@ class Manager:
         self._cuts: list[Callable[[], None]] = []
         self._held: dict[Controller, tuple[int, int, int]] = {}
         self._grace = grace
+        self.tracing = tracing
         self._controllers: list[Controller] = []
         self._runnables: list[tuple[str, Runnable, bool]] = []
-        self._servers: list[Server] = []
+        self._servers: list[Server] = [] if tracing is None else [tracing]
         self._closers: list[Callable[[], Awaitable[object]]] = []
         self._stopping = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], str] = {}
@@ -156,7 +159,7 @@ class Manager:
         """Add a controller; see `Controller` for the options. Its name is the label of its metrics."""
         made = Controller(
             name,
-            reconciler,
+            reconciler if self.tracing is None else TracedReconciler(self.tracing, name, reconciler),
             sources=sources,
             workers=workers,
             deadline=deadline,
