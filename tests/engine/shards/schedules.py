@@ -63,7 +63,7 @@ def _later(world: World, seconds: float, what: Callable[[], object]) -> None:
 
 def _kill(world: World, victim: Process) -> None:
     victim.kill()
-    if len(world.living) == 0 or world.random.random() < 0.5:
+    if not world.staying or world.random.random() < 0.5:
         _later(world, world.random.uniform(0, 10), world.join)
 
 
@@ -109,7 +109,7 @@ def _join(world: World, victim: Process) -> None:
 
 
 def _stop(world: World, victim: Process) -> None:
-    if len(world.living) > 1:
+    if len(world.staying) > 1 and not victim.leaving:
         victim.tasks.append(asyncio.get_running_loop().create_task(victim.leave()))
 
 
@@ -130,7 +130,7 @@ def _heal(world: World) -> None:
             process.resume()
         process.cut_off = False
         process.hang_watch(hangs=False)
-    if not world.living:
+    if not world.staying:
         world.join()
 
 

@@ -154,6 +154,7 @@ class Process:
         self.clock = ProcessClock(world.clock, self, self.random)
         self.alive = True
         self.paused = False
+        self.leaving = False
         self.cut_off = False
         self.watch_hangs = False
         self._backlog: list[Callable[[], object]] = []
@@ -221,6 +222,7 @@ class Process:
 
     async def leave(self) -> None:
         """As on SIGTERM."""
+        self.leaving = True
         await self.controller.stop(grace=5.0)
         await self.shards.leave_group()
         if self.alive:
@@ -375,6 +377,11 @@ class World:
     @property
     def living(self) -> list[Process]:
         return [process for process in self.processes if process.alive]
+
+    @property
+    def staying(self) -> list[Process]:
+        """Those that live and have not been asked to stop."""
+        return [process for process in self.living if not process.leaving]
 
     def delay(self, random: Random, slow: float) -> float:
         """Seconds on the way: milliseconds, or seconds in a share of `slow` as long as the network is bad."""
