@@ -85,6 +85,7 @@ In a test the same manager runs on `hortus.testing.FakeClock`, inside `async wit
 - **What it writes** (`status`, `conditions`, `apply`, `finalizers`, `owners`): one status write at the end and only
   what differs, server-side apply that is skipped when nothing would change, precise patches.
 - **What it says** (`events`, `logging`, `metrics`): nothing secret, by `redaction`; names that existing boards know.
+- **In other clusters** (`remote`, `applysets`): thousands of connections and watches; sets applied and pruned.
 - **In one process** (`manager`, `process`, `leases`, `shards`, `health`, `shutdown`): start, stop, leadership, servers.
 '''
 

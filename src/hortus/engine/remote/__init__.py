@@ -22,7 +22,6 @@
 """
 
 from hortus.engine.remote.budget import Budget
-from hortus.engine.remote.connection import RemoteUnavailable
 from hortus.engine.remote.credentials import (
     SECRETS,
     CredentialMissing,
@@ -34,7 +33,7 @@ from hortus.engine.remote.credentials import (
 from hortus.engine.remote.metrics import RemoteMetrics
 from hortus.engine.remote.pool import RemotePool
 from hortus.engine.remote.settings import RemoteSettings
-from hortus.engine.remote.states import CONDITION, Phase, RemoteState
+from hortus.engine.remote.states import CONDITION, Phase, RemoteState, RemoteUnavailable
 from hortus.engine.remote.watching import RemoteStates, RemoteWatch, to_member
 
 __all__ = [

@@ -14,59 +14,32 @@ way finish. A cluster of another identity ends its streams with `Expired`: what 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from random import Random
-from typing import Protocol
 
-import orjson
 import structlog
 
 from hortus.engine.remote.breaker import Breaker
-from hortus.engine.remote.budget import Account, Budget
-from hortus.engine.remote.credentials import CredentialMissing, Credentials, Place
-from hortus.engine.remote.settings import RemoteSettings
-from hortus.engine.remote.states import CONNECTED, IDLE, Phase, RemoteState, state_for
-from hortus.kube import Access, Answer, Connection, Dialing, RateLimiter, RequestObserver
-from hortus.kube.clock import Clock
+from hortus.engine.remote.budget import Account
+from hortus.engine.remote.credentials import CredentialMissing, Place
+from hortus.engine.remote.links import Line, Link, digest_of
+from hortus.engine.remote.states import CONNECTED, IDLE, Phase, RemoteState, RemoteUnavailable, state_for
+from hortus.engine.remote.surroundings import Surroundings
+from hortus.kube import Access, Answer, Connection, Dialing, RateLimiter
 from hortus.kube.connection import Reader
-from hortus.kube.dialing import Memory
 from hortus.kube.errors import (
     ApiError,
     ConnectionFailed,
     Expired,
-    Forbidden,
-    Garbage,
     KubeError,
-    NotFound,
     ResponseTooLarge,
     TooManyRequests,
     TransportError,
     Unauthorized,
 )
 from hortus.kube.kubeconfig import from_untrusted
-from hortus.kube.tls import Contexts
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-_SHORT_LINE = 64 << 10
-"""Bytes of an unfinished event that are not counted."""
-PROBE = "/api/v1/namespaces/kube-system"
-_METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
-
-
-class RemoteUnavailable(TransportError):
-    """The breaker of this cluster is open, or it has no credential: nothing was sent.
-
-    `retry_after` is in seconds: when a probe will have been made.
-    """
-
-    def __init__(self, place: Place, state: RemoteState, retry_after: float | None) -> None:
-        problem = (state.message or state.reason).removeprefix(f"{place}: ")
-        super().__init__(str(place), problem, "it is tried again by itself")
-        self.state = state
-        self.retry_after = retry_after
 
 
 class _CannotConnect(Exception):
@@ -75,79 +48,6 @@ class _CannotConnect(Exception):
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
         self.cause = cause
-
-
-class Surroundings(Protocol):
-    """What one cluster needs of the pool."""
-
-    @property
-    def observer(self) -> RequestObserver | None: ...
-
-    settings: RemoteSettings
-    clock: Clock
-    random: Random
-    budget: Budget
-    contexts: Contexts
-    memory: Memory
-    credentials: Credentials
-
-    def changed(self, remote: Remote, before: RemoteState) -> None:
-        """The state of `remote` is another one."""
-
-    def recreated(self, remote: Remote) -> None:
-        """Another cluster answers where `remote` was."""
-
-    def probe_in(self, remote: Remote, seconds: float) -> None:
-        """Call `remote.probe()` after `seconds`."""
-
-    def rotated(self) -> None:
-        """A credential was replaced while connected."""
-
-    def spawn(self, step: Callable[[], Awaitable[object]], name: str) -> None:
-        """Run the coroutine that `step` makes, in the background."""
-
-    def used(self, remote: Remote) -> None:
-        """The last call or stream of `remote` has ended."""
-
-
-class _Link:
-    """One connection with one credential. `streams` and `calls` are under way."""
-
-    __slots__ = ("calls", "connection", "digest", "superseded")
-
-    def __init__(self, connection: Connection, digest: bytes) -> None:
-        self.connection = connection
-        self.digest = digest
-        self.calls = 0
-        self.superseded = ""
-        """Why streams have to end: "rotated", "recreated", "gone", or "" while this is the one."""
-
-
-class _Line:
-    """Counts what a watch holds of an event that is not complete yet, beyond what every watch may."""
-
-    __slots__ = ("_held", "_memory", "_size")
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self._size = 0
-        self._held = 0
-
-    def grows(self, piece: bytes) -> bool:
-        """Take one more piece; False when there is no room for it."""
-        end = piece.rfind(b"\n")
-        self._size = self._size + len(piece) if end < 0 else len(piece) - end - 1
-        over = max(0, self._size - _SHORT_LINE)
-        if over > self._held and not self._memory.take(over - self._held):
-            return False
-        if over < self._held:
-            self._memory.give(self._held - over)
-        self._held = over
-        return True
-
-    def end(self) -> None:
-        self._memory.give(self._held)
-        self._held = 0
 
 
 class Remote:
@@ -160,8 +60,8 @@ class Remote:
         self.account = Account(pool.budget, self.close_idle)
         self._breaker = Breaker(settings.breaker, threshold=settings.failures, random=pool.random)
         self._limiter = RateLimiter(settings.qps, settings.burst, clock=pool.clock)
-        self._link: _Link | None = None
-        self._old: list[_Link] = []
+        self._link: Link | None = None
+        self._old: list[Link] = []
         self._lock = asyncio.Lock()
         self._waiters: list[asyncio.Future[None]] = []
         self._paused_until = 0.0
@@ -231,7 +131,7 @@ class Remote:
                 link.calls -= 1
                 self._left()
             if answer.body[:1] == b"<":
-                self._failed(garbage := _no_json(link, method, target), link)
+                self._failed(garbage := link.not_json(method, target), link)
                 raise garbage
             if link is self._link:
                 self._succeeded()
@@ -242,7 +142,7 @@ class Remote:
         self, target: str, *, accept: str, idle_timeout: float | None, patient: bool
     ) -> AsyncIterator[Reader]:
         link = await self._enter(patient=patient, watch=True)
-        line = _Line(self._pool.memory)
+        line = Line(self._pool.memory)
 
         async def piece() -> bytes:
             try:
@@ -283,7 +183,7 @@ class Remote:
             line.end()
             self._left()
 
-    async def _enter(self, *, patient: bool, watch: bool = False) -> _Link:
+    async def _enter(self, *, patient: bool, watch: bool = False) -> Link:
         """The connection of the moment, with leave to use it; the caller owes a `_left`."""
         while True:
             link = await self._ready(patient=patient)
@@ -297,7 +197,7 @@ class Remote:
         if not self.account.uses:
             self._pool.used(self)
 
-    async def _ready(self, *, patient: bool) -> _Link:
+    async def _ready(self, *, patient: bool) -> Link:
         """The connection of the moment, made when there is none. Raises RemoteUnavailable unless `patient`."""
         self.asked = self._pool.clock.monotonic()
         while True:
@@ -351,12 +251,12 @@ class Remote:
             self._become(IDLE)
             raise
 
-    async def _dial(self) -> _Link:
+    async def _dial(self) -> Link:
         """A proven connection. Raises _CannotConnect; KubeError when the management cluster does not answer."""
         self._reread = False
         try:
             document = await self._pool.credentials.read(self.place)
-            if self._link is not None and self._link.digest == _digest(document):
+            if self._link is not None and self._link.digest == digest_of(document):
                 await self._prove(self._link)
                 return self._link
             link = self._link_for(document)
@@ -372,7 +272,7 @@ class Remote:
             raise
         return link
 
-    def _link_for(self, document: bytes) -> _Link:
+    def _link_for(self, document: bytes) -> Link:
         pool = self._pool
         access = from_untrusted(document, trust=pool.settings.trust, origin=str(self.place)).access()
         connection = Connection(
@@ -383,16 +283,13 @@ class Remote:
             limiter=self._limiter,
             dialing=Dialing(pool.contexts, self.account.make_socket, self.account.opened, pool.memory),
         )
-        return _Link(connection, _digest(document))
+        return Link(connection, digest_of(document))
 
-    async def _prove(self, link: _Link) -> None:
+    async def _prove(self, link: Link) -> None:
         """Ask the cluster who it is. A credential that may not read that is proven by the refusal."""
         await self.account.enter()
         try:
-            answer = await link.connection.call("GET", PROBE, accept=_METADATA)
-            identity = _uid(answer.body, link.connection.host)
-        except (Forbidden, NotFound):
-            identity = ""
+            identity = await link.identify()
         finally:
             self._left()
         if identity and self.identity and identity != self.identity:
@@ -447,14 +344,14 @@ class Remote:
         self._become(RemoteState(Phase.READY, found.reason, message, found.since))
         self._pool.probe_in(self, self._pool.settings.breaker.cap)
 
-    async def _renewed(self, refused: _Link) -> bool:
+    async def _renewed(self, refused: Link) -> bool:
         """After a 401: whether the Secret holds another credential than the refused one, that works."""
         async with self._lock:
             if self._link is not refused:
                 return self._link is not None
             with suppress(CredentialMissing):
                 document = await self._pool.credentials.read(self.place)
-                if _digest(document) != refused.digest:
+                if digest_of(document) != refused.digest:
                     await self._replace()
                     return self._link is not refused and self._link is not None
         return False
@@ -475,7 +372,7 @@ class Remote:
         self._old.append(link)
         self._pool.spawn(lambda: self._drain(link), f"drain {self.place}")
 
-    async def _drain(self, link: _Link) -> None:
+    async def _drain(self, link: Link) -> None:
         clock, settings = self._pool.clock, self._pool.settings
         if link.calls:
             await clock.sleep(settings.timeout)
@@ -498,7 +395,7 @@ class Remote:
                 if not waiter.done():
                     waiter.set_result(None)
 
-    def _failed(self, error: KubeError, link: _Link) -> None:
+    def _failed(self, error: KubeError, link: Link) -> None:
         """Count what speaks against the cluster. An answer that refuses one request does not."""
         if link is not self._link:
             return
@@ -554,27 +451,3 @@ class Remote:
         for link in links:
             link.superseded = "gone"
             await link.connection.close()
-
-
-def _digest(document: bytes) -> bytes:
-    return hashlib.sha256(document).digest()
-
-
-def _no_json(link: _Link, method: str, target: str) -> Garbage:
-    problem = f"{method} {target.partition('?')[0]} was answered with markup where JSON was asked for"
-    return Garbage(link.connection.host, problem, "set the server URL to the API server itself, not to a login page")
-
-
-def _uid(body: bytes, host: str) -> str:
-    try:
-        found = orjson.loads(body)
-        uid = found["metadata"]["uid"]
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        uid = None
-    if not isinstance(uid, str):
-        advice = "check that the server URL is that of a Kubernetes API server"
-        raise Garbage(host, "what it says of its namespace kube-system is not a Kubernetes object", advice)
-    return uid
-
-
-__all__ = ["PROBE", "Remote", "RemoteUnavailable"]

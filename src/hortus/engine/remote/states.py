@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from hortus.engine.conditions import FALSE, TRUE, UNKNOWN, ConditionStatus
-from hortus.engine.remote.credentials import CredentialMissing
+from hortus.engine.remote.credentials import CredentialMissing, Place
 from hortus.kube.errors import ApiError, Forbidden, Garbage, KubeError, RequestTimedOut, TransportError, Unauthorized
 
 CONDITION = "RemoteConnection"
@@ -81,3 +81,16 @@ def state_for(error: Exception, now: float) -> RemoteState:
             return RemoteState(Phase.UNREACHABLE, "NotAnApiServer", message, now)
         case ApiError() | KubeError() | _:
             return RemoteState(Phase.UNREACHABLE, "Unreachable", message, now)
+
+
+class RemoteUnavailable(TransportError):
+    """The breaker of this cluster is open, or it has no credential: nothing was sent.
+
+    `retry_after` is in seconds: when a probe will have been made.
+    """
+
+    def __init__(self, place: Place, state: RemoteState, retry_after: float | None) -> None:
+        problem = (state.message or state.reason).removeprefix(f"{place}: ")
+        super().__init__(str(place), problem, "it is tried again by itself")
+        self.state = state
+        self.retry_after = retry_after
