@@ -53,7 +53,13 @@ def test_progress_changes_nothing_of_an_outline_but_its_version() -> None:
 
 def test_an_operation_of_an_older_generation_says_nothing() -> None:
     assert not look(shoot(observedGeneration=2)).current
-    assert not look(shoot()).current
+    assert look(shoot(observedGeneration=3)).current
+
+
+def test_what_a_scheduler_says_counts_before_anybody_observed_a_generation() -> None:
+    text = 'Failed to schedule Shoot: none out of the 7 seeds has a matching provider for "aws"'
+    found = look(shoot(lastOperation={"type": "Create", "state": "Pending", "description": text}))
+    assert found.current and found.unschedulable
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ async def test_progress_of_an_operation_makes_nobody_look(here: World) -> None:
         before = here._ended.total()
         for progress in (10, 30, 50, 70):
             await here.operate("Create", "Processing", progress=progress)
+        await here.seen()
         await here.rest()
         assert here._ended.total() == before + 1
 

@@ -8,6 +8,7 @@ import pytest
 from tests.domains.clusters.world import World, condition, said, seed
 
 from hortus.domains.clusters.configuration import AuditTenants
+from hortus.domains.clusters.garden import SHOOTS
 from hortus.domains.clusters.inside import InsideError, NoWayIn
 from hortus.domains.clusters.types import RUNTIMES, Annotation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -289,6 +290,18 @@ async def test_what_fails_inside_a_cluster_is_shown_while_it_is_tried_again(here
         here.inside.failure = None
         await here.advance(60)
         await here.until_state("Ready")
+
+
+async def test_a_shoot_that_no_seed_takes_is_told_though_no_gardenlet_has_seen_it(here: World) -> None:
+    text = 'Failed to schedule Shoot: none out of the 3 seeds has a matching provider for "aws"'
+    operation = {"type": "Create", "state": "Pending", "progress": 0, "description": text}
+    async with here.controlled():
+        await here.create()
+        await here.until_said("Shoot is pending")
+        body = {"status": {"lastOperation": operation}}
+        await here.garden.patch(SHOOTS, "c-1", body, here.garden_namespace, subresource="status")
+        await here.until_said("Shoot creation failed, no matching seeds")
+        await here.until_state("Failed")
 
 
 async def test_a_failed_creation_is_not_taken_up_again_by_a_restart(here: World) -> None:

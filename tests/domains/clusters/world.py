@@ -140,6 +140,7 @@ class World:
         """Whether the garden lets the controllers watch Shoots."""
         self.choices: dict[str, Any] = {}
         self.controller: Any = None
+        self.shoots = Cache("shoots")
         self.trail: list[tuple[Any, ...]] = []
         """Each status that was written to a Runtime, by what it says anew."""
         self.automatic = False
@@ -212,6 +213,18 @@ class World:
         if "gardener" not in (shoot["metadata"].get("finalizers") or ()) and kind != "Delete":
             await self.garden.patch(SHOOTS, name, {"metadata": {"finalizers": ["gardener"]}}, self.garden_namespace)
         return await self.garden.patch(SHOOTS, name, {"status": status}, self.garden_namespace, subresource="status")
+
+    async def seen(self, name: str = "c-1") -> None:
+        """Return when the controllers' watch shows the Shoot as it is now."""
+        version = (await self.shoot(name))["metadata"]["resourceVersion"]
+        key = ObjectKey(self.garden_namespace, name)
+        await self._told_when(
+            lambda: (self.shoots.get(key) or {"metadata": {}})["metadata"].get("resourceVersion") == version
+        )
+
+    async def _told_when(self, holds: Callable[[], bool]) -> None:
+        async with self._news, asyncio.timeout(PATIENCE):
+            await self._news.wait_for(holds)
 
     async def vanish(self, name: str = "c-1") -> None:
         """The garden's last word in a deletion."""
@@ -362,7 +375,9 @@ class World:
     def _shoots(self, manager: Manager, garden: Client) -> Cache:
         if not self.watching:
             return Cache("shoots", transform=outline)
-        return manager.caches_of(garden).get(SHOOTS, namespace=self.garden_namespace, transform=outline)
+        self.shoots = manager.caches_of(garden).get(SHOOTS, namespace=self.garden_namespace, transform=outline)
+        self.shoots.subscribe(lambda _: self._tell())
+        return self.shoots
 
     def _count(self, reconciler: Any) -> None:
         reconcile = reconciler.reconcile

@@ -88,13 +88,14 @@ def look(shoot: Object) -> Live:
     metadata, spec, status = shoot["metadata"], shoot.get("spec") or {}, shoot.get("status") or {}
     annotations = metadata.get("annotations") or {}
     operation: dict[str, Any] = status.get("lastOperation") or {}
-    errors = status.get("lastErrors") or ()
+    errors, observed = status.get("lastErrors") or (), status.get("observedGeneration")
     api_server = (spec.get("kubernetes") or {}).get("kubeAPIServer") or {}
     return Live(
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         generation=metadata.get("generation", 0),
-        current=status.get("observedGeneration", 0) >= metadata.get("generation", 0),
+        # A scheduler that finds no seed says so in the last operation, and nobody has observed anything yet.
+        current=not observed or observed >= metadata.get("generation", 0),
         deleting=bool(metadata.get("deletionTimestamp")),
         owner=annotations.get(ShootAnnotation.RUNTIME_ID, ""),
         patched_for=annotations.get(ShootAnnotation.RUNTIME_GENERATION, ""),
