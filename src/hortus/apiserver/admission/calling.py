@@ -24,14 +24,24 @@ LARGEST_ANSWER = 8 * 1024 * 1024
 """Bytes of a webhook's answer: the largest object as a patch in base64, with room."""
 _SHOWN_ANSWER = 1024
 """Bytes of a foreign error that are repeated to the client."""
+_LONGEST_REFUSAL = 16 * 1024
+"""Characters of a webhook's refusal that are repeated to the client; the answer itself may be 8 MiB of text."""
 _LONGEST = 30.0
 
 ServiceResolver = Callable[[str, str, str, int], Awaitable[tuple[str, int]]]
 """(logical cluster, namespace, service, port) -> host and port to connect to. Raises LookupError when there is none."""
 
 
+def shortened(text: str) -> str:
+    """A refusal in a webhook's words, cut to what an error may hold."""
+    return text if len(text) <= _LONGEST_REFUSAL else f"{text[:_LONGEST_REFUSAL]}…"
+
+
 class CallFailed(Exception):
-    """A webhook gave no usable answer; the text is the reason that clients are shown."""
+    """A webhook gave no usable answer; the text, cut if need be, is the reason that clients are shown."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(shortened(text))
 
 
 class WebhookClient:
@@ -97,10 +107,13 @@ class WebhookClient:
 
     async def _post(self, url: str, connect_to: str, name: str, tls: ssl.SSLContext, body: bytes) -> bytes:
         if self._session is None:
-            self._session = aiohttp.ClientSession(trust_env=False, cookie_jar=aiohttp.DummyCookieJar())
+            # Packed answers are not unpacked: a megabyte may hold a gigabyte.
+            self._session = aiohttp.ClientSession(
+                trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
+            )
         query = url.partition("?")[2]
         target = f"{connect_to}?{query}" if connect_to and query else connect_to or url
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
         try:
             async with self._session.post(
                 target, data=body, ssl=tls, server_hostname=name or None, headers=headers, allow_redirects=False

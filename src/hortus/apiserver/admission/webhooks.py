@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from hortus.apiserver.admission.calling import CallFailed, WebhookClient
+from hortus.apiserver.admission.calling import CallFailed, WebhookClient, shortened
 from hortus.apiserver.admission.configurations import Webhook
 from hortus.apiserver.admission.expressions import ConditionsFailed, Environment, all_hold
 from hortus.apiserver.admission.matching import Matcher
@@ -35,6 +35,8 @@ from hortus.apiserver.resources.versions import shown_as
 from hortus.kube.errors import ApiError, BadRequest, InternalError, from_status
 from hortus.kube.patches import PatchError, apply_json_patch
 
+_LARGEST_DETAILS = 16 * 1024
+"""Bytes of JSON of a refusal's details; larger ones are left out."""
 _IDENTITY = ("name", "namespace", "uid")
 _QUIET_EFFECTS = ("None", "NoneOnDryRun")
 
@@ -208,13 +210,16 @@ def _denied(name: str, status: msgspec.Raw) -> ApiError:
     """The refusal with the code and reason that the webhook gave, never a success."""
     given = msgspec.json.decode(status)
     given = given if isinstance(given, dict) else {}
-    said, code = given.get("message") or given.get("reason"), given.get("code")
+    said, code = shortened(str(given.get("message") or given.get("reason") or "")), given.get("code")
+    details = given.get("details")
+    if details is not None and len(orjson.dumps(details)) > _LARGEST_DETAILS:
+        details = None
     denied = f'admission webhook "{name}" denied the request'
     message = f"{denied}: {said}" if said else f"{denied} without explanation"
     code = code if isinstance(code, int) and 400 <= code <= 599 else 400
-    body = {"kind": "Status", "message": message, "details": given.get("details")}
+    body = {"kind": "Status", "message": message, "details": details}
     error = from_status(code, body)
-    error.status_reason = str(given.get("reason") or "")
+    error.status_reason = shortened(str(given.get("reason") or ""))
     return error
 
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 import msgspec
 import orjson
 
-from hortus.apiserver.admission.calling import CallFailed, WebhookClient
+from hortus.apiserver.admission.calling import CallFailed, WebhookClient, shortened
 from hortus.apiserver.resources.kind import Kind
 from hortus.kube.errors import InternalError
 from hortus.kube.objects import Object
@@ -134,7 +134,7 @@ def _checked(objects: Sequence[Object], answers: Sequence[Object], version: str)
     for place, (obj, answer) in enumerate(zip(objects, answers, strict=True)):
         problem = _problem(obj, answer, version)
         if problem:
-            raise InternalError(f"{who} returned invalid converted object at index {place}: {problem}")
+            raise InternalError(f"{who} returned invalid converted object at index {place}: {shortened(problem)}")
         metadata = {key: value for key, value in obj["metadata"].items() if key not in ("labels", "annotations")}
         for field in ("labels", "annotations"):
             if answer["metadata"].get(field):
