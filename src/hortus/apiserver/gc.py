@@ -159,11 +159,17 @@ class GarbageCollector:
         return "waiting" if deleting else "present"
 
     async def _delete_dependents(self, scope: Scope, obj: Object) -> None:
-        """Delete what blocks this owner; when nothing does any more, let it go. What does not block follows it."""
+        """Delete what blocks this owner; when nothing does any more, let it go. What does not block follows it.
+
+        Owners in a circle would wait for each other for ever; in a circle there is no order, so none waits for another.
+        """
         uid = obj["metadata"]["uid"]
         self._waiting[uid] = scope.key
         blocking = 0
+        waiting_for_us = self._waiting_owners(scope.key)
         for key in tuple(self._dependents.get(uid, ())):
+            if key in waiting_for_us:
+                continue
             found = await self._read(key)
             if found is None or not _blocks(found[1], uid):
                 continue
@@ -173,6 +179,16 @@ class GarbageCollector:
         if not blocking:
             self._waiting.pop(uid, None)
             await self._drop_finalizer(scope, FOREGROUND)
+
+    def _waiting_owners(self, key: Key) -> set[Key]:
+        """Owners of an object, and theirs, that wait for their dependents to go."""
+        found: set[Key] = set()
+        further = [key]
+        while further:
+            owners = {self._waiting[uid] for uid in self._owners.get(further.pop(), ()) if uid in self._waiting}
+            further += owners - found
+            found |= owners
+        return found
 
     async def _release_dependents(self, scope: Scope, obj: Object) -> None:
         uid = obj["metadata"]["uid"]

@@ -53,6 +53,8 @@ def delete_options(query: Query, body: bytes, content_type: str) -> DeleteOption
     grace = sent.get("gracePeriodSeconds")
     if grace is not None and type(grace) is not int:
         raise BadRequest("DeleteOptions: gracePeriodSeconds is not a number")
+    if grace is not None and not -(1 << 63) <= grace < 1 << 63:
+        raise BadRequest("DeleteOptions: gracePeriodSeconds is a number beyond 64 bits")
     propagation = _propagation(sent, problems)
     if problems:
         raise invalid_options("DeleteOptions", problems)
@@ -76,6 +78,9 @@ def _preconditions(sent: dict[str, Any]) -> Preconditions:
     given = sent.get("preconditions") or {}
     if not isinstance(given, dict):
         raise BadRequest("DeleteOptions: preconditions is not an object")
+    for field in ("uid", "resourceVersion"):
+        if not isinstance(given.get(field, ""), str | None):
+            raise BadRequest(f"DeleteOptions: preconditions.{field} is not a string")
     return Preconditions(str(given.get("uid") or ""), str(given.get("resourceVersion") or ""))
 
 

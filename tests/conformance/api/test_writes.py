@@ -236,3 +236,22 @@ async def test_every_write_says_who_owns_its_fields(wire: RecordedWire, configma
         "shears": {"f:data": {".": {}, "f:a": {}}},
         "saw": {"f:data": {"f:b": {}}},
     }
+
+
+@pytest.mark.parametrize("finalizer", ["a", "kubernetes", "orphan", "x.io/a", "a/b/c", "x.io/", "/a"])
+async def test_finalizers_have_a_domain(wire: RecordedWire, configmaps: str, finalizer: str) -> None:
+    made = await wire.post(configmaps, configmap("held", finalizers=[finalizer]))
+    assert made.code == (201 if finalizer in ("kubernetes", "orphan", "x.io/a") else 422)
+    await wire.post(configmaps, configmap("other"))
+    with wire.unrecorded():  # the original looks at an update's metadata twice, and lists each cause twice
+        merged = await wire.merge(f"{configmaps}/other", {"metadata": {"finalizers": [finalizer]}})
+    assert merged.code == made.code - (made.code == 201)
+    for name in ("held", "other"):
+        await wire.merge(f"{configmaps}/{name}", {"metadata": {"finalizers": None}})
+
+
+@pytest.mark.parametrize("version", ["a/b/c", "a/", "/", "/v1", ""])
+async def test_owners_have_a_version(wire: RecordedWire, configmaps: str, version: str) -> None:
+    owner = {"apiVersion": version, "kind": "ConfigMap", "name": "x", "uid": "x"}
+    answer = await wire.post(f"{configmaps}?dryRun=All", configmap("owned", ownerReferences=[owner]))
+    assert answer.code == (201 if version == "/v1" else 422)

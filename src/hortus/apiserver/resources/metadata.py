@@ -245,9 +245,10 @@ def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
     for owner in owners:
         for field in ("apiVersion", "kind", "name", "uid"):
             value = owner.get(field)
-            if not isinstance(value, str) or not value:
-                problem = "version must not be empty" if field == "apiVersion" else "must not be empty"
-                found.append(bad_value(f"{path}.{field}", "", problem))
+            if field == "apiVersion" and not _has_version(value):
+                found.append(bad_value(f"{path}.{field}", value or "", "version must not be empty"))
+            elif not isinstance(value, str) or not value:
+                found.append(bad_value(f"{path}.{field}", "", "must not be empty"))
         if owner.get("apiVersion") == "v1" and owner.get("kind") == "Event":
             found.append(bad_value(path, "/v1, Kind=Event", "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller") is True:
@@ -262,6 +263,11 @@ def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
             )
         )
     return found
+
+
+def _has_version(api_version: object) -> bool:
+    """Whether Go's ParseGroupVersion finds a version in it."""
+    return isinstance(api_version, str) and api_version.count("/") < 2 and bool(api_version.rpartition("/")[2])
 
 
 def update_problems(kind: Kind, obj: Object, old: Object) -> list[FieldProblem]:
