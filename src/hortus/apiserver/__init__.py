@@ -11,6 +11,7 @@ server; only `cli`, `simulation` and `testing` import this package.
 """
 
 from hortus.apiserver.composition import open_server
+from hortus.apiserver.limits import Limits
 from hortus.apiserver.local import Local
 from hortus.apiserver.resources import (
     Admission,
@@ -31,6 +32,7 @@ __all__ = [
     "AuditSettings",
     "Column",
     "FieldProblem",
+    "Limits",
     "Local",
     "PlainStrategy",
     "ResourceDefinition",

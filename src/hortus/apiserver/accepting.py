@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import resource
 import socket
 import ssl
 
@@ -21,7 +22,24 @@ _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOM
 _AGAIN_AFTER = 0.1
 """Seconds to wait when the system has no more file descriptors and nobody gives one back."""
 
+_OTHER_FILES = 64
+"""File descriptors that are left for all that is no connection: the store, logs, webhooks, threads' pipes."""
+
 _log = logging.getLogger("hortus.apiserver.accepting")
+
+
+def connections_within(limit: int) -> int:
+    """`limit`, or what the process may open (RLIMIT_NOFILE, half of it when that is little) if that is less."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return limit
+    possible = max(files - _OTHER_FILES, files // 2, 1)
+    if possible < limit:
+        _log.warning(
+            "fewer connections than configured: the process may not open as many files",
+            extra={"connections": possible, "configured": limit, "nofile": files},
+        )
+    return min(limit, possible)
 
 
 class Door:
@@ -31,7 +49,7 @@ class Door:
         self._socket = listening
         self._tls = tls
         self._listener = listener
-        self._most = listener.limits.connections
+        self._most = connections_within(listener.limits.connections)
         self._greeting: dict[asyncio.Task[None], None] = {}
         self._loop = asyncio.get_running_loop()
         self._later: asyncio.TimerHandle | None = None

@@ -16,7 +16,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from hortus.apiserver.http.replies import status_reply
-from hortus.apiserver.limits import Bound, Limits
+from hortus.apiserver.limits import Bound, Limits, Turns
 from hortus.kube.errors import ApiError, BadRequest, from_status
 
 TLS_FAREWELL_WITHIN = 1.0
@@ -154,7 +154,7 @@ class Listener(web.Server):
         self.limits = limits
         self.bodies = Bound(limits.bodies)
         self.answers = Bound(limits.answers)
-        self.turns = asyncio.Lock()
+        self.turns = Turns()
         self.transports: set[asyncio.Transport] = set()
         self.silent: dict[Connection, None] = {}
         """Those that never asked for anything, the oldest first."""

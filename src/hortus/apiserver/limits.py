@@ -8,6 +8,8 @@ from both; bytes it does not bound.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Hashable
 
 import msgspec
@@ -20,7 +22,7 @@ _RETRY_AFTER = 1.0
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     connections: int = 10_000
-    """TLS connections, 58 kB each when idle. The longest silent ones make room for new ones."""
+    """TLS connections, 58 kB each when idle; what RLIMIT_NOFILE leaves room for, if that is less."""
     reads: int = 800
     """Requests that read, in progress at once; one user has half of them (kube-apiserver: 400 in all)."""
     writes: int = 400
@@ -73,3 +75,35 @@ class Bound:
             self._held[holder] = left
         else:
             del self._held[holder]
+
+
+_NOTICED = 0.01
+"""Seconds for which one body may hold the loop without anybody noticing."""
+_LONGEST_REST = 2.0
+"""Seconds of rest at most."""
+
+
+class Turns:
+    """Large bodies are worked on one after the other, and the loop belongs to small requests as long as to them.
+
+    What holds the loop for a second (a list of a million lists) is followed by a second without large bodies; so who
+    sends nothing but them takes half of the time at most, and a small request waits for one of them, not for all.
+    """
+
+    __slots__ = ("_free_at", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._free_at = 0.0
+
+    async def wait(self) -> None:
+        """Return when it is the caller's turn, who then works without a pause."""
+        async with self._lock:
+            await asyncio.sleep(max(self._free_at - time.monotonic(), 0.0))
+            # Runs when the caller has let go of the loop, and before the next one is woken.
+            asyncio.get_running_loop().call_soon(self._rest, time.monotonic())
+
+    def _rest(self, began: float) -> None:
+        now = time.monotonic()
+        if now - began > _NOTICED:
+            self._free_at = now + min(now - began, _LONGEST_REST)

@@ -80,7 +80,7 @@ def _list(value: list[Any], node: Node | None, path: str, dropped: list[str]) ->
     if items is None and node is not None and node.preserve:
         return
     for index, item in enumerate(value):
-        if type(item) is dict or type(item) is list:
+        if item and (type(item) is dict or type(item) is list):
             _value(item, items, f"{path}[{index}]", dropped)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import orjson
 from aiohttp import web
 
-from hortus.apiserver.limits import Limits
+from hortus.apiserver.limits import Limits, Turns
 from hortus.apiserver.remarks import REMARKS
 from hortus.kube import yaml
 from hortus.kube.errors import ApiError, BadRequest, RequestEntityTooLarge, Timeout, UnsupportedMediaType
@@ -49,8 +49,7 @@ class Listening(Protocol):
     def limits(self) -> Limits: ...
 
     @property
-    def turns(self) -> asyncio.Lock:
-        """Large bodies are worked on one in each turn of the loop, so that small requests get between them."""
+    def turns(self) -> Turns: ...
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
@@ -67,8 +66,7 @@ async def read_body(request: web.BaseRequest) -> bytes:
         return body
     if body[:1] != b"{" and media_type_of(request.headers.get("Content-Type", "")) in _YAML | {_APPLY}:
         body = await asyncio.to_thread(_as_json, body)
-    async with cast(Sender, request.protocol).listener.turns:
-        await asyncio.sleep(0)
+    await cast(Sender, request.protocol).listener.turns.wait()
     return body
 
 

@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from hortus.apiserver import Limits
 from hortus.apiserver.store import Backend, EtcdBackend, EtcdLogin, MemoryBackend, SqliteBackend
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.supervisor import CannotRun
@@ -34,6 +35,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """The user of etcd, where it has authentication enabled."""
     store_password_file: str = ""
     """File with that user's password; read at each login."""
+    limits: Limits = Limits()
+    """What the server gives at most at once, by the names in apiserver-security.md, as in `{connections: 2000}`."""
 
 
 def server_settings(document: Mapping[str, Any], *, store: str = "") -> ServerSettings:
