@@ -108,7 +108,9 @@ class Wire:
     @contextlib.asynccontextmanager
     async def watch(self, path: str, *, accept: str = "") -> AsyncIterator[Events]:
         """A watch on `path`, whose query is given with it."""
-        async with self.session.get(self.base + path, headers=self._headers(None, accept, "")) as response:
+        async with self.session.get(
+            self.base + path, headers=self._headers(None, accept, ""), timeout=aiohttp.ClientTimeout(total=None)
+        ) as response:
             assert response.status == 200, await response.text()
             transport = response.connection.transport if response.connection is not None else None
             try:
@@ -120,9 +122,11 @@ class Wire:
 
 
 @contextlib.asynccontextmanager
-async def connected(base: str, token: str, tls: ssl.SSLContext) -> AsyncIterator[Wire]:
+async def connected(base: str, token: str, tls: ssl.SSLContext, *, patience: float = 120.0) -> AsyncIterator[Wire]:
+    """A request that is not answered within `patience` seconds fails the test; watches have no end."""
     connector = aiohttp.TCPConnector(ssl=tls)
-    async with aiohttp.ClientSession(connector=connector, auto_decompress=True) as session:
+    timeout = aiohttp.ClientTimeout(total=patience)
+    async with aiohttp.ClientSession(connector=connector, auto_decompress=True, timeout=timeout) as session:
         yield Wire(session, base, token)
     # Aborted TLS connections are closed in the loop's next round.
     await asyncio.sleep(0)

@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import secrets
+import signal
 import ssl
 import subprocess
 import sys
@@ -44,11 +45,11 @@ class Reply(NamedTuple):
 
     @property
     def verdict(self) -> tuple[int, str]:
-        """Code and reason of a Status; the two codes must agree."""
+        """Code and reason of a Status (kube-apiserver, too, gives none for some); the two codes must agree."""
         status = self.status
         assert status["kind"] == "Status", status
         assert status["code"] == self.code, status
-        return self.code, status["reason"]
+        return self.code, status.get("reason", "")
 
 
 class Socket:
@@ -60,8 +61,9 @@ class Socket:
 
     async def send(self, data: bytes) -> None:
         """Until the server takes no more; raises ConnectionError when it has closed."""
-        self.writer.write(data)
-        await self.writer.drain()
+        async with asyncio.timeout(PATIENCE):
+            self.writer.write(data)
+            await self.writer.drain()
 
     async def reply(self) -> Reply:
         """The next answer with a Content-Length."""
@@ -102,7 +104,7 @@ class Target:
 
     def wire(self, token: str | None = None, *, cluster: str = "") -> contextlib.AbstractAsyncContextManager[Wire]:
         base = f"{self.url}/clusters/{cluster}" if cluster else self.url
-        return connected(base, self.token if token is None else token, self.tls())
+        return connected(base, self.token if token is None else token, self.tls(), patience=2 * PATIENCE)
 
     @contextlib.asynccontextmanager
     async def socket(self, tls: ssl.SSLContext | None = None, *, limit: int = 2**16) -> AsyncIterator[Socket]:
@@ -203,5 +205,18 @@ def attacked(*, clusters: tuple[str, ...] = (), **settings: Any) -> Iterator[Tar
             yield Target(process, where["port"], where["ca"], token, other)
             assert process.poll() is None, "the server has ended"
         finally:
-            process.stdin.close()
-            process.wait(PATIENCE)
+            _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Fails the test when the server does not stop by itself; its error output then says where it was."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGUSR1)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1)  # it goes on after it has said where it is; nothing else ends it
+        process.kill()
+        raise AssertionError(f"the server did not stop within {PATIENCE:.0f} s") from None

@@ -9,7 +9,9 @@ input.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import json
+import signal
 import sys
 from typing import Any
 
@@ -21,6 +23,9 @@ from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authn.static_tokens import EVERY_CLUSTER
 from hortus.apiserver.clusters import RESOURCE as LOGICAL_CLUSTER
 from hortus.apiserver.store import MemoryBackend
+
+_LONGEST = 240.0
+"""Seconds after which a server ends that nobody has ended; a module's tests take a tenth of it."""
 
 
 async def _serve(options: dict[str, Any]) -> None:
@@ -41,4 +46,7 @@ async def _serve(options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    # Whatever goes wrong, this ends and says where it was.
+    faulthandler.dump_traceback_later(_LONGEST, exit=True)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     uvloop.run(_serve(json.loads(sys.stdin.readline())))
