@@ -2,7 +2,7 @@
 
 A page marks the places: `<!-- generated: help up -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
 `--check` only tells which are out of date. Words after `generated:`: `help [command]`, `flags`, `keys`,
-`reloadable flags`, `rights PLACE`, `settings NAME`.
+`reloadable flags`, `access flags`, `powers`, `rights PLACE`, `settings NAME`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from hortus.cli.install import contents
 from hortus.cli.main import app
 from hortus.cli.program import FLAGS as PROGRAM_FLAGS
 from hortus.cli.up.store import ServerSettings
+from hortus.domains.access.policy import POWERS
+from hortus.domains.access.settings import FLAGS as ACCESS_FLAGS
 from hortus.domains.clusters.configuration import KEYS
 from hortus.domains.credentials.settings import FLAGS
+from hortus.engine.flags import Flag
 from hortus.kube import durations
 from hortus.schema import descriptions
 from hortus.simulation.load.scenario import Fleet, Load, Scenario, Weights
@@ -53,7 +56,11 @@ def _part(words: list[str]) -> str:
         case ["rights", place]:
             return _table(("Group", "Resources", "Verbs", "Why"), _rights(place))
         case ["flags"]:
-            return _table(("Flag", "Kind", "Default", "Meaning"), _flags())
+            return _table(("Flag", "Kind", "Default", "Meaning"), _flags(FLAGS))
+        case ["access", "flags"]:
+            return _table(("Flag", "Kind", "Default", "Meaning"), _flags(ACCESS_FLAGS))
+        case ["powers"]:
+            return _table(("Power", "What it opens"), ((f"`{name}`", text) for name, text in POWERS.items()))
         case ["keys"]:
             return _table(("Key", "Kind", "Default", "Meaning"), _keys())
         case ["settings", name]:
@@ -72,8 +79,8 @@ def _help(command: list[str]) -> str:
     return "```text\n" + "\n".join(lines) + "\n```\n"
 
 
-def _flags() -> Iterator[tuple[str, ...]]:
-    for flag in FLAGS:
+def _flags(flags: Iterable[Flag]) -> Iterator[tuple[str, ...]]:
+    for flag in flags:
         default = durations.from_seconds(flag.default) if flag.kind == "duration" else str(flag.default)
         default = default.lower() if flag.kind == "bool" else default
         yield f"`--{flag.name}`", flag.kind, f"`{default}`", flag.help

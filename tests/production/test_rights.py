@@ -20,7 +20,9 @@ from hortus.cli.install.garden import account
 from hortus.cli.program import FLAGS, program
 from hortus.cli.up.landscape import write_landscape
 from hortus.cli.up.state import StateDirectory
+from hortus.domains.access.types import CLUSTER_ACCESSES
 from hortus.domains.clusters.types import RUNTIMES
+from hortus.engine import find_condition
 from hortus.engine.flags import FlagSet
 from hortus.engine.rights import Right
 from hortus.kube import Client, Propagation, Resource, yaml
@@ -204,12 +206,56 @@ async def everything_once(client: Client) -> None:
         # Once an event is written, the next one like it is a patch.
         await seen(client, EVENTS, "", lambda obj: obj["reason"] == "KubeconfigSecretRotated")
     # The garbage collector is told to leave the Secret: then it is the controller that deletes it.
+    await access_once(client)
     since = (await client.list(SECRETS, place)).resource_version
     await client.delete(GARDENER_CLUSTERS, "two", place, propagation=Propagation.ORPHAN)
     async with asyncio.timeout(40), client.watch(SECRETS, place, resource_version=since) as events:
         async for event in events:
             if event.type == "DELETED" and event.object["metadata"]["name"] == "kubeconfig-two":
+                break
+    # Its cluster is gone: whether it really is, the server is asked.
+    await client.delete(CLUSTER_ACCESSES, "reader", place)
+    await gone(client, CLUSTER_ACCESSES, "reader")
+
+
+async def access_once(client: Client) -> None:
+    """A request that is served, and one for a Runtime that is not there."""
+    for name, kind, cluster in (("reader", "GardenerCluster", "two"), ("lost", "Runtime", "lost")):
+        await client.create(CLUSTER_ACCESSES, cluster_access(name, kind, cluster))
+    await seen(client, CLUSTER_ACCESSES, "lost", lambda obj: "ClusterMissing" in ready_reason(obj))
+    await seen(client, CLUSTER_ACCESSES, "reader", lambda obj: ready_reason(obj) == "Issued")
+
+
+async def gone(client: Client, resource: Resource, name: str) -> None:
+    """Return when there is no object of that name any more."""
+    since = await client.list(resource, "kcp-system")
+    if all(obj["metadata"]["name"] != name for obj in since.items):
+        return
+    async with (
+        asyncio.timeout(40),
+        client.watch(resource, "kcp-system", name=name, resource_version=since.resource_version) as events,
+    ):
+        async for event in events:
+            if event.type == "DELETED":
                 return
+
+
+def ready_reason(obj: Object) -> str:
+    return str((find_condition(obj, "Ready") or {}).get("reason"))
+
+
+def cluster_access(name: str, kind: str, cluster: str) -> Object:
+    return {
+        "apiVersion": CLUSTER_ACCESSES.api_version,
+        "kind": CLUSTER_ACCESSES.kind,
+        "metadata": {"name": name, "namespace": "kcp-system"},
+        "spec": {
+            "clusterRef": {"name": cluster, "kind": kind},
+            "client": "test",
+            "secret": {"name": f"access-{name}"},
+            "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}],
+        },
+    }
 
 
 async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
@@ -238,6 +284,7 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         "--structured-auth-enabled",
         "--api-server-acl-enabled",
         "--allow-local-clusters",
+        "--cluster-access",
     ]
     # A cluster that does not answer in time: the garden is asked whether its shoot sleeps.
     await management.create(GARDENER_CLUSTERS, gardener_cluster("two"))

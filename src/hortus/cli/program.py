@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
 from hortus.cli import sharding
+from hortus.domains.access import composition as access
+from hortus.domains.access import settings as access_settings
 from hortus.domains.clusters import composition as runtimes
 from hortus.domains.clusters import settings as clusters
 from hortus.domains.clusters.garden import SHOOTS
@@ -75,7 +77,7 @@ _OWN: tuple[Flag, ...] = (
     Flag("zap-time-encoding", "string", "", "Time in logs: epoch, millis, nano, iso8601, rfc3339, rfc3339nano."),
 )
 
-FLAGS: tuple[Flag, ...] = (*_OWN, *credentials.FLAGS, *clusters.FLAGS)
+FLAGS: tuple[Flag, ...] = (*_OWN, *credentials.FLAGS, *clusters.FLAGS, *access_settings.FLAGS)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -133,7 +135,16 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
         controller = add_controller(
             manager, client=client, garden=garden, shoots=shoots, settings=settings, events=events
         )
-        _add_runtimes(manager, client=client, garden=garden, shoots=shoots, values=values, observer=observer)
+        ways_in = _ways_in(manager, client, values, observer)
+        _add_runtimes(manager, client=client, garden=garden, shoots=shoots, values=values, ways_in=ways_in)
+        if access_settings.served(values):
+            access.add_controller(
+                manager,
+                client=client,
+                pool=ways_in.pool,
+                kubeconfigs=ways_in.kubeconfigs,
+                settings=access_settings.from_flags(values),
+            )
 
         def take_over(values: Mapping[str, Any]) -> None:
             chosen, level = credentials.Settings.from_flags(values), log_settings(values).level
@@ -162,7 +173,7 @@ def _add_runtimes(
     garden: Client,
     shoots: Cache,
     values: Mapping[str, Any],
-    observer: RequestObserver,
+    ways_in: _WaysIn,
 ) -> None:
     if not clusters.served(values):
         path = values["converter-config-filepath"]
@@ -171,32 +182,42 @@ def _add_runtimes(
     settings = clusters.from_flags(values)
     for remark in settings.configuration.remarks:
         _log.warning("converter configuration", remark=remark)
-    secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=kept.SELECTOR, transform=kept.sealed)
-    pool = _pool(manager, SecretCredentials(client, secrets), settings, observer)
     runtimes.add_controllers(
         manager,
         client=client,
         garden=garden,
         shoots=shoots,
-        secrets=secrets,
-        workloads=PoolWorkloads(pool),
+        secrets=ways_in.kubeconfigs,
+        workloads=PoolWorkloads(ways_in.pool),
         settings=settings,
     )
 
 
-def _pool(
-    manager: Manager, kubeconfigs: SecretCredentials, settings: clusters.Settings, observer: RequestObserver
-) -> RemotePool:
+class _WaysIn(NamedTuple):
     """The way into all clusters, for every part that needs one."""
+
+    pool: RemotePool
+    kubeconfigs: Cache
+
+
+def _ways_in(manager: Manager, client: Client, values: Mapping[str, Any], observer: RequestObserver) -> _WaysIn:
+    chosen = credentials.Settings.from_flags(values)
+    kubeconfigs = manager.cache(SECRETS, namespace=chosen.namespace, labels=kept.SELECTOR, transform=kept.sealed)
     limits = RemoteSettings(
-        timeout=settings.cluster_timeout,
-        connect_timeout=settings.cluster_timeout,
-        trust=Trust(plain_http=settings.plain_http),
-        deny=() if settings.local_clusters else LOCAL_NETWORKS,
+        timeout=chosen.cluster_timeout,
+        connect_timeout=chosen.cluster_timeout,
+        trust=Trust(plain_http=chosen.plain_http),
+        deny=() if values["allow-local-clusters"] else LOCAL_NETWORKS,
     )
-    pool = RemotePool(kubeconfigs, settings=limits, clock=manager.clock, registry=manager.registry, observer=observer)
+    pool = RemotePool(
+        SecretCredentials(client, kubeconfigs),
+        settings=limits,
+        clock=manager.clock,
+        registry=manager.registry,
+        observer=observer,
+    )
     manager.on_stop(pool.close)
-    return pool
+    return _WaysIn(pool, kubeconfigs)
 
 
 def _tracing(values: Mapping[str, Any]) -> Tracing | None:

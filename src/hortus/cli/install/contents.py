@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hortus.domains.access import rights as access
+from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
 from hortus.domains.clusters import alerts as cluster_alerts
 from hortus.domains.clusters import boards as cluster_boards
 from hortus.domains.clusters import rights as clusters
@@ -20,10 +22,14 @@ from hortus.engine.rights import EVENTS, LEASES, Right
 from hortus.kube.objects import Resource
 from hortus.schema import Kind
 
-KINDS: Mapping[Resource, type[Kind]] = {GARDENER_CLUSTERS: GardenerCluster, RUNTIMES: Runtime}
+KINDS: Mapping[Resource, type[Kind]] = {
+    GARDENER_CLUSTERS: GardenerCluster,
+    RUNTIMES: Runtime,
+    CLUSTER_ACCESSES: ClusterAccess,
+}
 """What has a CRD on the management cluster."""
 
-MANAGEMENT: tuple[Right, ...] = (*credentials.MANAGEMENT, *clusters.MANAGEMENT, EVENTS)
+MANAGEMENT: tuple[Right, ...] = (*credentials.MANAGEMENT, *clusters.MANAGEMENT, *access.MANAGEMENT, EVENTS)
 """On the management cluster, in the watched namespace."""
 
 REPLICAS: tuple[Right, ...] = (LEASES,)

@@ -24,6 +24,7 @@ _LOCAL_FLAGS = (
     "--health-probe-bind-address=0",
     "--audit-log-mandatory=false",
     "--allow-local-clusters",
+    "--cluster-access",
 )
 """What differs from the defaults: a simulated garden has no other users, and ports are not taken unasked."""
 

@@ -16,6 +16,7 @@ from hortus.apiserver.store import StoreFailed
 from hortus.cli.up.state import StateDirectory, write_private
 from hortus.cli.up.store import backend_of, server_settings
 from hortus.cli.up.supervisor import CannotRun, report
+from hortus.domains.access.types import ClusterAccess
 from hortus.domains.clusters.types import Runtime
 from hortus.domains.credentials.types import GardenerCluster
 from hortus.kube import yaml
@@ -103,6 +104,7 @@ async def _prepare(server: ApiServer) -> None:
     await _ensure(local, _NAMESPACES, _named(_NAMESPACES, CLUSTER_NAMESPACE))
     await local.apply(_CRDS, crd(Runtime))
     await local.apply(_CRDS, crd(GardenerCluster))
+    await local.apply(_CRDS, crd(ClusterAccess))
 
 
 async def _ensure(local: Local, resource: Resource, obj: Object) -> None:

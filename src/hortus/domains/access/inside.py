@@ -1,0 +1,190 @@
+"""The objects of a request in its cluster: a set whose inventory lies in the status of the request.
+
+What is in the cluster is seen by watches, one for each kind we write there, in each cluster for which there is a
+request. So a role edited by hand or a binding that was deleted is mended at once, and a request at rest costs no call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, KINDS, identity_of, mark_of
+from hortus.domains.access.types import CLUSTER_ACCESSES, MANAGER, Label
+from hortus.engine import Cache, Selection, managed_fields_of
+from hortus.engine.applysets import ApplySet, ClusterClient, Inventory, Policy, ServerLive, UnknownKind
+from hortus.engine.applysets.inventory import decode, encode
+from hortus.engine.remote import Place, RemotePool, RemoteWatch
+from hortus.engine.status import Patcher
+from hortus.kube import Client
+from hortus.kube.clock import Clock
+from hortus.kube.errors import NotFound
+from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource
+
+_POLICY = Policy(adopt=False)
+
+
+class StatusParent:
+    """Remembers a request's objects in `status.inventory`; `access` is the request as it is after each write."""
+
+    def __init__(self, client: Patcher, access: Object, cache: Cache) -> None:
+        self._client = client
+        self._cache = cache
+        self.access = access
+
+    identity = property(lambda self: identity_of(self.access))
+    namespace = property(lambda self: ACCOUNT_NAMESPACE)
+    shared_kinds: tuple[str, ...] = ()
+
+    async def load(self) -> Inventory:
+        lines = (self.access.get("status") or {}).get("inventory") or ()
+        return decode("".join(f"{line}\n" for line in lines))
+
+    async def store(self, inventory: Inventory) -> None:
+        lines = encode(inventory).splitlines()
+        if lines == list((self.access.get("status") or {}).get("inventory") or ()):
+            return
+        metadata = self.access["metadata"]
+        patch: Object = {"status": {"inventory": lines or None}}
+        self.access = await self._client.patch(
+            CLUSTER_ACCESSES,
+            metadata["name"],
+            patch,
+            metadata["namespace"],
+            subresource="status",
+            field_manager=MANAGER,
+        )
+        self._cache.learn(self.access)
+
+    async def remove(self) -> None:
+        try:
+            await self.store({})
+        except NotFound:
+            return
+
+
+class _Kinds:
+    """Where the few kinds are served: everywhere at the same place, so discovery is not asked."""
+
+    async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
+        for known in KINDS:
+            if known.gvk == gvk:
+                return known
+        raise UnknownKind(str(gvk))
+
+    async def named(self, group_kind: str) -> Resource | None:
+        return None
+
+    async def namespaced(self) -> list[Resource]:
+        return [known for known in KINDS if known.namespaced]
+
+
+class _Seen:
+    """The objects in one cluster: from the watches, from the server where they do not show one."""
+
+    def __init__(self, client: Client, watches: dict[Resource, RemoteWatch], member: ObjectKey) -> None:
+        self._server = ServerLive(client)
+        self._watches = watches
+        self._member = member
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        cache = self._cache(resource)
+        found = cache.get(ObjectKey(namespace, name)) if cache is not None else None
+        return found if found is not None else await self._server.get(resource, namespace, name)
+
+    def learn(self, resource: Resource, obj: Object) -> None:
+        cache = self._cache(resource)
+        if cache is not None:
+            cache.learn(obj)
+
+    def _cache(self, resource: Resource) -> Cache | None:
+        cache = self._watches[resource].cache(self._member)
+        return cache if cache is not None and cache.has_synced else None
+
+
+class Clusters:
+    """The clusters for which there are requests: which they are, the watches in them, the sets of their objects."""
+
+    def __init__(self, pool: RemotePool, *, clock: Clock) -> None:
+        self.pool = pool
+        self._clock = clock
+        self._members = Cache("clusters with requests")
+        self._members.replace((), 0)
+        self._users: dict[ObjectKey, set[ObjectKey]] = {}
+        self._member_of: dict[ObjectKey, ObjectKey] = {}
+        self._accesses_of: Callable[[str], Iterable[ObjectKey]] = lambda mark: ()
+        labels = f"{Label.REQUEST},{Label.MANAGED_BY}={MANAGER}"
+        transform = managed_fields_of(MANAGER)
+        self.watches = {
+            resource: RemoteWatch(
+                pool,
+                self._members,
+                place=lambda member: Place(*member["place"]),
+                selection=Selection(resource, labels=labels),
+                transform=transform,
+                to=self._concerned,
+            )
+            for resource in KINDS
+        }
+
+    def route(self, accesses_of: Callable[[str], Iterable[ObjectKey]]) -> None:
+        """Say which request has a mark."""
+        self._accesses_of = accesses_of
+
+    def users_of(self, place: Place) -> Iterable[ObjectKey]:
+        """The requests for the cluster whose kubeconfig lies there."""
+        for member in tuple(self._members.values()):
+            if tuple(member["place"]) == place:
+                metadata = member["metadata"]
+                yield from self._users.get(ObjectKey(metadata["namespace"], metadata["name"]), ())
+
+    def enter(self, access: ObjectKey, cluster: ObjectKey, place: Place) -> None:
+        """`access` is for `cluster`, which is watched from now on."""
+        if self._member_of.get(access, cluster) != cluster:
+            self.leave(access)
+        self._member_of[access] = cluster
+        self._users.setdefault(cluster, set()).add(access)
+        version = "/".join(place)
+        self._members.put(
+            {
+                "metadata": {"namespace": cluster.namespace, "name": cluster.name, "resourceVersion": version},
+                "place": place,
+            }
+        )
+
+    def leave(self, access: ObjectKey) -> None:
+        """`access` is gone, or has nothing in any cluster; one without users is watched no more."""
+        cluster = self._member_of.pop(access, None)
+        if cluster is None:
+            return
+        users = self._users[cluster]
+        users.discard(access)
+        if not users:
+            del self._users[cluster]
+            self._members.drop(cluster)
+
+    def shed(self, holds: Callable[[ObjectKey], bool]) -> int:
+        """Watch no more for requests that have become another replica's; returns how many are watched anew: none."""
+        for access in [access for access in self._member_of if not holds(access)]:
+            self.leave(access)
+        return 0
+
+    def set_of(self, parent: StatusParent, cluster: ObjectKey, place: Place) -> ApplySet:
+        """The set of one request's objects in `cluster`."""
+        client = self.pool.at(place)
+        return ApplySet(
+            ClusterClient(client),
+            parent,
+            kinds=_Kinds(),
+            live=_Seen(client, self.watches, cluster),
+            field_manager=MANAGER,
+            policy=_POLICY,
+            clock=self._clock,
+        )
+
+    def _concerned(self, member: ObjectKey, obj: Object) -> Iterable[ObjectKey]:
+        mark = (obj["metadata"].get("labels") or {}).get(Label.REQUEST, "")
+        return [key for key in self._accesses_of(mark) if self._member_of.get(key) == member]
+
+
+def by_mark(access: Object) -> Iterable[str]:
+    return (mark_of(access),)

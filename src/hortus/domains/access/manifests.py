@@ -1,0 +1,88 @@
+"""What a request becomes in its cluster: one account, and a role with its binding in each place it may work. Pure.
+
+The objects are named after the client and the uid of the request, so that two requests never meet, not even those of
+two management clusters. A role by reference is copied: what is bound was checked, whatever becomes of the original.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from hortus.domains.access.types import GROUP, MANAGER, Annotation, Label
+from hortus.engine.applysets import set_id
+from hortus.kube.objects import Object, Resource
+
+ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+_RBAC: Final = "rbac.authorization.k8s.io"
+ROLES: Final = Resource(_RBAC, "v1", "roles", "Role")
+BINDINGS: Final = Resource(_RBAC, "v1", "rolebindings", "RoleBinding")
+CLUSTER_ROLES: Final = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
+CLUSTER_BINDINGS: Final = Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+KINDS: Final = (ACCOUNTS, ROLES, BINDINGS, CLUSTER_ROLES, CLUSTER_BINDINGS)
+"""All kinds that this domain writes into clusters."""
+
+ACCOUNT_NAMESPACE: Final = "kube-system"
+"""Where the accounts lie: a namespace that every cluster has, and in which no request may work unless it is allowed."""
+
+
+def mark_of(access: Object) -> str:
+    """The mark of a request: the same for its whole life, and nobody else's."""
+    return hashlib.sha256(str(access["metadata"]["uid"]).encode()).hexdigest()[:16]
+
+
+def name_of(access: Object) -> str:
+    """The name of all objects of a request."""
+    return f"access-{access['spec']['client']}-{mark_of(access)}"
+
+
+def identity_of(access: Object) -> str:
+    """The id of the set of its objects."""
+    return set_id(name=mark_of(access), namespace="", kind="ClusterAccess", group=GROUP)
+
+
+def namespaces_of(access: Object) -> list[str]:
+    return list(access["spec"].get("namespaces") or ())
+
+
+def objects_of(access: Object, rules: Sequence[Object]) -> list[Object]:
+    """The account, and a role with its binding for each namespace, or one for the cluster when there are none."""
+    name = name_of(access)
+    account = _object(access, ACCOUNTS, ACCOUNT_NAMESPACE, automountServiceAccountToken=False)
+    subject = {"kind": ACCOUNTS.kind, "name": name, "namespace": ACCOUNT_NAMESPACE}
+    found = [account]
+    for namespace in namespaces_of(access) or [""]:
+        role, binding = (ROLES, BINDINGS) if namespace else (CLUSTER_ROLES, CLUSTER_BINDINGS)
+        reference = {"apiGroup": _RBAC, "kind": role.kind, "name": name}
+        found.append(_object(access, role, namespace, rules=list(rules)))
+        found.append(_object(access, binding, namespace, roleRef=reference, subjects=[subject]))
+    return found
+
+
+def rules_within(rules: Sequence[Object], namespaces: Sequence[str]) -> list[Object]:
+    """`rules` of a copied role as a Role can hold them: paths have no namespace."""
+    return [
+        {field: list(rule[field]) for field in _FIELDS if rule.get(field)}
+        for rule in rules
+        if not (namespaces and rule.get("nonResourceURLs"))
+    ]
+
+
+_FIELDS: Final = ("apiGroups", "resources", "resourceNames", "nonResourceURLs", "verbs")
+
+
+def _object(access: Object, resource: Resource, namespace: str, **content: object) -> Object:
+    metadata: Object = {
+        "name": name_of(access),
+        "labels": {Label.REQUEST: mark_of(access), Label.MANAGED_BY: MANAGER},
+        "annotations": {Annotation.CLIENT: _title(access)},
+    }
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
+
+
+def _title(access: Object) -> str:
+    metadata = access["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']} for {access['spec']['client']}"

@@ -1,0 +1,58 @@
+"""This domain's metrics. None names a request: how they are is counted, and when the first of them ends."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from hortus.kube.objects import ObjectKey
+
+
+class AccessMetrics:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._requests = Gauge(
+            "hortus_access_requests",
+            "ClusterAccesses by the reason of their condition.",
+            ("reason",),
+            registry=registry,
+        )
+        self._expiry = Gauge(
+            "hortus_access_earliest_expiry_seconds",
+            "When the first of all kubeconfigs ends, in seconds since the epoch; 0 without any.",
+            registry=registry,
+        )
+        self._issued = Counter("hortus_access_issued_total", "Kubeconfigs that were issued.", registry=registry)
+        self._detached = Counter(
+            "hortus_access_detached_total",
+            "ClusterAccesses that were let go without their cluster, where objects may be left.",
+            registry=registry,
+        )
+        self._reasons: dict[ObjectKey, str] = {}
+        self._expiries: dict[ObjectKey, float] = {}
+        self._expiry.set_function(lambda: min(self._expiries.values(), default=0.0))
+
+    def see(self, key: ObjectKey, reason: str, expires: float | None) -> None:
+        """Note how a request is; with None its kubeconfig ends when it was said to end before."""
+        before = self._reasons.get(key)
+        if before != reason:
+            if before is not None:
+                self._requests.labels(before).dec()
+            self._requests.labels(reason).inc()
+            self._reasons[key] = reason
+        if expires is not None:
+            self._expiries[key] = expires
+
+    def withdrawn(self, key: ObjectKey) -> None:
+        """Note that a request has no kubeconfig any more."""
+        self._expiries.pop(key, None)
+
+    def issued(self) -> None:
+        self._issued.inc()
+
+    def detached(self) -> None:
+        self._detached.inc()
+
+    def clear(self, key: ObjectKey) -> None:
+        """Forget a request that is gone."""
+        self._expiries.pop(key, None)
+        if (reason := self._reasons.pop(key, None)) is not None:
+            self._requests.labels(reason).dec()
