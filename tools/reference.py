@@ -27,12 +27,12 @@ from hortus.engine.flags import Flag
 from hortus.kube import durations
 from hortus.schema import descriptions
 from hortus.simulation.load.scenario import Fleet, Load, Scenario, Weights
-from hortus.simulation.settings import Fault, GardenSettings
+from hortus.simulation.settings import Fault, GardenSettings, Outage, Pace
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = "100"
 _PART = re.compile(r"(<!-- generated: (?P<what>[\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_STRUCTS = (GardenSettings, Fault, ServerSettings, Scenario, Load, Fleet, Weights)
+_STRUCTS = (GardenSettings, Fault, Pace, Outage, ServerSettings, Scenario, Load, Fleet, Weights)
 _SETTINGS = {cls.__name__: cls for cls in _STRUCTS}
 
 

@@ -13,13 +13,15 @@ from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz import Attributes
 from hortus.domains.credentials.types import GardenerCluster
 from hortus.engine import Manager
-from hortus.kube import Client, Resource
+from hortus.kube import Client, ConnectionSettings, Resource
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.clock import SystemClock
 from hortus.schema import crd
 from hortus.simulation.faults import Faults
+from hortus.simulation.garden.admission import ShootAdmission
 from hortus.simulation.garden.composition import add_controllers
 from hortus.simulation.garden.content import ensure_content
+from hortus.simulation.garden.hibernation import AGENT, Hibernation
 from hortus.simulation.garden.issuing import ClusterIssuer
 from hortus.simulation.garden.kinds import definitions
 from hortus.simulation.garden.kubeconfigs import Issued, Kubeconfigs
@@ -54,8 +56,13 @@ def started_garden(
     bound = _Bound()
     kubeconfigs = Kubeconfigs(bound, bound.allowed, Faults(settings.faults), settings, SystemClock())
     kinds = {"garden": definitions(kubeconfigs.handlers())}
-    with started_apiserver(extensions=kinds, folder=folder, settings=served) as server:
+    admission = ShootAdmission("garden", settings, SystemClock())
+    with started_apiserver(extensions=kinds, folder=folder, settings=served, admission=[admission]) as server:
         bound.server = server
+        admission.read_from(server.server.context.storage)
+        hibernation = Hibernation(server.server, "garden")
+        server.run(hibernation.start())
+        server.server.interceptor = hibernation
         yield server
 
 
@@ -72,8 +79,8 @@ def simulated(server: TestServer, settings: GardenSettings, *, url: str = "") ->
     async def work() -> None:
         async with Client.from_kubeconfig(garden) as client, Client.from_kubeconfig(management) as other:
             await other.apply(CRDS, crd(GardenerCluster), field_manager="tests")
-            await ensure_content(client, settings.project, SystemClock().now())
-            everywhere = Client(access)
+            await ensure_content(client, settings.project, SystemClock().now(), seed_capacity=settings.seed_capacity)
+            everywhere = Client(access, settings=ConnectionSettings(user_agent=AGENT))
             manager = Manager(client, grace=1.0)
             add_controllers(
                 manager, garden=client, management=everywhere, server_url=url or server.url, settings=settings

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,20 @@ from tests.simulation.garden import NAMESPACE, NAMESPACES, simulated, started_ga
 from hortus.apiserver.authn.subjects import subject_of
 from hortus.apiserver.clusters import certificate_kubeconfig
 from hortus.kube import Client, ConnectionSettings, Resource, Retries, kubeconfig, yaml
-from hortus.kube.errors import ApiError, Forbidden, InternalError, Invalid, NotFound, TooManyRequests, Unauthorized
+from hortus.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Forbidden,
+    InternalError,
+    Invalid,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+)
 from hortus.kube.objects import Object, parse_time
 from hortus.simulation.fleet import GARDENER_CLUSTERS, ensure_shoots, fleet_shoot
-from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS, SEEDS, SHOOTS
+from hortus.simulation.garden.kinds import CLOUD_PROFILES, LOGICAL_CLUSTERS, SEEDS, SHOOTS
+from hortus.simulation.garden.profiles import profile_spec
 from hortus.simulation.settings import Fault, GardenSettings
 from hortus.testing.apiserver import TestServer
 
@@ -115,6 +126,14 @@ def shoot(name: str, **changes: Any) -> Object:
     made["metadata"] = {"name": name, "namespace": NAMESPACE, **changes.pop("metadata", {})}
     made["spec"] |= changes
     return made
+
+
+async def profile_of(garden: Garden, provider: str) -> dict[str, Any]:
+    """What a workerless shoot of a provider says that is not of the simulation; it has a CloudProfile, and no seed."""
+    profile = {"metadata": {"name": provider}, "spec": {**profile_spec("gcp"), "type": provider}}
+    with suppress(AlreadyExists):
+        await garden.client.create(CLOUD_PROFILES, profile)
+    return {"cloudProfileName": provider, "provider": {"type": provider, "workers": []}, "secretBindingName": None}
 
 
 def last(obj: Object) -> Any:
@@ -271,7 +290,7 @@ async def test_a_confirmed_shoot_is_taken_down_with_its_cluster(garden: Garden, 
 
 
 async def test_a_shoot_that_nobody_scheduled_goes_at_once(garden: Garden) -> None:
-    made = await garden.create("nowhere", provider={"type": "nobody", "workers": []})
+    made = await garden.create("nowhere", **await profile_of(garden, "nobody"))
     seen = await garden.until("nowhere", last, version=made["metadata"]["resourceVersion"])
     found = last(seen[-1])
     assert (found["type"], found["state"], found["progress"]) == ("Create", "Pending", 0)
@@ -283,7 +302,7 @@ async def test_a_shoot_that_nobody_scheduled_goes_at_once(garden: Garden) -> Non
 
 
 async def test_a_seed_that_comes_later_is_taken(garden: Garden) -> None:
-    await garden.create("late", provider={"type": "later", "workers": []})
+    await garden.create("late", **await profile_of(garden, "later"))
     await garden.until("late", last)
     seed = (await garden.client.list(SEEDS)).items[0]
     seed["metadata"] = {"name": "later-1"}
@@ -438,7 +457,7 @@ async def test_after_its_end_a_kubeconfig_opens_nothing(garden: Garden) -> None:
 
 
 async def test_before_there_is_a_cluster_there_is_no_kubeconfig(garden: Garden) -> None:
-    await garden.create("unborn", provider={"type": "nobody", "workers": []})
+    await garden.create("unborn", **await profile_of(garden, "nobody"))
     with pytest.raises(Invalid, match="no kube-apiserver advertised addresses"):
         await garden.kubeconfig("unborn")
     with pytest.raises(NotFound):
@@ -509,7 +528,8 @@ async def test_kubectl_shows_what_gardeners_columns_show(garden: Garden, server:
     content.write_bytes(answered(await garden.kubeconfig("cols")))
     path = content
     [node] = await asyncio.to_thread(kubectl, "get", "nodes", "--no-headers")
-    assert node.split()[:2] == ["shoot--demo--cols-cpu-worker-0-0", "Ready"]
+    name, state = node.split()[:2]
+    assert (name.startswith("shoot--demo--cols-cpu-worker-0-z1-"), state) == (True, "Ready")
 
 
 async def test_the_fleet_is_made_once_and_left_to_people(garden: Garden, server: TestServer) -> None:

@@ -16,6 +16,7 @@ from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.simulation.garden.kinds import SHOOTS
+from hortus.simulation.garden.profiles import zones
 
 GARDENER_CLUSTERS = Resource("infrastructuremanager.kyma-project.io", "v1", "gardenerclusters", "GardenerCluster")
 FLEET_LABEL = "simulation.hortus.dev/fleet"
@@ -96,7 +97,7 @@ def _worker(provider: str, region: str) -> Object:
         "machine": {"type": _MACHINES[provider], "image": {"name": "gardenlinux", "version": "1592.1.0"}},
         "minimum": 1,
         "maximum": 3,
-        "zones": [f"{region}a"],
+        "zones": [zones(provider, region)[0]["name"]],
     }
 
 

@@ -6,10 +6,26 @@ garden's time; `time_factor` says how many of those go by in one second here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
 
 import msgspec
+
+ERROR_CODES: Final = {
+    "ERR_INFRA_UNAUTHENTICATED": "the provider refused the credentials: InvalidClientTokenId, the token is invalid",
+    "ERR_INFRA_UNAUTHORIZED": "the credentials lack a permission: not authorized to perform this operation",
+    "ERR_INFRA_QUOTA_EXCEEDED": "the provider's quota is exceeded: VcpuLimitExceeded",
+    "ERR_INFRA_RATE_LIMITS_EXCEEDED": "the provider answers too many requests: RequestLimitExceeded",
+    "ERR_INFRA_DEPENDENCIES": "the network cannot be changed: DependencyViolation, it is still in use by others",
+    "ERR_RETRYABLE_INFRA_DEPENDENCIES": "a resource that this one needs is not there yet",
+    "ERR_INFRA_RESOURCES_DEPLETED": "no capacity for the machine type in this zone: InsufficientInstanceCapacity",
+    "ERR_CLEANUP_CLUSTER_RESOURCES": "resources in the cluster are not gone: a finalizer is never taken off",
+    "ERR_CONFIGURATION_PROBLEM": "the configuration is not accepted: the range of a subnet is not valid",
+    "ERR_RETRYABLE_CONFIGURATION_PROBLEM": "the configuration does not work yet: a disruption budget is in the way",
+    "ERR_PROBLEMATIC_WEBHOOK": "a webhook in the cluster fails and stands in the way of its nodes",
+}
+"""Gardener's error codes (gardener, section 1.2), and what a provider may say with each."""
+Operation = Literal["", "Create", "Reconcile", "Delete"]
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -17,19 +33,55 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     shoots: str = "*"
     """Names of shoots, with `*` for any part of one."""
-    operation: str = ""
-    """`Create`, `Reconcile` or `Delete`: the operation fails with `code`. Empty: not an operation fault."""
+    provider: str = ""
+    """Only shoots of this provider type; empty is all."""
+    operation: Operation = ""
+    """`Create`, `Reconcile` or `Delete`: what goes wrong with the operation says `effect`. Empty: not an operation
+    fault."""
+    effect: Literal["fail", "stuck", "slow", "abort"] = "fail"
+    """`fail`: with `code`. `stuck`: progress stops. `slow`: it takes longer. `abort`: it is broken off, begun anew."""
     code: str = ""
-    """A Gardener error code such as ERR_INFRA_QUOTA_EXCEEDED."""
-    message: str = "the infrastructure refused"
-    """What `lastErrors` says."""
+    """A Gardener error code such as ERR_INFRA_QUOTA_EXCEEDED; it decides whether the operation is tried again."""
+    message: str = ""
+    """What `lastErrors` says; empty: what a provider says with this code."""
     at_progress: int = 40
-    """Percent at which the operation fails."""
+    """Percent at which the operation fails, stops or is broken off."""
+    seconds: float = 0.0
+    """How long it is stuck, in the garden's time (0: until the Shoot changes), or how much longer it takes."""
+    chance: float = 1.0
+    """Share of the operations it strikes; which ones follows from `random_seed`."""
     times: int = 0
     """How often it happens before it stops; 0 is always."""
     kubeconfig: str = ""
     """What a kubeconfig request answers: `429`, `500`, `503`, `garbage` (not a kubeconfig) or `unusable` (a kubeconfig
     that the cluster refuses). Empty: not a kubeconfig fault."""
+
+
+class Pace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How long operations of one provider take."""
+
+    provider: str = ""
+    """A provider type; empty is all."""
+    operation: Operation = ""
+    """`Create`, `Reconcile` or `Delete`; empty is all."""
+    seconds: float
+    """The whole operation."""
+
+
+class Outage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A time in which seeds do not work."""
+
+    seeds: str = "*"
+    """Names of seeds, with `*` for any part of one."""
+    what: Literal["gardenlet", "seed"] = "gardenlet"
+    """`gardenlet`: it is down, and nothing happens to its shoots. `seed`: it is not healthy, and operations that begin
+    end in Error."""
+    after: float = 0.0
+    """Begins so long after the start."""
+    seconds: float = 60.0
+    """How long it lasts."""
+    every: float = 0.0
+    """Again after so long, counted from begin to begin; 0 is once."""
 
 
 class GardenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -47,6 +99,12 @@ class GardenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """A whole Reconcile operation."""
     delete_duration: float = 2.0
     """A whole Delete operation."""
+    paces: tuple[Pace, ...] = ()
+    """Other durations for single providers: see below. The first that fits counts."""
+    jitter: float = 0.0
+    """Share by which each operation may take longer or shorter, such as 0.2."""
+    node_duration: float = 0.2
+    """One step of a roll of worker nodes: `maxSurge` come, or `maxUnavailable` go."""
     progress_period: float = 0.5
     """Least time between two progress reports; gardenlet's own default is 5 s."""
     care_period: float = 1.0
@@ -69,8 +127,18 @@ class GardenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """Shoots that each of the garden's controllers works on at the same time."""
     nodes: bool = True
     """Whether workload clusters show Node objects for their worker pools."""
+    scheduling: Literal["minimal-distance", "same-region"] = "minimal-distance"
+    """Where a shoot's seed may stand: in the region with the most similar name, or in the shoot's own only."""
+    seed_capacity: int = 0
+    """Shoots that a seed of the simulation takes (`status.allocatable.shoots`); 0 is any number."""
+    require_bindings: bool = True
+    """Whether a Shoot must name a SecretBinding or CredentialsBinding that exists."""
+    random_seed: int = 0
+    """What `jitter` and `chance` follow from: the same seed, the same fate of each shoot."""
     faults: tuple[Fault, ...] = ()
     """What goes wrong: see below. The first that fits strikes."""
+    outages: tuple[Outage, ...] = ()
+    """When seeds do not work: see below."""
 
     def scaled(self, seconds: float) -> float:
         """Seconds of our time for `seconds` of the garden's."""
@@ -88,6 +156,24 @@ def from_config(document: Mapping[str, Any] | None) -> GardenSettings:
         settings = msgspec.convert(part, type=GardenSettings)
     except msgspec.ValidationError as error:
         raise SettingsError(f"configuration, simulation: {error}") from None
-    if settings.time_factor <= 0:
-        raise SettingsError(f"configuration, simulation.time_factor: {settings.time_factor:g} must be more than 0")
+    for path, wrong in _problems(settings):
+        raise SettingsError(f"configuration, simulation.{path}: {wrong}")
     return settings
+
+
+def _problems(settings: GardenSettings) -> Iterator[tuple[str, str]]:
+    if settings.time_factor <= 0:
+        yield "time_factor", f"{settings.time_factor:g} must be more than 0"
+    if not 0 <= settings.jitter < 1:
+        yield "jitter", f"{settings.jitter:g} must be at least 0 and less than 1"
+    for index, fault in enumerate(settings.faults):
+        path = f"faults[{index}]"
+        if fault.code and fault.code not in ERROR_CODES:
+            yield f"{path}.code", f"unknown code {fault.code!r}; there are: {', '.join(sorted(ERROR_CODES))}"
+        if not 0 <= fault.at_progress <= 100:
+            yield f"{path}.at_progress", f"{fault.at_progress} must be between 0 and 100"
+        if not 0 <= fault.chance <= 1:
+            yield f"{path}.chance", f"{fault.chance:g} must be between 0 and 1"
+    for index, outage in enumerate(settings.outages):
+        if 0 < outage.every <= outage.seconds:
+            yield f"outages[{index}].every", f"{outage.every:g} must be more than seconds, {outage.seconds:g}"

@@ -27,7 +27,7 @@ async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, An
         Client.from_kubeconfig(state.garden_kubeconfig, settings=connection) as garden,
         Client.from_kubeconfig(state.simulation_kubeconfig, settings=connection) as management,
     ):
-        await ensure_content(garden, settings.project, time.time())
+        await ensure_content(garden, settings.project, time.time(), seed_capacity=settings.seed_capacity)
         manager = Manager(garden, grace=2.0)
         add_controllers(
             manager, garden=garden, management=management, server_url=management.access.server, settings=settings

@@ -27,11 +27,13 @@ from hortus.schema import crd
 from hortus.simulation.disruption import Disruption, SteppedClock
 from hortus.simulation.faults import Faults
 from hortus.simulation.fleet import CLUSTER_NAMESPACE
+from hortus.simulation.garden.admission import ShootAdmission
+from hortus.simulation.garden.hibernation import Hibernation
 from hortus.simulation.garden.issuing import ClusterIssuer
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS, definitions
 from hortus.simulation.garden.kubeconfigs import Kubeconfigs
 from hortus.simulation.load.guard import MANAGER, marked
-from hortus.simulation.settings import SettingsError, from_config
+from hortus.simulation.settings import GardenSettings, SettingsError, from_config
 
 GARDEN = "garden"
 """The logical cluster that is the simulated garden."""
@@ -64,14 +66,19 @@ async def serve(
     token = _simulation_token(state)
     simulation = UserInfo("system:simulation", groups=("system:masters",))
     clock = SteppedClock(SystemClock())
+    garden = _garden_settings(config)
+    admission = ShootAdmission(GARDEN, garden, clock)
+    tokens = {(_EVERYWHERE, token): simulation}
     try:
-        server = await open_server(settings, backend, tokens={(_EVERYWHERE, token): simulation}, clock=clock)
+        server = await open_server(settings, backend, tokens=tokens, admission=[admission], clock=clock)
     except (StoreFailed, PolicyError) as error:
         raise CannotRun(str(error)) from None
     except OSError as error:
         raise CannotRun(f"port {port} on 127.0.0.1: {error.strerror}; choose another with --port N") from None
-    _add_garden(server, config, clock)
-    server.interceptor = Disruption(clock)
+    admission.read_from(server.context.storage)
+    _add_garden(server, garden, clock)
+    server.interceptor = hibernation = Hibernation(server, GARDEN, Disruption(clock))
+    server.run_beside(hibernation)
     await server.start()
     try:
         await _prepare(server)
@@ -83,12 +90,14 @@ async def serve(
         await server.stop()
 
 
-def _add_garden(server: ApiServer, config: dict[str, Any], clock: SteppedClock) -> None:
+def _garden_settings(config: dict[str, Any]) -> GardenSettings:
     try:
-        settings = from_config(config)
+        return from_config(config)
     except SettingsError as error:
         raise CannotRun(str(error)) from None
 
+
+def _add_garden(server: ApiServer, settings: GardenSettings, clock: SteppedClock) -> None:
     async def allowed(user: UserInfo, verb: str, group: str, resource: str) -> bool:
         asked = Attributes(GARDEN, user, verb, group=group, resource=resource)
         return (await server.authorizer.authorize(asked)).allowed

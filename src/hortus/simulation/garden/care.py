@@ -1,5 +1,7 @@
 """The simulated care loop: looks after each operation whether the shoot is well, and keeps its status label.
 
+When nothing is heard of a seed's gardenlet any more, what its shoots' conditions say is Unknown.
+
 It owns: a Shoot's conditions and constraints between operations, and the label `shoot.gardener.cloud/status`.
 """
 
@@ -11,15 +13,20 @@ from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, parse_time
 from hortus.simulation.garden import operations
-from hortus.simulation.garden.health import STATUS_LABEL, after_care, status_label
+from hortus.simulation.garden.health import STATUS_LABEL, after_care, status_label, unheard
 from hortus.simulation.garden.kinds import SHOOTS
+from hortus.simulation.garden.seeds import gardenlet_ready
 from hortus.simulation.settings import GardenSettings
 
 FIELD_MANAGER = "gardenlet-care"
 
 
 class Care:
-    def __init__(self, *, client: Client, shoots: Cache, settings: GardenSettings, clock: Clock) -> None:
+    def __init__(
+        self, *, client: Client, shoots: Cache, settings: GardenSettings, clock: Clock, seeds: Cache | None = None
+    ) -> None:
+        """Without `seeds` all gardenlets are well."""
+        self._seeds = seeds
         self._client = client
         self._shoots = shoots
         self._settings = settings
@@ -30,7 +37,10 @@ class Care:
         if shoot is None or shoot["metadata"].get("deletionTimestamp") or operations.last_operation(shoot) is None:
             # Nobody has worked on it yet: a label now would only get in the way of who begins.
             return None
-        wait = self._wait(shoot)
+        silent = self._silent(shoot)
+        wait = None if silent else self._wait(shoot)
+        if silent and (status := unheard(shoot, self._clock.now())):
+            shoot = await self._patch(shoot, {"status": status}, subresource="status") or shoot
         if wait is not None and wait <= 0:
             shoot = await self._look(shoot)
             wait = None
@@ -45,12 +55,18 @@ class Care:
             condition
             for field in ("conditions", "constraints")
             for condition in (shoot.get("status") or {}).get(field) or ()
-            if condition["status"] == "Progressing"
+            if condition["status"] in ("Progressing", "Unknown")
         ]
         if not found:
             return None
         latest = max(parse_time(condition["lastUpdateTime"]) for condition in found)
         return latest + self._settings.scaled(self._settings.care_period) - self._clock.now()
+
+    def _silent(self, shoot: Object) -> bool:
+        """Whether nothing is heard of the gardenlet that looks after the shoot."""
+        name = shoot["spec"].get("seedName")
+        seed = self._seeds.get(ObjectKey("", name)) if self._seeds is not None and name else None
+        return seed is not None and not gardenlet_ready(seed)
 
     async def _look(self, shoot: Object) -> Object:
         threshold = self._settings.scaled(self._settings.condition_threshold)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from hortus.engine import Manager, Watch, without_managed_fields
 from hortus.kube import Client
+from hortus.kube.objects import ObjectKey
 from hortus.simulation.faults import Faults
 from hortus.simulation.fleet import FleetController, of_fleet
 from hortus.simulation.garden.care import Care
 from hortus.simulation.garden.gardenlet import Gardenlet
-from hortus.simulation.garden.kinds import SEEDS, SHOOTS
+from hortus.simulation.garden.kinds import CLOUD_PROFILES, SEEDS, SHOOTS
+from hortus.simulation.garden.machines import Machines
+from hortus.simulation.garden.outages import Outages
 from hortus.simulation.garden.scheduler import Scheduler
 from hortus.simulation.garden.workload import WorkloadClusters
 from hortus.simulation.settings import GardenSettings
@@ -20,20 +23,29 @@ def add_controllers(
     """Add scheduler, gardenlet, care, fleet. `manager` watches the garden; `management` makes logical clusters."""
     shoots = manager.cache(SHOOTS, transform=without_managed_fields)
     seeds = manager.cache(SEEDS)
+    profiles = manager.cache(CLOUD_PROFILES)
+    machines = Machines(lambda name: profiles.get(ObjectKey("", name)))
     clock = manager.clock
     scheduler = Scheduler(client=garden, shoots=shoots, seeds=seeds, settings=settings, clock=clock)
     gardenlet = Gardenlet(
         client=garden,
         shoots=shoots,
-        workload=WorkloadClusters(management, with_nodes=settings.nodes),
+        workload=WorkloadClusters(management, with_nodes=settings.nodes, machines=machines),
         server_url=server_url,
-        faults=Faults(settings.faults),
+        faults=Faults(settings.faults, random_seed=settings.random_seed),
         settings=settings,
         clock=clock,
+        seeds=seeds,
     )
-    care = Care(client=garden, shoots=shoots, settings=settings, clock=clock)
+    care = Care(client=garden, shoots=shoots, settings=settings, clock=clock, seeds=seeds)
     fleet = FleetController(client=management, shoots=shoots)
-    manager.controller("scheduler", scheduler, sources=[Watch(shoots)], workers=settings.workers)
-    manager.controller("gardenlet", gardenlet, sources=[Watch(shoots)], workers=settings.workers)
-    manager.controller("care", care, sources=[Watch(shoots)], workers=settings.workers)
+    outages = Outages(client=garden, seeds=seeds, settings=settings, clock=clock)
+    of_seed = Watch(seeds, to=gardenlet.shoots_of_seed)
+    waiting = Watch(seeds, to=scheduler.unscheduled)
+    manager.controller("scheduler", scheduler, sources=[waiting, Watch(shoots)], workers=settings.workers)
+    # What gardenlet looks up comes first: its first look at a shoot needs the machines and the seed.
+    described = Watch(profiles, to=lambda _: ())
+    manager.controller("gardenlet", gardenlet, sources=[described, of_seed, Watch(shoots)], workers=settings.workers)
+    manager.controller("care", care, sources=[of_seed, Watch(shoots)], workers=settings.workers)
     manager.controller("fleet", fleet, sources=[Watch(shoots, when=lambda change: of_fleet(change.current))], workers=8)
+    manager.controller("outages", outages, sources=[Watch(seeds)])

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from random import Random
+from typing import Any, Final, NamedTuple
 
 import structlog
 
@@ -19,15 +20,18 @@ from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey
 from hortus.simulation.faults import Faults
-from hortus.simulation.garden import operations
+from hortus.simulation.garden import operations, rotation
 from hortus.simulation.garden.health import after_operation
 from hortus.simulation.garden.kinds import SHOOTS
 from hortus.simulation.garden.operations import DELETE, OPERATION_ANNOTATION
+from hortus.simulation.garden.seeds import gardenlet_ready, healthy
 from hortus.simulation.garden.workload import WorkloadClusters
 from hortus.simulation.settings import Fault, GardenSettings
 
 FINALIZER = "gardener"
 FIELD_MANAGER = "gardenlet"
+SEED_RETRY: Final = 15.0
+"""Seconds of the garden's time until an operation is tried again whose seed was not ready."""
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -36,6 +40,8 @@ class _Run(NamedTuple):
     uid: str
     since: float
     """Monotonic seconds."""
+    length: float
+    """Seconds it takes as a whole, unless something goes wrong."""
     fault: Fault | None
 
 
@@ -50,8 +56,9 @@ class Gardenlet:
         faults: Faults,
         settings: GardenSettings,
         clock: Clock,
+        seeds: Cache | None = None,
     ) -> None:
-        """`server_url` is the base URL under which workload clusters are reached."""
+        """`server_url` is the base URL under which workload clusters are reached. Without `seeds` all are well."""
         self._client = client
         self._shoots = shoots
         self._workload = workload
@@ -59,6 +66,7 @@ class Gardenlet:
         self._faults = faults
         self._settings = settings
         self._clock = clock
+        self._seeds = seeds
         self._runs: dict[ObjectKey, _Run] = {}
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
@@ -74,6 +82,10 @@ class Gardenlet:
         if shoot is None:
             self._runs.pop(key, None)
             return None
+        seed = self._seed(shoot)
+        if seed is not None and not gardenlet_ready(seed):
+            self._runs.pop(key, None)  # what runs there is nobody's, and is begun anew
+            return None
         run = self._runs.get(key)
         if run is not None and run.uid == shoot["metadata"]["uid"]:
             return await self._advance(key, shoot, run)
@@ -88,27 +100,61 @@ class Gardenlet:
         if operation is None:
             await self._readdress(shoot)
             return Result(requeue_after=operations.next_look(shoot, now, self._settings))
+        seed = self._seed(shoot)
+        if seed is not None and not healthy(seed):
+            return await self._refuse(shoot, operation.kind, now)
+        words = _words(shoot)
         shoot = await self._hold(shoot)
         identity = self._identity(shoot)
-        await self._write(shoot, operations.started(shoot, operation.kind, now, identity))
-        fault = self._faults.operation(key.name, operation.kind)
-        uid = shoot["metadata"]["uid"]
-        self._runs[key] = _Run(operation.kind, uid, self._clock.monotonic(), fault)
+        status = operations.started(shoot, operation.kind, now, identity)
+        await self._write(shoot, {**status, **rotation.begun(shoot, words, now)})
+        self._runs[key] = self._run(key, shoot, operation.kind)
         _log.info("operation started", shoot=str(key), operation=operation.kind, why=operation.why)
-        return Result(requeue_after=self._step(operation.kind))
+        return Result(requeue_after=self._step(self._runs[key].length))
+
+    def _run(self, key: ObjectKey, shoot: Object, kind: str) -> _Run:
+        provider, forced = shoot["spec"]["provider"]["type"], kind == DELETE and operations.is_forced(shoot)
+        fault = None if forced else self._faults.operation(key.name, kind, provider)
+        length = operations.duration(kind, self._settings, provider)
+        if self._settings.jitter:
+            word = f"{self._settings.random_seed}/{key}/{kind}/{shoot['metadata'].get('generation')}"
+            length *= 1 + self._settings.jitter * Random(word).uniform(-1, 1)  # noqa: S311 - to be repeated
+        if fault is not None and fault.effect == "slow":
+            length += self._settings.scaled(fault.seconds)
+        return _Run(kind, shoot["metadata"]["uid"], self._clock.monotonic(), length, fault)
+
+    async def _refuse(self, shoot: Object, kind: str, now: float) -> Result:
+        status = operations.seed_unready(kind, shoot["spec"]["seedName"], now)
+        last = operations.last_operation(shoot)
+        if last is None or last["description"] != status["lastOperation"]["description"]:
+            await self._write(shoot, status)
+        return Result(requeue_after=self._settings.scaled(SEED_RETRY))
 
     async def _advance(self, key: ObjectKey, shoot: Object, run: _Run) -> Result | None:
-        length = operations.duration(run.kind, self._settings)
-        share = (self._clock.monotonic() - run.since) / length if length else 1.0
-        if run.fault is not None and share * 100 >= run.fault.at_progress:
-            return await self._fail(key, shoot, run.kind, run.fault)
+        passed = self._clock.monotonic() - run.since
+        share = passed / run.length if run.length else 1.0
+        fault = run.fault
+        if fault is not None and share * 100 >= fault.at_progress and fault.effect != "slow":
+            if fault.effect == "fail":
+                return await self._fail(key, shoot, run.kind, fault)
+            if fault.effect == "abort":
+                return await self._abort(key, shoot, run.kind, fault)
+            if shoot["metadata"].get("generation") != (shoot.get("status") or {}).get("observedGeneration"):
+                self._runs.pop(key, None)
+                return await self._begin(key, shoot)
+            if not fault.seconds:
+                return None
+            wait = run.length * fault.at_progress / 100 + self._settings.scaled(fault.seconds) - passed
+            if wait > 0:
+                return Result(requeue_after=wait)
+            self._runs[key] = run = run._replace(since=run.since + self._settings.scaled(fault.seconds), fault=None)
+            share = (self._clock.monotonic() - run.since) / run.length if run.length else 1.0
         if share >= 1.0:
-            await self._finish(key, shoot, run.kind)
-            return None
+            return await self._finish(key, shoot, run.kind)
         status = operations.running(run.kind, share, self._clock.now())
         if status["lastOperation"]["progress"] > _progress(shoot):
             await self._write(shoot, status)
-        return Result(requeue_after=min(self._step(run.kind), max(length * (1.0 - share), 0.01)))
+        return Result(requeue_after=min(self._step(run.length), max(run.length * (1.0 - share), 0.01)))
 
     async def _readdress(self, shoot: Object) -> None:
         """Tell at once where the cluster is now, when the server has come back on another port."""
@@ -117,7 +163,7 @@ class Gardenlet:
         if status.get("technicalID") and status.get("advertisedAddresses") != addresses:
             await self._write(shoot, {"advertisedAddresses": addresses})
 
-    async def _finish(self, key: ObjectKey, shoot: Object, kind: str) -> None:
+    async def _finish(self, key: ObjectKey, shoot: Object, kind: str) -> Result | None:
         now = self._clock.now()
         technical_id = shoot["status"]["technicalID"]
         if kind == DELETE:
@@ -126,10 +172,26 @@ class Gardenlet:
             self._runs.pop(key, None)
             await self._release(shoot)
         else:
-            await self._workload.ensure(technical_id, shoot)
-            await self._write(shoot, {**operations.succeeded(shoot, kind, now), **after_operation(shoot, now)})
+            if not await self._workload.ensure(technical_id, shoot):
+                return await self._await_nodes(shoot, kind, now)
+            done = {**operations.succeeded(shoot, kind, now), **after_operation(shoot, now)}
+            await self._write(shoot, {**done, **rotation.succeeded(shoot, now)})
             self._runs.pop(key, None)
         _log.info("operation succeeded", shoot=str(key), operation=kind)
+        return None
+
+    async def _await_nodes(self, shoot: Object, kind: str, now: float) -> Result:
+        status = operations.waiting_for_nodes(shoot, kind, now)
+        before = operations.last_operation(shoot) or {}
+        if before.get("description") != status["lastOperation"]["description"]:
+            await self._write(shoot, status)
+        return Result(requeue_after=max(self._settings.scaled(self._settings.node_duration), 0.01))
+
+    async def _abort(self, key: ObjectKey, shoot: Object, kind: str, fault: Fault) -> Result:
+        await self._write(shoot, operations.aborted(kind, fault.at_progress, self._clock.now()))
+        self._runs.pop(key, None)
+        _log.info("operation aborted", shoot=str(key), operation=kind)
+        return Result(requeue_after=self._settings.scaled(self._settings.retry_period))
 
     async def _fail(self, key: ObjectKey, shoot: Object, kind: str, fault: Fault) -> Result | None:
         now = self._clock.now()
@@ -147,8 +209,8 @@ class Gardenlet:
         patch: dict[str, Any] = {}
         if FINALIZER not in (metadata.get("finalizers") or ()) and not metadata.get("deletionTimestamp"):
             patch["finalizers"] = [*(metadata.get("finalizers") or ()), FINALIZER]
-        asked = (metadata.get("annotations") or {}).get(OPERATION_ANNOTATION, "").split(";")
-        kept = [word for word in asked if not word.strip().startswith("rotate-")]
+        asked = _words(shoot)
+        kept = [word for word in asked if not word.startswith(rotation.PREFIX)]
         if kept != asked:
             patch["annotations"] = {OPERATION_ANNOTATION: ";".join(kept) or None}
         if not patch:
@@ -178,9 +240,17 @@ class Gardenlet:
         self._shoots.learn(updated)
         return updated
 
-    def _step(self, kind: str) -> float:
-        period = self._settings.scaled(self._settings.progress_period)
-        return max(min(period, operations.duration(kind, self._settings)), 0.01)
+    def _step(self, length: float) -> float:
+        return max(min(self._settings.scaled(self._settings.progress_period), length), 0.01)
+
+    def _seed(self, shoot: Object) -> Object | None:
+        """The seed of a shoot, None where none is known, which is taken for one that is well."""
+        name = shoot["spec"].get("seedName")
+        return self._seeds.get(ObjectKey("", name)) if self._seeds is not None and name else None
+
+    def shoots_of_seed(self, seed: Object) -> list[ObjectKey]:
+        """Whom a change of a seed concerns."""
+        return list(self._shoots.keys_by("seed", seed["metadata"]["name"]))
 
     def _identity(self, shoot: Object) -> dict[str, Any]:
         """technicalID, uid, cluster identity and addresses: set once, early, and kept."""
@@ -199,6 +269,12 @@ class Gardenlet:
                 {"name": "service-account-issuer", "url": url},
             ],
         }
+
+
+def _words(shoot: Object) -> list[str]:
+    """What the operation annotation asks for."""
+    asked = (shoot["metadata"].get("annotations") or {}).get(OPERATION_ANNOTATION, "")
+    return [word.strip() for word in asked.split(";") if word.strip()]
 
 
 def _progress(shoot: Object) -> int:

@@ -76,6 +76,21 @@ def after_care(shoot: Object, unhealthy: Mapping[str, str], now: float, threshol
     return {"conditions": conditions, "constraints": constraints}
 
 
+def unheard(shoot: Object, now: float) -> dict[str, Any]:
+    """Conditions and constraints as they are set when the gardenlet is silent; empty when they are so already."""
+    status = shoot.get("status") or {}
+    fields = [field for field in ("conditions", "constraints") if status.get(field)]
+    if all(found["status"] == "Unknown" for field in fields for found in status[field]):
+        return {}
+    text = "Gardenlet stopped sending heartbeats."
+    return {
+        field: [
+            _condition(shoot, field, found["type"], "Unknown", "StatusUnknown", text, now) for found in status[field]
+        ]
+        for field in fields
+    }
+
+
 def status_label(shoot: Object) -> str:
     """healthy, progressing, unknown or unhealthy, from conditions, last operation and last errors."""
     status = shoot.get("status") or {}

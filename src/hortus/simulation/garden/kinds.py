@@ -29,6 +29,7 @@ SECRET_BINDINGS = Resource(CORE, "v1beta1", "secretbindings", "SecretBinding")
 CREDENTIALS_BINDINGS = Resource(SECURITY, "v1alpha1", "credentialsbindings", "CredentialsBinding")
 LOGICAL_CLUSTERS = Resource("tenancy.hortus.dev", "v1alpha1", "logicalclusters", "LogicalCluster", namespaced=False)
 """Of the management cluster: where workload clusters live."""
+QUOTAS = Resource(CORE, "v1beta1", "quotas", "Quota")
 EXPOSURE_CLASSES = Resource(CORE, "v1beta1", "exposureclasses", "ExposureClass", namespaced=False)
 
 Schema = Mapping[str, Any]
@@ -175,6 +176,7 @@ def definitions(kubeconfigs: Mapping[str, SubresourceHandler]) -> tuple[Resource
         _kind(CLOUD_PROFILES, Column("Provider", ".spec.type")),
         _kind(SECRET_BINDINGS, Column("Provider", ".provider.type"), Column("Secret", ".secretRef.name")),
         _kind(CREDENTIALS_BINDINGS, Column("Provider", ".provider.type")),
+        _kind(QUOTAS),
         _kind(EXPOSURE_CLASSES, Column("Handler", ".handler")),
     )
 

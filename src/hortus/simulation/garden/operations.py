@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hortus.kube.objects import Object, format_time, parse_time
-from hortus.simulation.settings import GardenSettings
+from hortus.simulation.settings import ERROR_CODES, GardenSettings
 
+FORCE_DELETION = "confirmation.gardener.cloud/force-deletion"
 CREATE, RECONCILE, DELETE, MIGRATE, RESTORE = "Create", "Reconcile", "Delete", "Migrate", "Restore"
 PROCESSING, SUCCEEDED, ERROR, FAILED, PENDING, ABORTED = (
     "Processing",
@@ -38,6 +39,7 @@ _FLOW_NAMES = {
     RECONCILE: "Shoot cluster reconciliation",
     DELETE: "Shoot cluster deletion",
 }
+_FORCED_FLOW = "Shoot cluster force deletion"
 _RECONCILE_TASKS = (
     "Ensure shoot cluster identity",
     "Deploying Kubernetes API server service in the Seed cluster",
@@ -123,23 +125,56 @@ def next_look(shoot: Object, now: float, settings: GardenSettings) -> float | No
     return None if wait is None else max(_time(last) + settings.scaled(wait) - now, 0.05)
 
 
-def duration(kind: str, settings: GardenSettings) -> float:
-    """Seconds of our time that an operation takes."""
-    seconds = {CREATE: settings.create_duration, DELETE: settings.delete_duration}.get(
+def duration(kind: str, settings: GardenSettings, provider: str = "") -> float:
+    """Seconds of our time that an operation takes, before jitter."""
+    default = {CREATE: settings.create_duration, DELETE: settings.delete_duration}.get(
         kind, settings.reconcile_duration
     )
-    return settings.scaled(seconds)
+    fitting = (
+        pace.seconds for pace in settings.paces if pace.provider in ("", provider) and pace.operation in ("", kind)
+    )
+    return settings.scaled(next(fitting, default))
 
 
-def progress(kind: str, share: float) -> tuple[int, str]:
+def is_forced(shoot: Object) -> bool:
+    """Whether a deletion is to leave the infrastructure and what lies in the cluster as they are."""
+    return FORCE_DELETION in (shoot["metadata"].get("annotations") or {})
+
+
+def progress(kind: str, share: float, *, forced: bool = False) -> tuple[int, str]:
     """Percent and description when `share` (0 to 1) of an operation is done: whole tasks count, as in gardenlet."""
     tasks = _DELETE_TASKS if kind == DELETE else _RECONCILE_TASKS
+    flow = _FORCED_FLOW if forced else _FLOW_NAMES[kind]
     done = min(int(share * len(tasks)), len(tasks))
     if done == 0:
-        return 0, f"Starting {_FLOW_NAMES[kind]}"
+        return 0, f"Starting {flow}"
     if done == len(tasks):
-        return 100, f"{_FLOW_NAMES[kind]} finished"
+        return 100, f"{flow} finished"
     return 100 * done // len(tasks), ", ".join(tasks[done : done + 2])
+
+
+def task_at(kind: str, percent: int) -> str:
+    """The task that is at work when so much is done."""
+    tasks = _DELETE_TASKS if kind == DELETE else _RECONCILE_TASKS
+    return tasks[min(percent * len(tasks) // 100, len(tasks) - 1)]
+
+
+def waiting_for_nodes(shoot: Object, kind: str, now: float) -> dict[str, Any]:
+    """The part of status while nodes are being replaced, which may last longer than all the rest."""
+    index = _RECONCILE_TASKS.index("Waiting until shoot worker nodes have been reconciled")
+    percent = max(100 * index // len(_RECONCILE_TASKS), (last_operation(shoot) or {}).get("progress", 0))
+    return {"lastOperation": _operation(kind, PROCESSING, percent, _RECONCILE_TASKS[index], now)}
+
+
+def aborted(kind: str, percent: int, now: float) -> dict[str, Any]:
+    """The part of status of an operation that was broken off; it is begun anew."""
+    return {"lastOperation": _operation(kind, ABORTED, percent, "Operation was aborted", now)}
+
+
+def seed_unready(kind: str, seed: str, now: float) -> dict[str, Any]:
+    """The part of status of an operation that cannot begin on its seed; never Failed, it is tried again."""
+    text = f'Seed "{seed}" is not ready: its conditions say so. Operation will be retried.'
+    return {"lastOperation": _operation(kind, ERROR, 0, text, now)}
 
 
 def started(shoot: Object, kind: str, now: float, identity: Mapping[str, str]) -> dict[str, Any]:
@@ -153,7 +188,7 @@ def started(shoot: Object, kind: str, now: float, identity: Mapping[str, str]) -
         or (kind == DELETE and last is not None and last["type"] != DELETE)
     )
     patch: dict[str, Any] = {
-        "lastOperation": _operation(kind, PROCESSING, *progress(kind, 0.0), now),
+        "lastOperation": _operation(kind, PROCESSING, *progress(kind, 0.0, forced=is_forced(shoot)), now),
         "observedGeneration": generation,
         "gardener": {"id": "simulated", "name": "hortus-simulated-gardenlet", "version": "v1.120.0"},
         **identity,
@@ -172,7 +207,7 @@ def running(kind: str, share: float, now: float) -> dict[str, Any]:
 def succeeded(shoot: Object, kind: str, now: float) -> dict[str, Any]:
     """The part of status that success writes; None removes a field, as in a merge patch."""
     patch: dict[str, Any] = {
-        "lastOperation": _operation(kind, SUCCEEDED, *progress(kind, 1.0), now),
+        "lastOperation": _operation(kind, SUCCEEDED, *progress(kind, 1.0, forced=is_forced(shoot)), now),
         "retryCycleStartTime": None,
         "lastErrors": None,
     }
@@ -190,10 +225,17 @@ def failed(
     spent = now - parse_time(began) if began else 0.0
     final = bool(NON_RETRYABLE_CODES & set(codes)) or spent > settings.scaled(settings.retry_duration)
     state = FAILED if final else ERROR
+    message = message or ERROR_CODES.get(next(iter(codes), ""), "the infrastructure refused")
     text = message if final else f"{message} Operation will be retried."
+    error = {
+        "description": message,
+        "taskID": task_at(kind, percent),
+        "codes": list(codes),
+        "lastUpdateTime": format_time(now),
+    }
     patch: dict[str, Any] = {
         "lastOperation": _operation(kind, state, percent, text, now),
-        "lastErrors": [{"description": message, "codes": list(codes), "lastUpdateTime": format_time(now)}],
+        "lastErrors": [error],
     }
     if final:
         patch["retryCycleStartTime"] = None

@@ -1,4 +1,4 @@
-"""The simulated scheduler: gives each shoot a seed of its provider, the one with the fewest shoots.
+"""The simulated scheduler: gives each shoot a seed that fits, as `seeds` says.
 
 It owns: `spec.seedName` of shoots that have none, and their lastOperation as long as no seed fits.
 A real scheduler writes through `shoots/binding`; here the field is patched, which the generation shows alike.
@@ -6,13 +6,16 @@ A real scheduler writes through `shoots/binding`; here the field is patched, whi
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from hortus.engine import Cache, Result
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, ObjectKey, parse_time
+from hortus.kube.objects import Object, ObjectKey, key_of, parse_time
 from hortus.simulation.garden import operations
 from hortus.simulation.garden.kinds import SHOOTS
+from hortus.simulation.garden.seeds import Unschedulable, choose
 from hortus.simulation.settings import GardenSettings
 
 FIELD_MANAGER = "gardener-scheduler"
@@ -37,15 +40,20 @@ class Scheduler:
         delay = self._settings.scaled(self._settings.schedule_delay)
         if age < delay:
             return Result(requeue_after=delay - age)
-        seed = self._choose(shoot)
-        try:
-            return await (self._bind(shoot, seed) if seed else self._wait(shoot))
-        except NotFound:
-            return None
+        with suppress(NotFound):
+            try:
+                seed = choose(shoot, list(self._seeds.values()), self._load, self._settings.scheduling)
+            except Unschedulable as problem:
+                return await self._wait(shoot, str(problem))
+            await self._bind(shoot, seed)
+        return None
 
-    def _choose(self, shoot: Object) -> str | None:
-        fitting = [seed["metadata"]["name"] for seed in self._seeds.values() if usable(seed, shoot)]
-        return min(fitting, key=lambda name: (len(self._shoots.keys_by("seed", name)), name), default=None)
+    def _load(self, seed: str) -> int:
+        return len(self._shoots.keys_by("seed", seed))
+
+    def unscheduled(self, _: Object) -> list[ObjectKey]:
+        """The shoots that wait for a seed, which a change of one may help."""
+        return [key_of(shoot) for shoot in self._shoots.values() if not shoot["spec"].get("seedName")]
 
     async def _bind(self, shoot: Object, seed: str) -> None:
         metadata = shoot["metadata"]
@@ -55,12 +63,11 @@ class Scheduler:
         )
         self._shoots.learn(updated)
 
-    async def _wait(self, shoot: Object) -> Result:
+    async def _wait(self, shoot: Object, why: str) -> Result:
         metadata = shoot["metadata"]
-        provider = shoot["spec"]["provider"]["type"]
-        why = f'none out of the {len(self._seeds)} seeds has a matching provider for "{provider}"'
         status = operations.unscheduled(self._clock.now(), why)
-        if operations.last_operation(shoot) is None:
+        said = (operations.last_operation(shoot) or {}).get("description")
+        if said != status["lastOperation"]["description"]:
             await self._client.patch(
                 SHOOTS,
                 metadata["name"],
@@ -70,19 +77,3 @@ class Scheduler:
                 field_manager=FIELD_MANAGER,
             )
         return Result(requeue_after=self._settings.scaled(RETRY))
-
-
-def usable(seed: Object, shoot: Object) -> bool:
-    """Whether `seed` can take `shoot`: same provider, healthy, visible, labels as its selector wants."""
-    spec = seed.get("spec") or {}
-    conditions = {c["type"]: c["status"] for c in (seed.get("status") or {}).get("conditions") or ()}
-    scheduling = (spec.get("settings") or {}).get("scheduling") or {}
-    wanted = (shoot["spec"].get("seedSelector") or {}).get("matchLabels") or {}
-    labels = seed["metadata"].get("labels") or {}
-    return (
-        (spec.get("provider") or {}).get("type") == shoot["spec"]["provider"]["type"]
-        and not seed["metadata"].get("deletionTimestamp")
-        and scheduling.get("visible", True)
-        and conditions.get("GardenletReady") == "True"
-        and all(labels.get(name) == value for name, value in wanted.items())
-    )

@@ -11,10 +11,10 @@ from typing import Any
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object
-from hortus.simulation.garden.operations import FAILED, OPERATION_ANNOTATION, last_operation
+from hortus.simulation.garden import immutable
+from hortus.simulation.garden.operations import FAILED, FORCE_DELETION, OPERATION_ANNOTATION, last_operation
 
 DELETION_CONFIRMATION = "confirmation.gardener.cloud/deletion"
-FORCE_DELETION = "confirmation.gardener.cloud/force-deletion"
 CONFIRMED_BY = "deletion.gardener.cloud/confirmed-by"
 DEFAULT_DOMAIN = "shoot.example.org"
 """Domain of shoots that bring none: <shoot>.<project>.<this>."""
@@ -40,14 +40,7 @@ class ShootStrategy:
     def prepare_create(self, obj: Object, context: WriteContext) -> None:
         spec = obj["spec"]
         spec.setdefault("schedulerName", "default-scheduler")
-        networking = spec.setdefault("networking", {})
-        if (spec.get("provider") or {}).get("workers"):
-            networking.setdefault("pods", "100.96.0.0/11")
-            networking.setdefault("services", "100.64.0.0/13")
-        for worker in (spec.get("provider") or {}).get("workers") or ():
-            worker.setdefault("maxSurge", 1)
-            worker.setdefault("maxUnavailable", 0)
-            worker.setdefault("cri", {"name": "containerd"})
+        _default(spec)
         spec.setdefault("purpose", "evaluation")
         project = context.namespace.removeprefix("garden-")
         spec.setdefault("dns", {}).setdefault("domain", f"{obj['metadata'].get('name', '')}.{project}.{DEFAULT_DOMAIN}")
@@ -56,6 +49,7 @@ class ShootStrategy:
     def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
         if context.subresource:
             return
+        _default(obj["spec"])
         self._confirmed_by(obj, old, context)
         if self._take_operation(obj, old) or _newly(obj, old, FORCE_DELETION):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1
@@ -80,7 +74,7 @@ class ShootStrategy:
                     "FieldValueForbidden",
                 )
             )
-        return problems
+        return problems + immutable.own_problems(obj)
 
     def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
         problems = [
@@ -98,6 +92,8 @@ class ShootStrategy:
                     f'Invalid value: "{obj["spec"]["secretBindingName"]}": field is immutable',
                 )
             )
+        if obj["spec"] != old["spec"]:
+            problems += immutable.own_problems(obj) + immutable.change_problems(obj, old)
         if _newly(obj, old, FORCE_DELETION):
             problems += _force_deletion_problems(obj)
         elif FORCE_DELETION in _annotations(old) and FORCE_DELETION not in _annotations(obj):
@@ -164,6 +160,19 @@ class ShootStrategy:
             annotations[CONFIRMED_BY] = before[CONFIRMED_BY]
         else:
             annotations[CONFIRMED_BY] = context.user.username
+
+
+def _default(spec: Object) -> None:
+    """What every write fills in."""
+    workers = (spec.get("provider") or {}).get("workers") or ()
+    networking = spec.setdefault("networking", {})
+    if workers:
+        networking.setdefault("pods", "100.96.0.0/11")
+        networking.setdefault("services", "100.64.0.0/13")
+    for worker in workers:
+        worker.setdefault("maxSurge", 1)
+        worker.setdefault("maxUnavailable", 0)
+        worker.setdefault("cri", {"name": "containerd"})
 
 
 def _cloud_profile(spec: Mapping[str, Any]) -> str:

@@ -14,12 +14,12 @@ from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, NotFound
 from hortus.kube.objects import Object, Resource
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
+from hortus.simulation.garden.machines import Machines, step
 
 ADMIN_GROUPS = ("gardener.cloud:system:admins", "gardener.cloud:project:admins")
 VIEWER_GROUPS = ("gardener.cloud:system:viewers", "gardener.cloud:project:viewers")
 _BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 _CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-_NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 _OIDC_EXTENSION = "shoot-oidc-service"
@@ -52,34 +52,67 @@ OPENID_CONNECTS: Object = {
 class WorkloadClusters:
     """Makes and removes them. `client` is the management cluster as a user who is admin of every logical cluster."""
 
-    def __init__(self, client: Client, *, with_nodes: bool) -> None:
+    def __init__(self, client: Client, *, with_nodes: bool, machines: Machines | None = None) -> None:
         self._client = client
         self._with_nodes = with_nodes
+        self._machines = machines or Machines()
+        self._filled: dict[str, Object] = {}
+        """By cluster: the data of shoot-info that was last written there."""
 
-    async def ensure(self, name: str, shoot: Object) -> None:
-        """Have the cluster and what belongs into it. Safe to repeat."""
+    async def ensure(self, name: str, shoot: Object) -> bool:
+        """Have the cluster and what belongs into it; False while nodes are still to be replaced. Safe to repeat."""
+        new = await self._make(name, shoot)
+        await self._fill(name, shoot)
+        if not self._with_nodes:
+            return True
+        return await step(self._client, name, shoot, self._machines, new=new)
+
+    async def remove(self, name: str) -> None:
+        """Remove the cluster with all it holds. Safe to repeat."""
+        self._filled.pop(name, None)
+        with suppress(NotFound):
+            await self._client.delete(LOGICAL_CLUSTERS, name)
+
+    async def _make(self, name: str, shoot: Object) -> bool:
+        """Whether there was none."""
+        if name in self._filled:
+            return False
         cluster = {
             "apiVersion": LOGICAL_CLUSTERS.api_version,
             "kind": LOGICAL_CLUSTERS.kind,
             "metadata": {"name": name},
             "spec": {"displayName": f"shoot {shoot['metadata']['namespace']}/{shoot['metadata']['name']}"},
         }
-        with suppress(AlreadyExists):
+        try:
             await self._client.create(LOGICAL_CLUSTERS, cluster)
+        except AlreadyExists:
+            return False
+        return True
+
+    async def _fill(self, name: str, shoot: Object) -> None:
+        info = _shoot_info(shoot)
+        written = self._filled.get(name)
+        if written == info["data"]:
+            return
+        if written is None:
+            for resource, obj in _contents():
+                await self._create(name, resource, obj)
         if _serves_oidc(shoot):
             await self._create(name, CRDS, OPENID_CONNECTS)
-        for resource, obj in _contents(name, shoot, with_nodes=self._with_nodes):
-            await self._create(name, resource, obj)
+        if not await self._create(name, _CONFIG_MAPS, info):
+            path = f"/clusters/{name}{_CONFIG_MAPS.path('kube-system')}/shoot-info"
+            body = orjson.dumps({"data": info["data"]})
+            await self._client.request("PATCH", path, body, content_type="application/merge-patch+json")
+        self._filled[name] = info["data"]
 
-    async def remove(self, name: str) -> None:
-        """Remove the cluster with all it holds. Safe to repeat."""
-        with suppress(NotFound):
-            await self._client.delete(LOGICAL_CLUSTERS, name)
-
-    async def _create(self, cluster: str, resource: Resource, obj: Object) -> None:
+    async def _create(self, cluster: str, resource: Resource, obj: Object) -> bool:
+        """Whether it was not there."""
         path = f"/clusters/{cluster}{resource.path(obj['metadata'].get('namespace', ''))}"
-        with suppress(AlreadyExists):
+        try:
             await self._client.request("POST", path, orjson.dumps(obj))
+        except AlreadyExists:
+            return False
+        return True
 
 
 def _serves_oidc(shoot: Object) -> bool:
@@ -87,14 +120,9 @@ def _serves_oidc(shoot: Object) -> bool:
     return any(found.get("type") == _OIDC_EXTENSION and not found.get("disabled") for found in extensions)
 
 
-def _contents(name: str, shoot: Object, *, with_nodes: bool) -> Iterable[tuple[Resource, Object]]:
+def _contents() -> Iterable[tuple[Resource, Object]]:
     yield _BINDINGS, _binding("gardener.cloud:system:admins", "cluster-admin", ADMIN_GROUPS)
     yield _BINDINGS, _binding("gardener.cloud:system:viewers", "view", VIEWER_GROUPS)
-    yield _CONFIG_MAPS, _shoot_info(shoot)
-    if with_nodes:
-        for worker in (shoot["spec"].get("provider") or {}).get("workers") or ():
-            for index in range(worker["minimum"]):
-                yield _NODES, _node(name, shoot, worker, index)
 
 
 def _binding(name: str, role: str, groups: Iterable[str]) -> Object:
@@ -127,55 +155,4 @@ def _shoot_info(shoot: Object) -> Object:
         "kind": "ConfigMap",
         "metadata": {"name": "shoot-info", "namespace": "kube-system"},
         "data": data,
-    }
-
-
-def _node(name: str, shoot: Object, worker: Object, index: int) -> Object:
-    zones = worker.get("zones") or [""]
-    zone = zones[index % len(zones)]
-    version = (shoot["spec"].get("kubernetes") or {}).get("version") or "1.32.0"
-    labels = {
-        "kubernetes.io/hostname": f"{name}-{worker['name']}-{index}",
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": worker["machine"].get("architecture", "amd64"),
-        "node.kubernetes.io/instance-type": worker["machine"]["type"],
-        "topology.kubernetes.io/region": shoot["spec"]["region"],
-        "worker.gardener.cloud/pool": worker["name"],
-        "worker.gardener.cloud/kubernetes-version": version,
-        **({"topology.kubernetes.io/zone": zone} if zone else {}),
-        **(worker.get("labels") or {}),
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": labels["kubernetes.io/hostname"], "labels": labels},
-        "spec": {"providerID": f"simulated:///{name}/{worker['name']}/{index}"},
-        "status": {
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "reason": "KubeletReady",
-                    "message": "simulated kubelet is ready",
-                    "lastHeartbeatTime": shoot["metadata"]["creationTimestamp"],
-                    "lastTransitionTime": shoot["metadata"]["creationTimestamp"],
-                }
-            ],
-            "nodeInfo": _node_info(version, labels["kubernetes.io/arch"]),
-        },
-    }
-
-
-def _node_info(version: str, architecture: str) -> Object:
-    return {
-        "architecture": architecture,
-        "bootID": "",
-        "containerRuntimeVersion": "containerd://2.0.0",
-        "kernelVersion": "6.6.0",
-        "kubeProxyVersion": f"v{version}",
-        "kubeletVersion": f"v{version}",
-        "machineID": "",
-        "operatingSystem": "linux",
-        "osImage": "Simulated Linux",
-        "systemUUID": "",
     }

@@ -1,0 +1,190 @@
+"""What gardener-apiserver's admission does with Shoots: references must exist, profiles and quotas be kept.
+
+Refusals are 403 with field errors in brackets, as Gardener's admission plugins answer; the rules that need nothing but
+the Shoot itself are its strategy's (`shoots`), and answer 422. A garden without any CloudProfile takes every Shoot:
+it is one that a test made for itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from hortus.apiserver.resources.scope import Scope
+from hortus.apiserver.resources.storage import Storage
+from hortus.apiserver.store.backend import Key
+from hortus.kube.clock import Clock
+from hortus.kube.errors import Forbidden
+from hortus.kube.objects import Object, Resource
+from hortus.simulation.garden.kinds import (
+    CLOUD_PROFILES,
+    CORE,
+    CREDENTIALS_BINDINGS,
+    EXPOSURE_CLASSES,
+    PROJECTS,
+    QUOTAS,
+    SECRET_BINDINGS,
+    SHOOTS,
+)
+from hortus.simulation.garden.offers import complete, problems
+from hortus.simulation.garden.quotas import exceeded, profile_name, usage
+from hortus.simulation.settings import GardenSettings
+
+_SUFFIX: Final = f"{CORE}/{SHOOTS.plural}"
+_BINDINGS: Final = (("secretBindingName", SECRET_BINDINGS), ("credentialsBindingName", CREDENTIALS_BINDINGS))
+
+
+class ShootAdmission:
+    """An Admission of the embedded API server; `read_from` must be called before it is asked."""
+
+    def __init__(self, garden: str, settings: GardenSettings, clock: Clock) -> None:
+        self._garden = garden
+        self._settings = settings
+        self._clock = clock
+        self._storage: Storage | None = None
+        self._decoded: dict[Key, tuple[int, Object]] = {}
+        """CloudProfiles and bindings are asked for with every Shoot: kept with their revision."""
+
+    def read_from(self, storage: Storage) -> None:
+        self._storage = storage
+
+    async def admit(
+        self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
+    ) -> bool:
+        """Raises Forbidden; whether the Shoot was completed."""
+        if scope.cluster != self._garden or scope.kind.suffix != _SUFFIX or scope.subresource or obj is None:
+            return False
+        if obj["metadata"].get("deletionTimestamp") or (old is not None and obj["spec"] == old["spec"]):
+            return False
+        profile = await self._profile(obj)
+        if profile is None:
+            return False
+        before = orjson.dumps(obj["spec"])
+        now = self._clock.now()
+        if old is None:
+            await self._check_project(scope, obj)
+            await self._merge_exposure(obj)
+        complete(obj, profile, now)
+        if found := list(problems(obj, old, profile, now)):
+            raise _forbidden(obj, found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+        await self._check_bindings(scope, obj, old)
+        return orjson.dumps(obj["spec"]) != before
+
+    async def _profile(self, shoot: Object) -> Object | None:
+        name = profile_name(shoot)
+        found = await self._find(CLOUD_PROFILES, name) if name else None
+        if found is not None:
+            return found
+        if not await self._stored.count(f"{self._garden}/{CORE}/{CLOUD_PROFILES.plural}"):
+            return None
+        why = f'cloudprofile.{CORE} "{name}" not found' if name else "spec.cloudProfile: Required value: must be set"
+        raise _forbidden(shoot, why)
+
+    async def _check_project(self, scope: Scope, shoot: Object) -> None:
+        name = scope.namespace.removeprefix("garden-")
+        project = await self._find(PROJECTS, name)
+        if project is None:
+            raise _forbidden(shoot, f'no project found for namespace "{scope.namespace}"')
+        if project["metadata"].get("deletionTimestamp"):
+            raise _forbidden(
+                shoot, f'cannot create shoot "{shoot["metadata"]["name"]}" in project "{name}": it is deleted'
+            )
+
+    async def _merge_exposure(self, shoot: Object) -> None:
+        spec = shoot["spec"]
+        name = spec.get("exposureClassName")
+        if not name:
+            return
+        found = await self._find(EXPOSURE_CLASSES, name)
+        if found is None:
+            raise _forbidden(shoot, f'exposureclass.{CORE} "{name}" not found')
+        scheduling = found.get("scheduling") or {}
+        if labels := ((scheduling.get("seedSelector") or {}).get("matchLabels")):
+            selector = spec.setdefault("seedSelector", {})
+            selector["matchLabels"] = {**(selector.get("matchLabels") or {}), **labels}
+        for toleration in scheduling.get("tolerations") or ():
+            if toleration not in spec.setdefault("tolerations", []):
+                spec["tolerations"].append(toleration)
+
+    async def _check_bindings(self, scope: Scope, shoot: Object, old: Object | None) -> None:
+        """The binding must be there, of the Shoot's provider, and its quotas must not be exceeded."""
+        spec, named = shoot["spec"], False
+        for field, resource in _BINDINGS:
+            name = spec.get(field)
+            if not name:
+                continue
+            named = True
+            if old is not None and old["spec"].get(field) == name and _machines(old) == _machines(shoot):
+                continue
+            binding = await self._find(resource, name, scope.namespace)
+            if binding is None:
+                if self._settings.require_bindings:
+                    raise _forbidden(shoot, f'{resource.kind.lower()}.{resource.group} "{name}" not found')
+                continue
+            self._check_provider(shoot, field, binding)
+            await self._check_quotas(scope, shoot, field, binding)
+        if not named and old is None and self._settings.require_bindings and _machines(shoot):
+            raise _forbidden(shoot, "spec.secretBindingName: Required value: must be set when provider workers are")
+
+    def _check_provider(self, shoot: Object, field: str, binding: Object) -> None:
+        wanted = shoot["spec"]["provider"]["type"]
+        types = ((binding.get("provider") or {}).get("type") or wanted).split(",")
+        if wanted not in types:
+            name = binding["metadata"]["name"]
+            why = f'the binding is for provider type {", ".join(types)}, the shoot is for "{wanted}"'
+            raise _forbidden(shoot, f'spec.{field}: Invalid value: "{name}": {why}')
+
+    async def _check_quotas(self, scope: Scope, shoot: Object, field: str, binding: Object) -> None:
+        for reference in binding.get("quotas") or ():
+            quota = await self._find(QUOTAS, reference["name"], reference.get("namespace") or scope.namespace)
+            if quota is None:
+                continue
+            name, bound = shoot["metadata"]["name"], binding["metadata"]["name"]
+            others = [
+                other
+                for other in await self._shoots(scope)
+                if other["spec"].get(field) == bound and other["metadata"]["name"] != name
+            ]
+            present = [other for other in await self._shoots(scope) if other["metadata"]["name"] == name]
+            profiles = {profile_name(one): await self._find(CLOUD_PROFILES, profile_name(one)) or {} for one in others}
+            profiles[profile_name(shoot)] = await self._find(CLOUD_PROFILES, profile_name(shoot)) or {}
+            over = exceeded(quota, usage([*others, *present], profiles), usage([*others, shoot], profiles))
+            if over:
+                raise _forbidden(
+                    shoot,
+                    f"quota limits exceeded. Unable to allocate further {', '.join(sorted(over))}: "
+                    f'quota "{reference["name"]}" of binding "{bound}"',
+                )
+
+    async def _shoots(self, scope: Scope) -> list[Object]:
+        page = await self._stored.list(scope.bucket, prefix=f"{scope.namespace}/")
+        return [orjson.loads(record.value) for record in page.records]
+
+    async def _find(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        key = Key(f"{self._garden}/{resource.group}/{resource.plural}", f"{namespace}/{name}")
+        record = await self._stored.get(key)
+        if record is None:
+            return None
+        kept = self._decoded.get(key)
+        if kept is None or kept[0] != record.revision:
+            kept = self._decoded[key] = (record.revision, orjson.loads(record.value))
+        return kept[1]
+
+    @property
+    def _stored(self) -> Storage:
+        assert self._storage is not None, "read_from was not called"
+        return self._storage
+
+
+def _machines(shoot: Object) -> list[Any]:
+    workers = (shoot["spec"].get("provider") or {}).get("workers") or ()
+    return [(worker["machine"]["type"], worker["maximum"], worker.get("volume")) for worker in workers]
+
+
+def _forbidden(shoot: Object, why: str) -> Forbidden:
+    name = shoot["metadata"]["name"]
+    return Forbidden(
+        f'{SHOOTS.plural}.{CORE} "{name}" is forbidden: {why}',
+        details={"name": name, "group": CORE, "kind": SHOOTS.plural},
+    )
