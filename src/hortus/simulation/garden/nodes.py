@@ -9,6 +9,7 @@ version of the kubelet, volume, runtime, start of a rotation) makes another kind
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -62,7 +63,7 @@ def _pool(shoot: Object, worker: Mapping[str, Any]) -> Pool:
     nodes = []
     for number, (zone, count) in enumerate(zip(zones, spread(worker["minimum"], len(zones)), strict=True), start=1):
         group = f"{prefix}-{worker['name']}-z{number}-{kind}"
-        nodes += [Wanted(f"{group}-{_short(f'{group}/{index}')}", worker, zone) for index in range(count)]
+        nodes += [Wanted(f"{group}-{machine}", worker, zone) for machine in _distinct(group, count)]
     total = len(nodes)
     return Pool(
         worker["name"],
@@ -105,6 +106,15 @@ def machine_kind(shoot: Object, worker: Mapping[str, Any]) -> str:
 def kubelet_version(shoot: Object, worker: Mapping[str, Any]) -> str:
     own = (worker.get("kubernetes") or {}).get("version")
     return str(own or (shoot["spec"].get("kubernetes") or {}).get("version") or "1.32.0")
+
+
+def _distinct(group: str, count: int) -> list[str]:
+    """Names of machines; the first ones are the same for every count."""
+    found: dict[str, None] = {}
+    numbers = itertools.count()
+    while len(found) < count:
+        found[_short(f"{group}/{next(numbers)}")] = None
+    return list(found)
 
 
 def _short(text: str) -> str:
