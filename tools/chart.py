@@ -56,6 +56,7 @@ def generated() -> dict[Path, str]:
     rights = {
         "management": contents.MANAGEMENT,
         "replicas": contents.REPLICAS,
+        "sharding": contents.SHARDING,
         "garden": contents.GARDEN,
         "gardenWide": contents.GARDEN_WIDE,
         "view": contents.PEOPLE_VIEW,

@@ -138,7 +138,7 @@ async def test_the_example_of_the_package_works_and_rests(world: World) -> None:
         # At rest nothing is written, however often it is looked at.
         controller = manager._controllers[0]
         await controller.queue.join()
-        await world.until(lambda: not manager._servers[0]._pending)
+        await world.until(lambda: manager._servers[0].idle)
         writes = world.calls.writes
         for _ in range(3):
             controller.enqueue_all()
@@ -242,7 +242,7 @@ async def test_events_are_counted_on_a_real_server(world: World) -> None:
     await recorder.start()
     for _ in range(3):
         recorder.event(subject, NORMAL, "Seen", "seen again")
-        await world.until(lambda: not recorder._pending)
+        await world.until(lambda: recorder.idle)
     await recorder.stop()
     found = await world.client.list(EVENTS, "default", fields="involvedObject.name=subject")
     assert [event["count"] for event in found.items] == [3]

@@ -67,6 +67,7 @@ CHOICES = {
         "readinessProbe": {"enabled": False},
         "nodeSelector": {"kubernetes.io/os": None},
     },
+    "sharing": {"config": {"sharding": True}, "replicaCount": 5},
     "own-namespace": {"createWatchNamespace": True, "watchNamespace": "fleet", "fullnameOverride": "other"},
 }
 

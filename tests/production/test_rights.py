@@ -302,3 +302,27 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         assert denied == [], f"{user} was denied this"
         used = set(done) | (_LOGGED_AS_PATCH & granted(rights))
         assert used == granted(rights), f"{user} used something else than it was granted"
+
+
+async def test_replicas_that_share_the_objects_need_more_of_leases_and_no_more_than_that(
+    server: TestServer, management: Client, record: Record, tmp_path: Path
+) -> None:
+    values = {"createWatchNamespace": True, "garden": {"projectName": "demo"}, "config": {"sharding": True}}
+    await Installation(management, objects("hortus-system", values), str).apply("hortus-system")
+    ours = await kubeconfig_of(management, "hortus-system", "hortus", tmp_path / "management")
+    flags = [
+        f"--kubeconfig={ours}",
+        f"--gardener-kubeconfig-path={server.kubeconfig_for('garden')}",
+        "--sharding",
+        "--leader-election-namespace=hortus-system",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]
+    async with program(FlagSet(FLAGS).parse(flags)) as manager, manager.running():
+        assert manager.shards is not None
+        assert manager.shards.joined
+    done = record.of("system:serviceaccount:hortus-system:hortus")
+    assert sorted(used for used, codes in done.items() if 403 in codes) == []
+    # A lease is read by itself only when one whose time is over turns out to have been renewed.
+    unused = {Used("coordination.k8s.io", "leases", "get")}
+    assert {used for used in done if used.resource == "leases"} == granted(contents.SHARDING) - unused

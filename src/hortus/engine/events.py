@@ -151,6 +151,11 @@ class EventRecorder:
             self.dropped += 1
         self._wake.set()
 
+    @property
+    def idle(self) -> bool:
+        """Whether everything noted is written, or dropped."""
+        return not self._pending and not self._writing
+
     async def start(self) -> None:
         self._stopping = False
         self._task = asyncio.create_task(self._run(), name="events")

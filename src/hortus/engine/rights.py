@@ -29,6 +29,12 @@ class Right(msgspec.Struct, frozen=True):
 
 EVENTS = Right("", ("events",), ("create", "patch"), "tells what it did, as kubectl describe shows it")
 LEASES = Right("coordination.k8s.io", ("leases",), ("get", "create", "update"), "elects who works")
+SHARDS = Right(
+    "coordination.k8s.io",
+    ("leases",),
+    ("get", "list", "watch", "create", "patch", "delete"),
+    "shares the objects among replicas",
+)
 
 
 def policy_rules(rights: Iterable[Right]) -> list[Object]:
@@ -48,4 +54,4 @@ def _rule(group: str, resource: str, names: tuple[str, ...], verbs: set[str]) ->
     return {**rule, "verbs": known + sorted(verbs.difference(known))}
 
 
-__all__ = ["EVENTS", "LEASES", "Right", "policy_rules"]
+__all__ = ["EVENTS", "LEASES", "SHARDS", "Right", "policy_rules"]

@@ -18,7 +18,7 @@ from hortus.domains.credentials import boards as credential_boards
 from hortus.domains.credentials import rights as credentials
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine.observing import Alert, Board, own, own_board
-from hortus.engine.rights import EVENTS, LEASES, Right
+from hortus.engine.rights import EVENTS, LEASES, SHARDS, Right
 from hortus.kube.objects import Resource
 from hortus.schema import Kind
 
@@ -34,6 +34,9 @@ MANAGEMENT: tuple[Right, ...] = (*credentials.MANAGEMENT, *clusters.MANAGEMENT, 
 
 REPLICAS: tuple[Right, ...] = (LEASES,)
 """On the management cluster, in the namespace where Hortus runs."""
+
+SHARDING: tuple[Right, ...] = (SHARDS,)
+"""The same where replicas share the objects instead of electing one."""
 
 GARDEN: tuple[Right, ...] = (*credentials.GARDEN, *clusters.GARDEN)
 """In the garden, in the project's namespace."""
