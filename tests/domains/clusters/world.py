@@ -424,6 +424,9 @@ class World:
         if status == before:
             return
         self._told[name] = status
+        if not status:
+            # Made anew under the same name.
+            return
         old = {found["type"]: said(found) for found in before.get("conditions") or ()}
         news = [said(found) for found in status["conditions"] if old.get(found["type"]) != said(found)]
         self.trail.append((status["state"], *news))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from hortus.domains.clusters import adopting
 from hortus.terminal import EXIT_ERROR, EXIT_TIMEOUT, CommandError, Connections, Format, clean, completing, plain, run
 
 Connect = Callable[[], Connections]
@@ -85,6 +86,8 @@ def register(app: typer.Typer, connect: Connect) -> None:
     ) -> None:
         """Delete a Runtime with its cluster and all that was made for it."""
         run(_retire(connect(), name, namespace, force=force, timeout=timeout if wait else None))
+
+    adopting.register(app, connect)
 
 
 async def _why(connections: Connections, name: str, namespace: str, format: Format) -> None:

@@ -6,8 +6,8 @@ Objects it owns: the Shoot that a Runtime names, its ConfigMap with structured a
 in the cluster what `inside` puts there. It holds a Runtime by a finalizer.
 It watches: Runtimes (spec and metadata), Shoots of the project (whether an operation ended, not how far it is),
 GardenerClusters (whether they are Ready, or gone). What no watch tells is looked at after the times in `pauses`.
-It never: adopts, changes or deletes a Shoot that belongs to somebody else, polls what is at rest, writes a status that
-says nothing new, shows a credential.
+It never: serves a Runtime that awaits its release (`adoption`), adopts, changes or deletes a Shoot that belongs to
+somebody else, polls what is at rest, writes a status that says nothing new, shows a credential.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ class RuntimeController:
         runtime = self._runtimes.get(key)
         if runtime is None:
             self._metrics.clear(key)
+            return None
+        if service.locked(runtime) and not has_finalizer(runtime, FINALIZER):
             return None
         try:
             named = await self._garden.find(service.shoot_name(runtime)) if service.has_spec(runtime) else None

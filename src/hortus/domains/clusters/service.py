@@ -13,6 +13,8 @@ from hortus.kube.objects import Object, ObjectKey
 
 KUBECONFIG_KEY = "config"
 """Key of the kubeconfig Secret's data; brokers rely on it."""
+LOCKED = "locked"
+"""Value of the annotation that keeps an adopted Runtime from being served."""
 
 _COPIED_LABELS = (
     Label.INSTANCE_ID,
@@ -70,6 +72,12 @@ def says_true(runtime: Object, annotation: str) -> bool:
 
 def suspended(runtime: Object) -> bool:
     return says_true(runtime, Annotation.SUSPEND_PATCH)
+
+
+def locked(runtime: Object) -> bool:
+    """Whether it was built from a Shoot and awaits its release."""
+    found: str = (runtime["metadata"].get("annotations") or {}).get(Annotation.ADOPTION, "")
+    return found == LOCKED
 
 
 def forced(runtime: Object) -> bool:

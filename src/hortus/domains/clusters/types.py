@@ -329,6 +329,9 @@ class Annotation:
     """Ours: `true` lets a deletion that failed for a reason in the infrastructure go on without cleaning up there."""
     ADOPT: Final = "clusters.hortus.dev/adopt-shoot"
     """Ours: the uid of a Shoot that belongs to no Runtime and is to be this one's from now on."""
+    ADOPTION: Final = "clusters.hortus.dev/adoption"
+    """Ours: `locked` on a Runtime that was built from a Shoot and is not compared with it yet. Nothing is done for it:
+    deleting it deletes nothing else."""
 
 
 class ShootAnnotation:

@@ -1,0 +1,105 @@
+"""Whose a cluster is, in the labels of a Runtime: found on the Shoot, its GardenerCluster and its Kyma, or given.
+
+A Shoot tells little: its runtime-id once it had a Runtime, the accounts, the region. Brokers wrote the rest on the
+objects beside it. Where two of them disagree nobody here decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from hortus.domains.clusters.types import Label, RequiredLabels, ShootAnnotation
+from hortus.kube import Object
+from hortus.schema import FieldError
+from hortus.schema.problems import invalid, required
+
+KNOWN: Final = (*RequiredLabels.IN_ORDER, Label.PLATFORM_REGION, Label.PROVIDER)
+
+
+class Holder(NamedTuple):
+    """Something that carries a cluster's labels."""
+
+    name: str
+    """As it is called in messages, such as `Kyma kcp-system/k-1`."""
+    labels: Mapping[str, str]
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """The labels of a cluster and what only people or the cluster itself can tell."""
+
+    labels: Mapping[str, str] = {}
+    sources: Mapping[str, str] = {}
+    """Where each label was found."""
+    administrators: tuple[str, ...] = ()
+    problems: tuple[FieldError, ...] = ()
+    """Labels that are missing, and those of which two sources say different things."""
+
+    @property
+    def runtime_id(self) -> str:
+        return self.labels.get(Label.RUNTIME_ID, "")
+
+    @property
+    def platform_region(self) -> str:
+        return self.labels.get(Label.PLATFORM_REGION, "")
+
+
+def identity_of(
+    shoot: Object,
+    holders: Iterable[Holder] = (),
+    *,
+    given: Mapping[str, str] | None = None,
+    administrators: Iterable[str] = (),
+) -> Identity:
+    """The identity of a Shoot's cluster. `given` counts where nobody else says anything."""
+    found: dict[str, tuple[str, str]] = {}
+    problems: list[FieldError] = []
+    for holder in (_of_shoot(shoot), *holders):
+        for key in KNOWN:
+            value = holder.labels.get(key)
+            if value and found.setdefault(key, (value, holder.name))[0] != value:
+                problems.append(_disagreement(key, found[key], value, holder))
+    for holder in (_of_old(shoot), Holder("--label", given or {})):
+        for key, value in holder.labels.items():
+            found.setdefault(key, (value, holder.name))
+    problems += [_missing(key) for key in (*RequiredLabels.IN_ORDER, Label.PLATFORM_REGION) if key not in found]
+    return Identity(
+        labels={key: value for key, (value, _) in found.items()},
+        sources={key: name for key, (_, name) in found.items()},
+        administrators=tuple(dict.fromkeys(administrators)),
+        problems=tuple(problems),
+    )
+
+
+def _of_shoot(shoot: Object) -> Holder:
+    metadata = shoot["metadata"]
+    annotations = metadata.get("annotations") or {}
+    labels = {**annotations, **(metadata.get("labels") or {})}
+    found = {key: str(labels[key]) for key in KNOWN if labels.get(key)}
+    if owner := annotations.get(ShootAnnotation.RUNTIME_ID):
+        found[Label.RUNTIME_ID] = owner
+    return Holder("the shoot", found)
+
+
+def _of_old(shoot: Object) -> Holder:
+    """What a Shoot says in words of its own: of the accounts, an older state, since its labels follow a moved account
+    only at the next patch (section 7)."""
+    labels, spec = shoot["metadata"].get("labels") or {}, shoot.get("spec") or {}
+    found = {
+        Label.GLOBAL_ACCOUNT_ID: labels.get("account"),
+        Label.SUBACCOUNT_ID: labels.get("subaccount"),
+        Label.REGION: spec.get("region"),
+        Label.PROVIDER: (spec.get("provider") or {}).get("type"),
+    }
+    return Holder("the shoot", {key: str(value) for key, value in found.items() if value})
+
+
+def _disagreement(key: str, known: tuple[str, str], value: str, holder: Holder) -> FieldError:
+    return invalid(f"metadata.labels[{key}]", value, f"{holder.name} says so, but {known[1]} says {known[0]}")
+
+
+def _missing(key: str) -> FieldError:
+    text = f"neither the shoot nor its GardenerCluster or Kyma tells it; give --label {key}=VALUE"
+    return required(f"metadata.labels[{key}]", text)

@@ -1,0 +1,234 @@
+"""What becomes of each shoot, before anything is written: adopted, differing, present already, or refused and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from hortus.domains.clusters import service
+from hortus.domains.clusters.adoption.comparison import unified
+from hortus.domains.clusters.adoption.identity import Identity, identity_of
+from hortus.domains.clusters.adoption.inverse import Adoption, runtime_from
+from hortus.domains.clusters.adoption.landscape import Landscape
+from hortus.domains.clusters.adoption.report import Entry, Outcome
+from hortus.domains.clusters.adoption.sources import (
+    Surroundings,
+    kubeconfig_in,
+    normal,
+    server_of,
+    shoot_of_kyma,
+)
+from hortus.domains.clusters.outline import look
+from hortus.domains.clusters.shoot import owner_of
+from hortus.domains.clusters.types import Annotation, Label
+from hortus.kube.objects import Object
+
+
+class Wishes(msgspec.Struct, frozen=True):
+    """What a person says that no object does."""
+
+    namespace: str
+    labels: Mapping[str, str] = {}
+    administrators: tuple[str, ...] = ()
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The entry of one cluster, and the objects to make for it, in this order."""
+
+    entry: Entry
+    manifests: tuple[Object, ...] = ()
+
+
+def plan_shoot(
+    shoot: Object, around: Surroundings, landscape: Landscape, wishes: Wishes, structured: Object | None
+) -> Plan:
+    """The Runtime and GardenerCluster of a shoot; `structured` is its ConfigMap with structured authentication."""
+    name = shoot["metadata"]["name"]
+    identity = identity_of(shoot, around.holders_of(name), given=wishes.labels, administrators=wishes.administrators)
+    if taken := around.runtimes_of(name):
+        return _of_taken(shoot, taken, around)
+    context, problems = landscape.context(shoot)
+    adoption = runtime_from(
+        shoot, landscape.config, context, identity=identity, namespace=wishes.namespace, structured=structured
+    )
+    reasons = [*map(str, problems), *map(str, adoption.problems), *_strangers(name, identity.runtime_id, around)]
+    return _planned(shoot, adoption, identity, reasons)
+
+
+def _planned(shoot: Object, adoption: Adoption, identity: Identity, reasons: list[str]) -> Plan:
+    name = shoot["metadata"]["name"]
+    made = tuple(one for one in (adoption.runtime, adoption.gardener_cluster) if one)
+    if reasons:
+        outcome, why = Outcome.REFUSED, _first(reasons)
+    elif adoption.differences:
+        outcome, why = Outcome.DIFFERS, f"a patch would change {_first([one.path for one in adoption.differences])}"
+    else:
+        outcome, why = Outcome.ADOPTED, "a patch would change nothing"
+    notes = list(adoption.notes)
+    if owner_of(shoot):
+        notes.append(
+            f"the shoot says it belongs to Runtime {owner_of(shoot)}: no other controller may serve that any more"
+        )
+    entry = Entry(
+        shoot=name,
+        outcome=outcome,
+        why=why,
+        runtime_id=identity.runtime_id,
+        problems=tuple(reasons),
+        differences=adoption.differences,
+        notes=tuple(notes),
+        manifests=() if reasons else made,
+        diff=unified(name, shoot, adoption.patched) if adoption.patched is not None else "",
+    )
+    return Plan(entry, () if reasons else made)
+
+
+def _of_taken(shoot: Object, taken: list[Object], around: Surroundings) -> Plan:
+    """A shoot that a Runtime here names already: nothing to do but what an earlier run left undone."""
+    name, runtime = shoot["metadata"]["name"], taken[0]
+    called = title(runtime)
+    if len(taken) > 1 or not belongs(shoot, runtime):
+        names = ", ".join(map(title, taken))
+        whose = f"belongs to Runtime {owner_of(shoot)}" if owner_of(shoot) else "belongs to no Runtime"
+        why = f"Runtime {names} names it, but the shoot {whose}"
+        return Plan(Entry(shoot=name, outcome=Outcome.REFUSED, why=why, runtime=called, problems=(why,)))
+    left: tuple[Object, ...] = ()
+    if service.locked(runtime) and around.cluster_named(service.runtime_id(runtime)) is None:
+        left = (service.gardener_cluster(runtime, look(shoot).domain),)
+    state = "locked" if service.locked(runtime) else "served"
+    why = f"Runtime {called} has it" + (", locked: compare and release it" if state == "locked" else "")
+    entry = Entry(
+        shoot=name,
+        outcome=Outcome.PRESENT,
+        why=why,
+        runtime_id=service.runtime_id(runtime),
+        runtime=called,
+        manifests=left,
+    )
+    return Plan(entry, left)
+
+
+def belongs(shoot: Object, runtime: Object) -> bool:
+    """Whether a shoot is a Runtime's, or is to become so by its uid."""
+    if owner := owner_of(shoot):
+        return owner == service.runtime_id(runtime)
+    annotations = runtime["metadata"].get("annotations") or {}
+    return bool(annotations.get(Annotation.ADOPT) == shoot["metadata"].get("uid"))
+
+
+def title(obj: Object) -> str:
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def plan_kyma(kyma: Object, shoots: Mapping[str, Object], around: Surroundings, wishes: Wishes) -> Plan:
+    """The GardenerCluster of a Kyma's shoot."""
+    name = shoot_of_kyma(kyma)
+    if not name:
+        return _refused(title(kyma), f"Kyma {title(kyma)} has no label {Label.SHOOT_NAME}")
+    if name not in shoots:
+        return _refused(name, f"Kyma {title(kyma)} names a shoot that the project does not have")
+    return plan_cluster(shoots[name], around, wishes)
+
+
+def plan_kubeconfig(
+    origin: str, document: bytes, addresses: Mapping[str, Object], around: Surroundings, wishes: Wishes
+) -> Plan:
+    """The GardenerCluster of the shoot that a kubeconfig leads to."""
+    try:
+        server = server_of(document)
+    except ValueError as error:
+        return _refused(origin, f"{origin}: {error}")
+    shoot = addresses.get(normal(server))
+    if shoot is None:
+        text = f"{origin}: no shoot of the project has its API server at {server}, so nothing could renew a kubeconfig"
+        return _refused(origin, text)
+    return plan_cluster(shoot, around, wishes)
+
+
+def plan_secret(secret: Object, addresses: Mapping[str, Object], around: Surroundings, wishes: Wishes) -> Plan:
+    """The same for a Secret; its labels are the cluster's."""
+    origin = f"Secret {title(secret)}"
+    try:
+        document = kubeconfig_in(secret)
+    except ValueError as error:
+        return _refused(origin, f"{origin}: {error}")
+    labels = {**wishes.labels, **(secret["metadata"].get("labels") or {})}
+    return plan_kubeconfig(origin, document, addresses, around, msgspec.structs.replace(wishes, labels=labels))
+
+
+def plan_cluster(shoot: Object, around: Surroundings, wishes: Wishes) -> Plan:
+    """The GardenerCluster alone. Of the labels only the runtime-id must be there: it is the name."""
+    name = shoot["metadata"]["name"]
+    identity = identity_of(shoot, around.holders_of(name), given=wishes.labels)
+    if present := around.clusters_of(name):
+        why = f"GardenerCluster {title(present[0])} has it"
+        return Plan(Entry(shoot=name, outcome=Outcome.PRESENT, why=why, runtime_id=identity.runtime_id))
+    needed = f"metadata.labels[{Label.RUNTIME_ID}]"
+    reasons = [str(one) for one in identity.problems if one.path == needed or "says so" in one.message]
+    if reasons := [*reasons, *_strangers(name, identity.runtime_id, around)]:
+        return _refused(name, *reasons, runtime_id=identity.runtime_id)
+    labelled = {"name": name, "namespace": wishes.namespace, "labels": dict(identity.labels)}
+    shown = {
+        "name": name,
+        "platformRegion": identity.platform_region,
+        "region": (shoot.get("spec") or {}).get("region") or "",
+    }
+    made = service.gardener_cluster({"metadata": labelled, "spec": {"shoot": shown}}, look(shoot).domain)
+    entry = Entry(
+        shoot=name,
+        outcome=Outcome.ADOPTED,
+        why="a GardenerCluster changes nothing in the shoot",
+        runtime_id=identity.runtime_id,
+        manifests=(made,),
+    )
+    return Plan(entry, (made,))
+
+
+def duplicates_refused(plans: Iterable[Plan]) -> list[Plan]:
+    """Plans of which no two make an object of one name; of those that would, none is made."""
+    listed = list(plans)
+    shoots: dict[str, set[str]] = {}
+    for plan in listed:
+        for manifest in plan.manifests:
+            shoots.setdefault(manifest["metadata"]["name"], set()).add(plan.entry.shoot)
+    found = []
+    for plan in listed:
+        rivals = {shoot for one in plan.manifests for shoot in shoots[one["metadata"]["name"]]} - {plan.entry.shoot}
+        if rivals:
+            text = f"shoot {', '.join(sorted(rivals))} has the same runtime-id {plan.entry.runtime_id}"
+            plan = _refused(plan.entry.shoot, text, runtime_id=plan.entry.runtime_id)
+        found.append(plan)
+    return found
+
+
+def origin_of(path: Path) -> str:
+    return f"file {path}"
+
+
+def _strangers(shoot: str, runtime_id: str, around: Surroundings) -> list[str]:
+    """Objects of this runtime-id that are for another shoot."""
+    found = []
+    runtime, cluster = around.runtime_with(runtime_id), around.cluster_named(runtime_id)
+    if runtime is not None and service.shoot_name(runtime) != shoot:
+        found.append(f"runtime-id {runtime_id} is Runtime {title(runtime)}'s, for shoot {service.shoot_name(runtime)}")
+    if cluster is not None and service.shoot_of(cluster) != shoot:
+        found.append(f"GardenerCluster {title(cluster)} is for shoot {service.shoot_of(cluster)}")
+    return found
+
+
+def _refused(shoot: str, *reasons: str, runtime_id: str = "") -> Plan:
+    return Plan(
+        Entry(
+            shoot=shoot,
+            outcome=Outcome.REFUSED,
+            why=_first(list(reasons)),
+            runtime_id=runtime_id,
+            problems=reasons,
+        )
+    )
+
+
+def _first(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{texts[0]} and {len(texts) - 1} more"

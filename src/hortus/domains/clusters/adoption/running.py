@@ -1,0 +1,276 @@
+"""One command from start to end: read, decide or compare, write where asked, and tell.
+
+Raises CommandError with code 2 for what keeps a whole command from its end; what keeps one cluster is in its entry.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import orjson
+import typer
+
+from hortus.domains.clusters import service
+from hortus.domains.clusters.adoption import sources
+from hortus.domains.clusters.adoption.landscape import Choices, Landscape, read_landscape, with_ranges
+from hortus.domains.clusters.adoption.planning import (
+    Plan,
+    Wishes,
+    duplicates_refused,
+    origin_of,
+    plan_kubeconfig,
+    plan_kyma,
+    plan_secret,
+    plan_shoot,
+)
+from hortus.domains.clusters.adoption.report import Entry, Report, report_of
+from hortus.domains.clusters.adoption.sources import KYMAS, Selection, Surroundings
+from hortus.domains.clusters.adoption.steps import Comparing, each, make, structured_authentication
+from hortus.domains.clusters.types import RUNTIMES
+from hortus.kube.clock import SystemClock
+from hortus.kube.errors import KubeError
+from hortus.kube.kubeconfig import KubeconfigError
+from hortus.kube.objects import Object, format_time
+from hortus.terminal import CommandError, Connections, Format, clean, plain, print_table
+
+if TYPE_CHECKING:
+    from hortus.kube import Client
+
+EXIT_DIFFERS: Final = 1
+EXIT_FAILED: Final = 2
+"""As `kubectl diff`: 0 without a difference, 1 with one, above when it failed."""
+
+
+class Telling(msgspec.Struct, frozen=True):
+    """How a command tells what came of it."""
+
+    format: Format = Format()
+    diff: bool = False
+    report: Path | None = None
+    quiet: bool = False
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What all commands are told."""
+
+    selection: Selection
+    wishes: Wishes
+    choices: Choices
+    telling: Telling
+    apply: bool = False
+    at_once: int = 8
+
+
+async def adopt_shoots(connections: Connections, work: Work) -> None:
+    async with _places(connections, work) as (client, garden, landscape):
+        around = await sources.surroundings(client, work.wishes.namespace)
+        shoots = await sources.shoots(garden, landscape.namespace, work.selection)
+
+        async def plan(shoot: Object) -> Plan:
+            structured = await structured_authentication(garden, shoot)
+            return plan_shoot(shoot, around, landscape, work.wishes, structured)
+
+        with Progress(len(shoots), work.telling) as progress:
+            plans = await each(shoots, plan, at_once=work.at_once, done=progress.step)
+        await _finish("shoots", client, landscape, work, plans)
+
+
+async def adopt_kymas(connections: Connections, work: Work) -> None:
+    async with _places(connections, work) as (client, garden, landscape):
+        around = await sources.surroundings(client, work.wishes.namespace, kymas=True)
+        matching = around.kymas
+        if work.selection.labels:
+            matching = (await client.list(KYMAS, work.wishes.namespace, labels=work.selection.labels)).items
+        kymas = sources.chosen_kymas(around, matching, work.selection.names)
+        found = await _all_shoots(garden, landscape)
+        named = {shoot["metadata"]["name"]: shoot for shoot in found}
+        plans = [plan_kyma(kyma, named, around, work.wishes) for kyma in kymas]
+        await _finish("kyma", client, landscape, work, plans)
+
+
+async def adopt_kubeconfigs(connections: Connections, work: Work, *, from_secrets: bool) -> None:
+    """The names of the selection are files, or those of Secrets."""
+    async with _places(connections, work) as (client, garden, landscape):
+        around = await sources.surroundings(client, work.wishes.namespace)
+        addresses = sources.by_address(await _all_shoots(garden, landscape))
+        if from_secrets:
+            plans = await _of_secrets(client, work, addresses, around)
+        else:
+            plans = [
+                plan_kubeconfig(origin_of(Path(name)), _read(Path(name)), addresses, around, work.wishes)
+                for name in work.selection.names
+            ]
+        await _finish("kubeconfigs", client, landscape, work, plans)
+
+
+async def _of_secrets(client: Client, work: Work, addresses: dict[str, Object], around: Surroundings) -> list[Plan]:
+    secrets = await sources.kubeconfig_secrets(client, work.wishes.namespace, work.selection.labels)
+    if work.selection.names:
+        secrets = [secret for secret in secrets if secret["metadata"]["name"] in work.selection.names]
+    return [plan_secret(secret, addresses, around, work.wishes) for secret in secrets]
+
+
+async def compare(connections: Connections, work: Work) -> None:
+    async with _places(connections, work) as (client, garden, landscape):
+        comparing = Comparing(client, garden, landscape)
+        await _over_locked("compare", client, landscape, work, comparing.compare)
+
+
+async def release(connections: Connections, work: Work, *, accept: bool) -> None:
+    async with _places(connections, work) as (client, garden, landscape):
+        comparing = Comparing(client, garden, landscape)
+
+        async def step(runtime: Object) -> Entry:
+            return await comparing.release(runtime, accept=accept)
+
+        await _over_locked("release", client, landscape, work, step)
+
+
+async def _over_locked(
+    command: str, client: Client, landscape: Landscape, work: Work, step: Callable[[Object], Awaitable[Entry]]
+) -> None:
+    runtimes = await _locked(client, work)
+    with Progress(len(runtimes), work.telling) as progress:
+        entries = await each(runtimes, step, at_once=work.at_once, done=progress.step)
+    _tell(command, landscape, entries, work, dry_run=command == "compare")
+
+
+async def _locked(client: Client, work: Work) -> list[Object]:
+    """The chosen Runtimes that await their release, by their name, their shoot's or their runtime-id."""
+    namespace, names = work.wishes.namespace, work.selection.names
+    listed = (await client.list(RUNTIMES, namespace, labels=work.selection.labels)).items
+    if not names:
+        return [runtime for runtime in listed if service.locked(runtime)]
+    found = []
+    for name in dict.fromkeys(names):
+        runtime = next((one for one in listed if name in _called(one)), None)
+        if runtime is None:
+            raise CommandError(f"no Runtime {name} in namespace {namespace}; `hortus adopt shoots {name} --apply`?")
+        if not service.locked(runtime):
+            raise CommandError(f"Runtime {namespace}/{runtime['metadata']['name']} is not locked: it is served already")
+        found.append(runtime)
+    return found
+
+
+def _called(runtime: Object) -> tuple[str, str, str]:
+    return runtime["metadata"]["name"], service.shoot_name(runtime), service.runtime_id(runtime)
+
+
+@asynccontextmanager
+async def _places(connections: Connections, work: Work) -> AsyncIterator[tuple[Client, Client, Landscape]]:
+    """The management cluster, the garden and the landscape; errors of them end the command with code 2."""
+    try:
+        work.selection.check()
+        landscape = read_landscape(work.choices, connections.local_state)
+        async with connections.management() as client, connections.garden() as garden:
+            yield client, garden, await with_ranges(landscape, client, work.wishes.namespace)
+    except CommandError as error:
+        raise CommandError(str(error), code=max(error.code, EXIT_FAILED)) from error
+    except (KubeError, KubeconfigError) as error:
+        raise CommandError(str(error), code=EXIT_FAILED) from error
+
+
+async def _all_shoots(garden: Client, landscape: Landscape) -> list[Object]:
+    return await sources.shoots(garden, landscape.namespace, Selection(everything=True))
+
+
+async def _finish(command: str, client: Client, landscape: Landscape, work: Work, plans: Iterable[Plan]) -> None:
+    plans = duplicates_refused(plans)
+    entries = [plan.entry for plan in plans]
+    if work.apply:
+
+        async def step(plan: Plan) -> Entry:
+            return await make(client, plan)
+
+        with Progress(len(plans), work.telling) as progress:
+            entries = await each(plans, step, at_once=work.at_once, done=progress.step)
+    _tell(command, landscape, entries, work, dry_run=not work.apply)
+
+
+def _tell(command: str, landscape: Landscape, entries: list[Entry], work: Work, *, dry_run: bool) -> None:
+    taken = format_time(SystemClock().now())
+    report = report_of(command, landscape.project, taken, entries, dry_run=dry_run)
+    telling = work.telling
+    if telling.report is not None:
+        try:
+            telling.report.write_bytes(orjson.dumps(msgspec.to_builtins(report), option=orjson.OPT_INDENT_2) + b"\n")
+        except OSError as error:
+            raise CommandError(f"--report {telling.report}: {error.strerror}") from None
+    _show(report, telling, command)
+    if report.failed:
+        raise typer.Exit(EXIT_FAILED)
+    if report.differs:
+        raise typer.Exit(EXIT_DIFFERS)
+
+
+def _show(report: Report, telling: Telling, command: str) -> None:
+    if telling.diff:
+        for entry in report.clusters:
+            for line in entry.diff.splitlines():
+                typer.echo(clean(line) if line else "")
+        return
+    if not telling.format.tabular:
+        plain(msgspec.to_builtins(report), telling.format)
+        return
+    print_table(report.table())
+    for entry in report.clusters:
+        for problem in entry.problems if len(entry.problems) > 1 else ():
+            typer.echo(f"{clean(entry.shoot)}: {clean(problem)}")
+        for one in entry.differences:
+            typer.echo(
+                f"{clean(entry.shoot)}: {clean(one.path)}: {_short(one.live)} -> {_short(one.patched)}: {one.why}"
+            )
+    _show_notes(report, telling, command)
+
+
+def _show_notes(report: Report, telling: Telling, command: str) -> None:
+    """On standard error: each note once, however many clusters it is about."""
+    noted: dict[str, list[str]] = {}
+    for entry in report.clusters:
+        for note in entry.notes:
+            noted.setdefault(note, []).append(entry.shoot)
+    if not telling.quiet:
+        for note, shoots in noted.items():
+            whose = shoots[0] if len(shoots) == 1 else f"{len(shoots)} shoots"
+            typer.echo(f"note: {clean(whose)}: {clean(note)}", err=True)
+        if report.dry_run and command not in ("compare", "release") and any(e.manifests for e in report.clusters):
+            typer.echo("dry run: nothing was written; --apply makes the objects")
+
+
+def _short(value: object) -> str:
+    text = orjson.dumps(value).decode() if value is not None else "nothing"
+    return clean(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from None
+
+
+class Progress:
+    """How far it is, on one line of a terminal; nothing elsewhere."""
+
+    def __init__(self, total: int, telling: Telling) -> None:
+        self._total = total
+        self._done = 0
+        self._shown = sys.stderr.isatty() and not telling.quiet
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def step(self) -> None:
+        self._done += 1
+        if self._shown:
+            sys.stderr.write(f"\r{self._done}/{self._total}")
+            sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            sys.stderr.write("\r\033[K")
