@@ -30,6 +30,7 @@ from hortus.cli.up.state import Run, StateDirectory
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client
 from hortus.kube.objects import Object
+from hortus.simulation.fleet import fleet_shoot
 from hortus.simulation.garden.kinds import SHOOTS
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -111,13 +112,9 @@ async def server_writes(client: Client) -> float:
 
 
 def shoot(number: int) -> Object:
-    name = f"bench-{number}"
-    return {
-        "apiVersion": SHOOTS.api_version,
-        "kind": SHOOTS.kind,
-        "metadata": {"name": name, "namespace": "garden-demo"},
-        "spec": {"region": "eu-central-1", "provider": {"type": "aws", "workers": []}},
-    }
+    made = fleet_shoot("demo", number)
+    made["metadata"] = {"name": f"bench-{number}", "namespace": "garden-demo"}
+    return made
 
 
 async def _each(count: int, step: object) -> None:

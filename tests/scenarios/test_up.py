@@ -43,7 +43,13 @@ kind: Shoot
 metadata: {name: later, namespace: garden-demo}
 spec:
   region: eu-central-1
-  provider: {type: aws, workers: [{name: w, machine: {type: m6i.large}, minimum: 1, maximum: 1}]}
+  cloudProfileName: aws
+  secretBindingName: demo-binding
+  kubernetes: {version: 1.34.1}
+  networking: {type: calico, nodes: 10.250.0.0/16}
+  provider:
+    type: aws
+    workers: [{name: w, machine: {type: m6i.large}, minimum: 1, maximum: 1, zones: [eu-central-1a]}]
 """
 CLUSTER = """
 apiVersion: infrastructuremanager.kyma-project.io/v1
