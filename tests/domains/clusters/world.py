@@ -24,7 +24,7 @@ from hortus.domains.clusters.outline import outline
 from hortus.domains.clusters.settings import Settings
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
-from hortus.engine import Cache, Manager
+from hortus.engine import Cache, EventRecorder, Manager
 from hortus.engine.remote import SECRETS, digests
 from hortus.kube import Client, Resource
 from hortus.kube.access import Access, Credentials, Secret
@@ -145,6 +145,7 @@ class World:
         """Each status that was written to a Runtime, by what it says anew."""
         self.automatic = False
         self._told: dict[str, Object] = {}
+        self._recorders: list[EventRecorder] = []
         self._active = 0
         self._ended: Counter[ObjectKey] = Counter()
         self._seen: dict[tuple[str, str], Object] = {}
@@ -297,12 +298,11 @@ class World:
         raise AssertionError(f"no event {reason}")
 
     async def rest(self, name: str = "rt-1") -> None:
-        """Return when the controller has looked at the Runtime once more and has nothing else to do."""
+        """Return when the controller has looked at the Runtime once more, told of it, and has nothing else to do."""
         key = ObjectKey(self.namespace, name)
         before = self._ended[key]
         self.controller.enqueue_all([key])
-        async with self._news, asyncio.timeout(PATIENCE):
-            await self._news.wait_for(lambda: self._ended[key] > before and not self._active)
+        await self._told_when(lambda: self._ended[key] > before and self._at_rest())
 
     async def advance(self, seconds: float) -> None:
         """Let time pass, and let the controller finish what was due."""
@@ -311,8 +311,11 @@ class World:
         await self._idle()
 
     async def _idle(self) -> None:
-        async with self._news, asyncio.timeout(PATIENCE):
-            await self._news.wait_for(lambda: not self._active)
+        await self._told_when(self._at_rest)
+
+    def _at_rest(self) -> bool:
+        """Whether nobody reconciles and every event is written: only then does the store's revision stand still."""
+        return not self._active and all(recorder.idle for recorder in self._recorders)
 
     async def revision(self) -> str:
         """The store's revision: it moves with every write anywhere."""
@@ -368,6 +371,9 @@ class World:
                 workloads=self.inside,
             )
             self._count(reconciler)
+            self._recorders = [server for server in manager._servers if isinstance(server, EventRecorder)]
+            for recorder in self._recorders:
+                self._tell_after(recorder, "_flush")
             self.controller = manager._controllers[0]
             async with manager.running():
                 yield
@@ -392,6 +398,18 @@ class World:
                 asyncio.get_running_loop().call_soon(self._tell)
 
         reconciler.reconcile = counted
+
+    def _tell_after(self, recorder: Any, name: str) -> None:
+        method = getattr(recorder, name)
+
+        async def told(*args: Any) -> Any:
+            try:
+                return await method(*args)
+            finally:
+                # Not before the recorder has noted that it writes no more.
+                asyncio.get_running_loop().call_soon(self._tell)
+
+        setattr(recorder, name, told)
 
     def _tell(self) -> None:
         async def tell() -> None:
