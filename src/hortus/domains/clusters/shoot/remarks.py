@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hortus.domains.clusters.configuration import Configuration
+from hortus.domains.clusters.shoot import versions
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.kubernetes import version
 from hortus.domains.clusters.shoot.pools import path_of
@@ -49,7 +50,7 @@ def _ignored_oidc(oidc: Object, *, structured: bool) -> Iterator[FieldError]:
 def _kept(runtime: Object, config: Configuration, live: Object) -> Iterator[FieldError]:
     shoot = runtime["spec"]["shoot"]
     wanted, used = (shoot.get("kubernetes") or {}).get("version"), version(runtime, config, live)
-    if wanted and wanted != used:
+    if wanted and not versions.covers(wanted, used):
         yield invalid("spec.shoot.kubernetes.version", wanted, f"the cluster has {used} and is never taken back")
     pools = {pool["name"]: pool for pool in patched_pools(runtime, config, live["spec"]["provider"]["workers"])}
     for index, pool in enumerate(created_pools(runtime, config)):

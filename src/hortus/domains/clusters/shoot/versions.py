@@ -29,8 +29,8 @@ def ordered(texts: Iterable[str]) -> list[str]:
 
 
 def kept(wanted: str, live: str) -> str:
-    """What to ask for: `wanted`, unless the cluster is beyond it already."""
-    return live if live and greater(live, wanted) else wanted
+    """What to ask for: `wanted`, unless the cluster has it, however written, or is beyond it already."""
+    return live if is_version(live) and is_version(wanted) and not greater(wanted, live) else wanted
 
 
 def covers(series: str, version: str) -> bool:
