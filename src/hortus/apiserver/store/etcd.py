@@ -1,10 +1,6 @@
 """The store of several API servers at once: objects in etcd v3, read from an index in memory that a watch feeds.
 
-**Keys.** Below `root`, `objects/<bucket>:<name>` holds an object and `last` is written by every transaction: its
-revision is that of the last write of any server, and one watch on `root` sees all. `last` also carries what a deletion
-cannot: the final state of the object, or the prefix of a dropped cluster. `format` says how to read the rest.
-
-**Values** are kept in their two halves; the revision is put between them when they are read.
+What stands where in etcd says `_keyspace`.
 
 **Writes** are transactions that compare the object's mod_revision. A write returns when our own watch has delivered it.
 **Reads** ask etcd for the revision of `last`, wait until the index is there and answer from it: what any server has
@@ -30,6 +26,16 @@ from itertools import groupby
 from hortus.apiserver.store._etcdwire import EtcdLogin, EtcdWire, Message, OutOfRange, number, raw, span, text
 from hortus.apiserver.store._history import HistoryLimits
 from hortus.apiserver.store._index import Index
+from hortus.apiserver.store._keyspace import (
+    DROP,
+    FINAL,
+    FORMAT,
+    Keyspace,
+    packed,
+    revision_is,
+    spliced,
+    writing,
+)
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
     Change,
@@ -54,9 +60,6 @@ _RETRY_SECONDS = 0.5
 _CHECK_SECONDS = 2.0
 """How long a question about health waits for etcd."""
 
-_FORMAT = b"1"
-_FINAL, _DROP = b"f", b"d"
-
 
 class EtcdBackend:
     """A `Backend` on one etcd cluster, shared with the other processes that are given the same `root`."""
@@ -77,9 +80,7 @@ class EtcdBackend:
         self._history = history or HistoryLimits()
         self._watches = watches or WatchLimits()
         self._index = self._empty()
-        self._root = root.encode()
-        self._objects = self._root + b"objects/"
-        self._last = self._root + b"last"
+        self._space = Keyspace(root)
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._asked: asyncio.Task[int] | None = None
         self._asking: asyncio.Task[int] | None = None
@@ -111,16 +112,17 @@ class EtcdBackend:
         self._index.hub.end("", StopAsyncIteration)
 
     async def _check_format(self) -> None:
-        where = self._root + b"format"
+        where = self._space.format
         new = {"key": text(where), "target": "VERSION", "result": "EQUAL", "version": 0}
         look = {"request_range": {"key": text(where)}}
-        answer = await self._write({"compare": [new], "success": [_put(where, _FORMAT)], "failure": [look]})
+        answer = await self._write({"compare": [new], "success": [writing(where, FORMAT)], "failure": [look]})
         if not answer.get("succeeded"):
             found = raw(answer["responses"][0]["response_range"]["kvs"][0], "value")
-            if found != _FORMAT:
+            if found != FORMAT:
                 raise StoreFailed(
-                    f"the state below {self._root.decode()} in etcd is of version {found.decode(errors='replace')};"
-                    f" this Hortus reads version {_FORMAT.decode()}: use the Hortus that wrote it, or another root"
+                    f"the state below {self._space.root.decode()} in etcd is of version "
+                    f"{found.decode(errors='replace')}; this Hortus reads version {FORMAT.decode()}: "
+                    "use the Hortus that wrote it, or another root"
                 )
 
     async def _load(self, *, past: bool = False) -> None:
@@ -146,7 +148,7 @@ class EtcdBackend:
 
     async def _oldest(self) -> int:
         """A revision that can be read and followed from, at most as many revisions ago as history keeps changes."""
-        where = {"key": text(self._last)}
+        where = {"key": text(self._space.last)}
         answer = await self._wire.call("/v3/kv/range", where)
         oldest = max(number(answer["header"], "revision") - self._history.changes, 1)
         try:
@@ -163,7 +165,7 @@ class EtcdBackend:
         """Return when the watch has brought all that was committed before; raises StoreFailed when it is silent."""
         while True:
             before = self._index.revision
-            answer = await self._wire.call("/v3/kv/range", {"key": text(self._last)})
+            answer = await self._wire.call("/v3/kv/range", {"key": text(self._space.last)})
             last: Message = next(iter(answer.get("kvs", [])), {})
             try:
                 await self._reach(number(last, "mod_revision"))
@@ -176,12 +178,12 @@ class EtcdBackend:
 
     async def _snapshot(self, revision: int) -> tuple[list[Record], int]:
         records: list[Record] = []
-        query: Message = {**span(self._objects), "limit": _PAGE, **({"revision": revision} if revision else {})}
+        query: Message = {**span(self._space.objects), "limit": _PAGE, **({"revision": revision} if revision else {})}
         while True:
             answer = await self._wire.call("/v3/kv/range", query)
             query.setdefault("revision", answer["header"]["revision"])
             entries = answer.get("kvs", [])
-            records += self._records(entries)
+            records += self._space.records(entries)
             if not answer.get("more"):
                 return records, int(query["revision"])
             query["key"] = text(raw(entries[-1], "key") + b"\0")
@@ -190,7 +192,7 @@ class EtcdBackend:
 
     async def _follow(self) -> None:
         while True:
-            query = {**span(self._root), "start_revision": self._index.revision + 1}
+            query = {**span(self._space.root), "start_revision": self._index.revision + 1}
             try:
                 async with aclosing(self._wire.watch(query)) as messages:
                     async for message in messages:
@@ -214,19 +216,19 @@ class EtcdBackend:
         note = b""
         touched: list[Message] = []
         for event in events:
-            if raw(event["kv"], "key") == self._last:
+            if raw(event["kv"], "key") == self._space.last:
                 note = raw(event["kv"], "value")
             else:
                 touched.append(event)
-        if note[:1] == _DROP:
+        if note[:1] == DROP:
             self._index.drop(note[1:].decode(), revision)
             return
-        final = _spliced(note[1:], revision) if note[:1] == _FINAL else None
+        final = spliced(note[1:], revision) if note[:1] == FINAL else None
         for event in touched:
             self._change(event, revision, final)
 
     def _change(self, event: Message, revision: int, final: bytes | None) -> None:
-        key = self._key(event["kv"])
+        key = self._space.key(event["kv"])
         if key is None:
             return
         before = self._index.get(key)
@@ -234,7 +236,7 @@ class EtcdBackend:
             if before is not None:
                 self._index.commit(Change(revision, None, before, final))
             return
-        for record in self._records([event["kv"]]):
+        for record in self._space.records([event["kv"]]):
             kept = self._index.keep(key, record.value, revision, before)
             self._index.commit(Change(revision, kept, before))
 
@@ -262,40 +264,40 @@ class EtcdBackend:
     # Writing
 
     async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
-        where = self._path(key)
-        compare = [] if expected is None else [_revision_is(where, expected)]
-        answer = await self._transact(key, compare, [_put(where, _packed(value)), _put(self._last, b"")])
+        where = self._space.path(key)
+        compare = [] if expected is None else [revision_is(where, expected)]
+        answer = await self._transact(key, compare, [writing(where, packed(value)), writing(self._space.last, b"")])
         revision = number(answer["header"], "revision")
         await self._reach(revision)
         return Record(key.bucket, key.name, value.at(revision), revision)
 
     async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
-        where = self._path(key)
+        where = self._space.path(key)
         compare: list[Message] = [{"key": text(where), "target": "VERSION", "result": "GREATER", "version": 0}]
         if expected is not None:
-            compare.append(_revision_is(where, expected))
-        note = b"" if final is None else _FINAL + _packed(final)
+            compare.append(revision_is(where, expected))
+        note = b"" if final is None else FINAL + packed(final)
         remove = {"request_delete_range": {"key": text(where)}}
-        answer = await self._transact(key, compare, [remove, _put(self._last, note)])
+        answer = await self._transact(key, compare, [remove, writing(self._space.last, note)])
         revision = number(answer["header"], "revision")
         await self._reach(revision)
         return revision
 
     async def _transact(self, key: Key, compare: list[Message], write: list[Message]) -> Message:
         """The answer of a transaction that went through; raises Mismatch, when readers can see why."""
-        look = [{"request_range": {"key": text(where)}} for where in (self._path(key), self._last)]
+        look = [{"request_range": {"key": text(where)}} for where in (self._space.path(key), self._space.last)]
         body = {"compare": compare, "success": write, "failure": look}
         answer = await self._write(body)
         if answer.get("succeeded"):
             return answer
         kept, last = (response["response_range"].get("kvs", []) for response in answer["responses"])
         await self._reach(number(last[0], "mod_revision") if last else 0)
-        raise Mismatch(key, next(iter(self._records(kept)), None))
+        raise Mismatch(key, next(iter(self._space.records(kept)), None))
 
     async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
-        remove = {"request_delete_range": span(self._objects + prefix.encode())}
-        compare = [] if guard is None else [_revision_is(self._path(guard), expected)]
-        write = [remove, _put(self._last, _DROP + prefix.encode())]
+        remove = {"request_delete_range": span(self._space.objects + prefix.encode())}
+        compare = [] if guard is None else [revision_is(self._space.path(guard), expected)]
+        write = [remove, writing(self._space.last, DROP + prefix.encode())]
         answer = await self._transact(guard or Key(prefix, ""), compare, write)
         await self._reach(number(answer["header"], "revision"))
         return number(answer["responses"][0]["response_delete_range"], "deleted")
@@ -359,7 +361,7 @@ class EtcdBackend:
             await asyncio.wait((before,))
         self._asking, self._asked = self._asked, None
         seen = self._index.revision  # of now: while the answer is on its way, the watch may bring what is newer
-        answer = await self._wire.call("/v3/kv/range", {"key": text(self._last)})
+        answer = await self._wire.call("/v3/kv/range", {"key": text(self._space.last)})
         entries = answer.get("kvs", [])
         if number(answer["header"], "revision") < seen:
             await self._load()  # etcd was restored from a backup
@@ -392,15 +394,15 @@ class EtcdBackend:
             return await self._page_of_the_past(bucket, prefix, after, limit, revision)
 
     async def _page_of_the_past(self, bucket: str, prefix: str, after: str, limit: int, revision: int) -> Page:
-        query = {**span(self._path(Key(bucket, prefix))), "revision": revision, "limit": limit}
+        query = {**span(self._space.path(Key(bucket, prefix))), "revision": revision, "limit": limit}
         if after >= prefix:
-            query["key"] = text(self._path(Key(bucket, after)) + b"\0")
+            query["key"] = text(self._space.path(Key(bucket, after)) + b"\0")
         try:
             answer = await self._wire.call("/v3/kv/range", query)
         except OutOfRange as error:
             raise RevisionCompacted(f"revision {revision} is gone from etcd, too") from error
         entries = answer.get("kvs", [])
-        return Page(self._records(entries), revision, number(answer, "count") - len(entries))
+        return Page(self._space.records(entries), revision, number(answer, "count") - len(entries))
 
     async def count(self, bucket: str) -> int:
         await self.sync()
@@ -416,48 +418,3 @@ class EtcdBackend:
 
     def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
         return self._index.watch(bucket, after=after, prefix=prefix)
-
-    # Keys and values
-
-    def _path(self, key: Key) -> bytes:
-        if ":" in key.bucket:
-            raise ValueError(f"bucket {key.bucket!r} has a colon; etcd's keys need it to tell bucket from name")
-        return self._objects + f"{key.bucket}:{key.name}".encode()
-
-    def _key(self, entry: Message) -> Key | None:
-        path = raw(entry, "key")
-        if not path.startswith(self._objects) or b":" not in path:
-            return None
-        bucket, _, name = path[len(self._objects) :].decode().partition(":")
-        return Key(bucket, name)
-
-    def _records(self, entries: Iterable[Message]) -> Sequence[Record]:
-        """The objects among what etcd holds; what was not written by a Hortus is passed over."""
-        records = []
-        for entry in entries:
-            key, revision = self._key(entry), number(entry, "mod_revision")
-            value = _spliced(raw(entry, "value"), revision)
-            if key is not None and value is not None:
-                records.append(Record(key.bucket, key.name, value, revision))
-        return records
-
-
-def _packed(value: Value) -> bytes:
-    """`<length of head>:<head><tail>`"""
-    return b"%d:%s%s" % (len(value.head), value.head, value.tail)
-
-
-def _spliced(stored: bytes, revision: int) -> bytes | None:
-    length, colon, halves = stored.partition(b":")
-    if not colon or not length.isdigit():
-        return None
-    cut = int(length)
-    return Value(halves[:cut], halves[cut:]).at(revision)
-
-
-def _put(where: bytes, value: bytes) -> Message:
-    return {"request_put": {"key": text(where), "value": text(value)}}
-
-
-def _revision_is(where: bytes, expected: int) -> Message:
-    return {"key": text(where), "target": "MOD", "result": "EQUAL", "mod_revision": expected}

@@ -1,0 +1,78 @@
+"""What stands where in etcd, and how it is read and written there: the layout that all servers of one root share.
+
+**Keys.** Below the root, `objects/<bucket>:<name>` holds an object and `last` is written by every transaction: its
+revision is that of the last write of any server, and one watch on the root sees all. `last` also carries what a
+deletion cannot: the final state of the object, or the prefix of a dropped cluster. `format` says how to read the rest.
+
+**Values** are kept in their two halves; the revision is put between them when they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hortus.apiserver.store._etcdwire import Message, number, raw, text
+from hortus.apiserver.store.backend import Key, Record, Value
+
+FORMAT = b"1"
+"""Version of this layout, as `format` holds it."""
+FINAL, DROP = b"f", b"d"
+"""How a note in `last` begins: the final state of the object deleted follows, or the prefix of a dropped cluster."""
+
+
+class Keyspace:
+    """The keys below one root."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root.encode()
+        self.objects = self.root + b"objects/"
+        self.last = self.root + b"last"
+        self.format = self.root + b"format"
+
+    def path(self, key: Key) -> bytes:
+        """Where an object lies. Raises ValueError when its bucket's name has a colon."""
+        if ":" in key.bucket:
+            raise ValueError(f"bucket {key.bucket!r} has a colon; etcd's keys need it to tell bucket from name")
+        return self.objects + f"{key.bucket}:{key.name}".encode()
+
+    def key(self, entry: Message) -> Key | None:
+        """Whose entry that is; None when it is no object's."""
+        path = raw(entry, "key")
+        if not path.startswith(self.objects) or b":" not in path:
+            return None
+        bucket, _, name = path[len(self.objects) :].decode().partition(":")
+        return Key(bucket, name)
+
+    def records(self, entries: Iterable[Message]) -> Sequence[Record]:
+        """The objects among what etcd holds; what was not written by a Hortus is passed over."""
+        records = []
+        for entry in entries:
+            key, revision = self.key(entry), number(entry, "mod_revision")
+            value = spliced(raw(entry, "value"), revision)
+            if key is not None and value is not None:
+                records.append(Record(key.bucket, key.name, value, revision))
+        return records
+
+
+def packed(value: Value) -> bytes:
+    """`<length of head>:<head><tail>`"""
+    return b"%d:%s%s" % (len(value.head), value.head, value.tail)
+
+
+def spliced(stored: bytes, revision: int) -> bytes | None:
+    """The object that `packed` has stored, as of that revision; None when it is nothing of the kind."""
+    length, colon, halves = stored.partition(b":")
+    if not colon or not length.isdigit():
+        return None
+    cut = int(length)
+    return Value(halves[:cut], halves[cut:]).at(revision)
+
+
+def writing(where: bytes, value: bytes) -> Message:
+    """The part of a transaction that writes."""
+    return {"request_put": {"key": text(where), "value": text(value)}}
+
+
+def revision_is(where: bytes, expected: int) -> Message:
+    """The part of a transaction that compares; 0 is the revision of what is not there."""
+    return {"key": text(where), "target": "MOD", "result": "EQUAL", "mod_revision": expected}
