@@ -71,6 +71,8 @@ class Unruly(Client):
 
     failures: dict[tuple[str, str], KubeError]
     """By verb and resource, such as ("create", "shoots")."""
+    deaf: frozenset[tuple[str, str]] = frozenset()
+    """Patches that are answered as if they had changed something, by the same."""
 
     def _check(self, verb: str, resource: Resource) -> None:
         if error := self.failures.get((verb, resource.plural)):
@@ -90,6 +92,8 @@ class Unruly(Client):
 
     async def patch(self, resource: Resource, *args: Any, **options: Any) -> Object:
         self._check("patch", resource)
+        if ("patch", resource.plural) in self.deaf:
+            return await super().get(resource, args[0], args[2])
         return await super().patch(resource, *args, **options)
 
     async def apply(self, resource: Resource, *args: Any, **options: Any) -> Object:
@@ -135,6 +139,12 @@ class World:
         self.requests, self.garden_requests = Requests(), Requests()
         self.failures: dict[tuple[str, str], KubeError] = {}
         """What goes wrong in the garden, for the controllers."""
+        self.own_failures: dict[tuple[str, str], KubeError] = {}
+        """What goes wrong in the management cluster, for them."""
+        self.inside_failures: dict[tuple[str, str], KubeError] = {}
+        """What goes wrong in the workload cluster, for everybody."""
+        self.deaf: frozenset[tuple[str, str]] = frozenset()
+        """Patches that the garden leaves without effect."""
         self.registry = CollectorRegistry()
         self.watching = True
         """Whether the garden lets the controllers watch Shoots."""
@@ -150,6 +160,7 @@ class World:
         self._ended: Counter[ObjectKey] = Counter()
         self._seen: dict[tuple[str, str], Object] = {}
         self._news = asyncio.Condition()
+        self._tell_of_sleepers()
 
     # What the test does.
 
@@ -310,6 +321,10 @@ class World:
         await self.clock.advance(seconds)
         await self._idle()
 
+    async def asleep(self, seconds: float) -> None:
+        """Return when somebody waits for the clock to go on by so much."""
+        await self._told_when(lambda: abs((self.clock.next_due or 0.0) - seconds) < 1e-6)
+
     async def _idle(self) -> None:
         await self._told_when(self._at_rest)
 
@@ -320,6 +335,10 @@ class World:
     async def revision(self) -> str:
         """The store's revision: it moves with every write anywhere."""
         return (await self.client.list(RUNTIMES, self.namespace)).resource_version
+
+    def stops(self) -> float:
+        """`unexpected_stops_total`."""
+        return float(next(line for line in self.metrics() if line.startswith("unexpected_stops_total")).split()[-1])
 
     def metrics(self) -> list[str]:
         lines = sorted(generate_latest(self.registry).decode().splitlines())
@@ -355,10 +374,11 @@ class World:
         """The controllers at work, as a process that starts now and is killed at the end."""
         garden_access = self.garden.access
         async with (
-            Client(self.client.access, observer=self.requests) as client,
+            Unruly(self.client.access, observer=self.requests) as client,
             Unruly(garden_access, observer=self.garden_requests) as garden,
         ):
-            garden.failures = self.failures
+            client.failures, garden.failures = self.own_failures, self.failures
+            garden.deaf = self.deaf
             self.registry = CollectorRegistry()
             manager = Manager(client, clock=self.clock, registry=self.registry, grace=0.0)
             reconciler = add_controllers(
@@ -398,6 +418,15 @@ class World:
                 asyncio.get_running_loop().call_soon(self._tell)
 
         reconciler.reconcile = counted
+
+    def _tell_of_sleepers(self) -> None:
+        sleep = self.clock.sleep
+
+        async def told(seconds: float) -> None:
+            asyncio.get_running_loop().call_soon(self._tell)
+            await sleep(seconds)
+
+        self.clock.sleep = told  # type: ignore[method-assign]
 
     def _tell_after(self, recorder: Any, name: str) -> None:
         method = getattr(recorder, name)
@@ -472,8 +501,9 @@ async def world(server: TestServer) -> AsyncIterator[World]:
     def access(name: str) -> Access:
         return Access(server=server.cluster_url(name), ca=server.ca, credentials=credentials)
 
-    async with Client(access("root")) as client, Client(access("garden")) as garden, Client(access(cluster)) as inside:
+    async with Client(access("root")) as client, Client(access("garden")) as garden, Unruly(access(cluster)) as inside:
         here = World(server, number, client, garden, inside)
+        inside.failures = here.inside_failures
         await client.create(NAMESPACES, {"metadata": {"name": here.namespace}})
         await garden.create(NAMESPACES, {"metadata": {"name": here.garden_namespace}})
         for definition in (crd(Runtime), crd(GardenerCluster)):

@@ -138,6 +138,7 @@ class _Parts:
             workloads=self._workloads,
             default_oidc=self._settings.configuration.cluster.shared_tenant.as_object(),
             clock=self._clock,
+            unexpected=self._metrics.unexpected_stop,
         )
 
     def _retirement(self) -> Retirement:

@@ -6,6 +6,8 @@ administrators and facts are put. Failures in there are shown and tried again; t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hortus.domains.clusters import service
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.inside import (
@@ -41,13 +43,16 @@ class Connecting:
         workloads: Workloads,
         default_oidc: Object,
         clock: Clock,
+        unexpected: Callable[[], None],
     ) -> None:
+        """`unexpected` counts a stop by an error."""
         self._client = client
         self._clusters = clusters
         self._garden = garden
         self._workloads = workloads
         self._default_oidc = default_oidc
         self._clock = clock
+        self._unexpected = unexpected
 
     async def connect(self, visit: Visit, live: Live) -> Result | None:
         """None once the Runtime is Ready. Raises Setback, Retry."""
@@ -89,6 +94,7 @@ class Connecting:
                 ConditionType.CONFIGURED, FALSE, Reason.CONFIGURATION_ERR, "failed to update kubeconfig admin access"
             )
             await visit.save()
+            self._unexpected()
             raise Retry(str(error), reason=Reason.CONFIGURATION_ERR, actor=Actor.OPERATOR) from error
         except InsideError as error:
             visit.hindered(ConditionType.CONFIGURED, Reason.CONFIGURATION_ERR, f"Cluster configuration error: {error}")

@@ -119,10 +119,9 @@ class RuntimeController:
     async def _stop(self, visit: Visit, setback: Setback) -> Result | None:
         visit.pending(setback.kind, FALSE, setback.reason, setback.message)
         await visit.save()
-        if setback.after is not None:
-            return Result(requeue_after=setback.after)
-        self._metrics.unexpected_stop()
-        return None
+        if setback.counted:
+            self._metrics.unexpected_stop()
+        return None if setback.after is None else Result(requeue_after=setback.after)
 
     async def _refuse(self, visit: Visit) -> None:
         """Without a spec nothing can be done, nor about a Shoot that there was before. Raises Setback."""

@@ -31,17 +31,25 @@ from hortus.kube.objects import Object
 class Setback(Exception):
     """A step cannot be done, and the status is to say why.
 
-    Tried again after `after` seconds; with None the Runtime rests until something changes.
+    Tried again after `after` seconds; with None the Runtime rests until something changes, which the contract counts as
+    an unexpected stop but where it says otherwise.
     """
 
     def __init__(
-        self, reason: str, message: str, *, kind: str = ConditionType.PROVISIONED, after: float | None = None
+        self,
+        reason: str,
+        message: str,
+        *,
+        kind: str = ConditionType.PROVISIONED,
+        after: float | None = None,
+        counted: bool = True,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.reason = reason
         self.message = message
         self.after = after
+        self.counted = counted and after is None
 
 
 class Desk:

@@ -17,7 +17,7 @@ _KIND = ConditionType.PROVISIONED
 async def creation(visit: Visit, live: Live) -> Result | None:
     """None once the Shoot is there and the status says so. Raises Setback."""
     if live.state in RUNNING and live.unschedulable:
-        raise Setback(Reason.CREATION_ERR, "Shoot creation failed, no matching seeds")
+        raise Setback(Reason.CREATION_ERR, "Shoot creation failed, no matching seeds", counted=False)
     if live.state in RUNNING:
         return await _wait(visit, Reason.PENDING, "Shoot creation in progress", CREATION)
     if live.state == FAILED and live.retryable:
