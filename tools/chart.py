@@ -55,6 +55,7 @@ def generated() -> dict[Path, str]:
     files = {CHART / "files" / "crds" / f"{_crd_name(kind)}.yaml": _NOTE + yaml.dump(kind) for kind in _crds()}
     rights = {
         "management": contents.MANAGEMENT,
+        "canary": contents.CANARY,
         "replicas": contents.REPLICAS,
         "sharding": contents.SHARDING,
         "garden": contents.GARDEN,

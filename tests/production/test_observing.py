@@ -12,6 +12,8 @@ from prometheus_client.core import Metric
 from tests.oracles.programs import GoProgram, go_program
 
 from hortus.cli.install import contents
+from hortus.domains.canary.book import Book
+from hortus.domains.canary.metrics import families as canary_families
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.credentials.metrics import CredentialMetrics
 from hortus.engine import EngineMetrics
@@ -67,8 +69,9 @@ def metric_names() -> set[str]:
     requests.answered("GET", "h", "200", 0.1)
     CredentialMetrics(registry)
     RuntimeMetrics(registry)
+    found_canary = {name for family in canary_families(Book(opened=0.0)) for name in _names(family)}
     found = {name for family in registry.collect() for name in _names(family)}
-    return found | BUILT_IN | _named_in_sources()
+    return found | found_canary | BUILT_IN | _named_in_sources()
 
 
 def _names(family: Metric) -> Iterator[str]:

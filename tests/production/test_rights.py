@@ -21,6 +21,7 @@ from hortus.cli.program import FLAGS, program
 from hortus.cli.up.landscape import write_landscape
 from hortus.cli.up.state import StateDirectory
 from hortus.domains.access.types import CLUSTER_ACCESSES
+from hortus.domains.canary import book as books
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.engine import find_condition
 from hortus.engine.flags import FlagSet
@@ -178,6 +179,18 @@ async def a_runtimes_life(client: Client) -> None:
                 return
 
 
+async def a_canarys_life(client: Client) -> None:
+    """Its first run succeeds."""
+
+    def over(config_map: Object) -> bool:
+        book = books.read(config_map)
+        return book is not None and bool(book.history)
+
+    found = books.read(await seen(client, CONFIG_MAPS, books.NAME, over))
+    assert found is not None
+    assert found.history[0].message == ""
+
+
 def converter(folder: Path) -> Path:
     """A converter configuration that needs all that Runtimes may need."""
     document = json.loads(write_landscape(StateDirectory(folder), "demo").read_text())
@@ -261,7 +274,11 @@ def cluster_access(name: str, kind: str, cluster: str) -> Object:
 async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
     server: TestServer, management: Client, record: Record, tmp_path: Path
 ) -> None:
-    values = {"createWatchNamespace": True, "garden": {"projectName": "demo"}}
+    values = {
+        "createWatchNamespace": True,
+        "garden": {"projectName": "demo"},
+        "config": {"canary-template": "/canary/canary.yaml"},
+    }
     await Installation(management, objects("hortus-system", values), str).apply("hortus-system")
     async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as garden:
         await Installation(garden, account("demo"), str).apply()
@@ -286,15 +303,17 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         "--allow-local-clusters",
         "--cluster-access",
     ]
+    canary = f"--canary-template={ROOT / 'examples' / 'canary.yaml'}"
     # A cluster that does not answer in time: the garden is asked whether its shoot sleeps.
     await management.create(GARDENER_CLUSTERS, gardener_cluster("two"))
     hasty = [*flags, "--cluster-request-timeout=1us"]
     async with program(FlagSet(FLAGS).parse(hasty)) as manager, manager.running():
         await seen(management, GARDENER_CLUSTERS, "two", lambda obj: reason(obj) == "FailedToGetKubeconfig")
-    async with program(FlagSet(FLAGS).parse(flags)) as manager, manager.running():
+    async with program(FlagSet(FLAGS).parse([*flags, canary])) as manager, manager.running():
         await everything_once(management)
+        await a_canarys_life(management)
     for user, rights in (
-        ("system:serviceaccount:hortus-system:hortus", (*contents.MANAGEMENT, *contents.REPLICAS)),
+        ("system:serviceaccount:hortus-system:hortus", (*contents.MANAGEMENT, *contents.CANARY, *contents.REPLICAS)),
         ("system:serviceaccount:garden-demo:hortus", (*contents.GARDEN, *contents.GARDEN_WIDE)),
     ):
         done = record.of(user)

@@ -13,6 +13,8 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 from hortus.cli import sharding
 from hortus.domains.access import composition as access
 from hortus.domains.access import settings as access_settings
+from hortus.domains.canary import composition as canaries
+from hortus.domains.canary import settings as canary
 from hortus.domains.clusters import composition as runtimes
 from hortus.domains.clusters import settings as clusters
 from hortus.domains.clusters.garden import SHOOTS
@@ -77,7 +79,7 @@ _OWN: tuple[Flag, ...] = (
     Flag("zap-time-encoding", "string", "", "Time in logs: epoch, millis, nano, iso8601, rfc3339, rfc3339nano."),
 )
 
-FLAGS: tuple[Flag, ...] = (*_OWN, *credentials.FLAGS, *clusters.FLAGS, *access_settings.FLAGS)
+FLAGS: tuple[Flag, ...] = (*_OWN, *credentials.FLAGS, *clusters.FLAGS, *access_settings.FLAGS, *canary.FLAGS)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -177,6 +179,8 @@ def _add_runtimes(
 ) -> None:
     if not clusters.served(values):
         path = values["converter-config-filepath"]
+        if canary.wanted(values):
+            raise FlagError(f"flag --canary-template needs Runtimes, and there is no converter configuration at {path}")
         _log.warning("Runtimes are not served: there is no converter configuration", path=path)
         return
     settings = clusters.from_flags(values)
@@ -191,6 +195,18 @@ def _add_runtimes(
         workloads=PoolWorkloads(ways_in.pool),
         settings=settings,
     )
+    if canary.wanted(values):
+        canaries.add_controller(
+            manager,
+            client=client,
+            garden=garden,
+            garden_namespace=settings.garden_namespace,
+            shoots=shoots,
+            secrets=ways_in.kubeconfigs,
+            clusters=ways_in.pool.at,
+            watched=settings.namespace,
+            settings=canary.from_flags(values),
+        )
 
 
 class _WaysIn(NamedTuple):

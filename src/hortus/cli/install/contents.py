@@ -9,6 +9,9 @@ from collections.abc import Mapping
 
 from hortus.domains.access import rights as access
 from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
+from hortus.domains.canary import alerts as canary_alerts
+from hortus.domains.canary import boards as canary_boards
+from hortus.domains.canary import rights as canary
 from hortus.domains.clusters import alerts as cluster_alerts
 from hortus.domains.clusters import boards as cluster_boards
 from hortus.domains.clusters import rights as clusters
@@ -31,6 +34,9 @@ KINDS: Mapping[Resource, type[Kind]] = {
 
 MANAGEMENT: tuple[Right, ...] = (*credentials.MANAGEMENT, *clusters.MANAGEMENT, *access.MANAGEMENT, EVENTS)
 """On the management cluster, in the watched namespace."""
+
+CANARY: tuple[Right, ...] = canary.MANAGEMENT
+"""On the management cluster, in the watched namespace, where there is a canary."""
 
 REPLICAS: tuple[Right, ...] = (LEASES,)
 """On the management cluster, in the namespace where Hortus runs."""
@@ -59,7 +65,8 @@ ALERTS: tuple[tuple[str, tuple[Alert, ...]], ...] = (
     ("engine", own.ALERTS),
     ("credentials", credential_alerts.ALERTS),
     ("clusters", cluster_alerts.ALERTS),
+    ("canary", canary_alerts.ALERTS),
 )
 """By the part of the program whose metrics they read."""
 
-BOARDS: tuple[Board, ...] = (own_board.BOARD, credential_boards.BOARD, cluster_boards.BOARD)
+BOARDS: tuple[Board, ...] = (own_board.BOARD, credential_boards.BOARD, cluster_boards.BOARD, canary_boards.BOARD)

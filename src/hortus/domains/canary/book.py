@@ -1,0 +1,108 @@
+"""What the canary knows of its runs, as it stands in one ConfigMap: so any replica can go on where another ended.
+
+Every change is written against the version that was read. Of two processes that believe it is their turn one meets a
+conflict, so there is never more than one run.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import structlog
+
+from hortus.kube.objects import Object, Resource
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+NAME = "hortus-canary"
+"""Of the ConfigMap, and of the namespace inside the cluster."""
+LABEL = "canary.hortus.dev/book"
+"""On the ConfigMap, by which it is watched and no other is."""
+SELECTOR = f"{LABEL}=true"
+ASKED = "canary.hortus.dev/run-now"
+"""Annotation of the ConfigMap: another value than the last one answered asks for a run at once."""
+KEY = "book"
+LONGEST_HISTORY = 24
+"""Runs that are remembered: a day, at the default period."""
+LONGEST_MESSAGE = 500
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Run(msgspec.Struct, frozen=True):
+    """The run under way. Times are Unix seconds."""
+
+    name: str
+    """Of its Runtime and Shoot."""
+    started: float
+    phase: str
+    since: float
+    """When the phase began."""
+    seconds: dict[str, float] = {}
+    """What each phase took that is over."""
+    failed: str = ""
+    """The phase that failed; empty while all went well."""
+    message: str = ""
+    """Why it failed."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A run that is over."""
+
+    name: str
+    started: float
+    ended: float
+    seconds: dict[str, float] = {}
+    failed: str = ""
+    message: str = ""
+
+    @property
+    def result(self) -> str:
+        return "failed" if self.failed else "succeeded"
+
+
+class Book(msgspec.Struct, frozen=True):
+    """All of it."""
+
+    opened: float
+    """When the canary was switched on."""
+    period: float = 0.0
+    """Seconds between the starts of two runs, as the controller was told last."""
+    run: Run | None = None
+    history: tuple[Record, ...] = ()
+    """The newest first."""
+    unclean: tuple[str, ...] = ()
+    """Names of runs that are over and left something."""
+    leftovers: tuple[str, ...] = ()
+    """What they left, as `kind/name`."""
+    succeeded: int = 0
+    failed: int = 0
+    consecutive_failures: int = 0
+    last_success: float = 0.0
+    answered: str = ""
+    """The last value of the annotation `ASKED` that led to a run."""
+
+
+def read(config_map: Object) -> Book | None:
+    """None when somebody wrote what is no book; what runs left is then found by its labels."""
+    try:
+        return msgspec.json.decode((config_map.get("data") or {}).get(KEY) or "", type=Book)
+    except msgspec.DecodeError as error:
+        _log.warning("the canary's book cannot be read and is begun anew", error=str(error))
+        return None
+
+
+def asked(config_map: Object) -> str:
+    """What was written to ask for a run; empty when nobody did."""
+    return str((config_map["metadata"].get("annotations") or {}).get(ASKED) or "")
+
+
+def text(book: Book) -> str:
+    return msgspec.json.format(msgspec.json.encode(book)).decode()
+
+
+def config_map(book: Book, namespace: str) -> Object:
+    return {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": {"name": NAME, "namespace": namespace, "labels": {LABEL: "true"}},
+        "data": {KEY: text(book)},
+    }

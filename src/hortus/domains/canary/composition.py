@@ -1,0 +1,70 @@
+"""Puts the canary together for a process that has a `Manager`."""
+
+from __future__ import annotations
+
+from hortus.domains.canary import book
+from hortus.domains.canary.controller import CanaryController, Clusters
+from hortus.domains.canary.metrics import CanaryMetrics
+from hortus.domains.canary.settings import Settings
+from hortus.domains.canary.traces import Traces
+from hortus.domains.clusters.types import RUNTIMES
+from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine import Cache, Change, Every, Manager, Watch, without_managed_fields
+from hortus.kube import Client
+
+NAME = "canary-controller"
+"""The controller's name in metrics and logs."""
+
+
+def add_controller(
+    manager: Manager,
+    *,
+    client: Client,
+    garden: Client,
+    garden_namespace: str,
+    shoots: Cache,
+    secrets: Cache,
+    clusters: Clusters,
+    watched: str,
+    settings: Settings,
+) -> CanaryController:
+    """Add it to `manager`. `watched` is the namespace of the other domains' caches, empty for all."""
+    books = manager.cache(book.CONFIG_MAPS, namespace=settings.namespace, labels=book.SELECTOR)
+    runtimes = manager.cache(RUNTIMES, namespace=watched, transform=without_managed_fields)
+    connections = manager.cache(GARDENER_CLUSTERS, namespace=watched, transform=without_managed_fields)
+    traces = Traces(
+        client=client,
+        garden=garden,
+        garden_namespace=garden_namespace,
+        clusters=connections,
+        secrets=secrets,
+        namespace=settings.namespace,
+    )
+    controller = CanaryController(
+        client=client,
+        book=books,
+        runtimes=runtimes,
+        traces=traces,
+        clusters=clusters,
+        settings=settings,
+        clock=manager.clock,
+    )
+    CanaryMetrics(manager.registry, books, controller.key)
+    manager.controller(
+        NAME,
+        controller,
+        sources=[
+            Watch(runtimes, to=controller.keys_of_runtime),
+            Watch(connections, to=controller.keys_of_trace, when=_gone),
+            Watch(secrets, to=controller.keys_of_trace, when=_gone),
+            Watch(shoots, to=controller.keys_of_trace, when=_gone, awaited=False),
+            Watch(books),
+            # Before the first run there is no book that a watch could show.
+            Every(settings.period, controller.keys),
+        ],
+    )
+    return controller
+
+
+def _gone(change: Change) -> bool:
+    return change.new is None

@@ -1,0 +1,89 @@
+"""The operator's choices for the canary. Without a template there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hortus.domains.clusters.types import RUNTIMES
+from hortus.engine.flags import Flag, FlagError
+from hortus.kube import yaml
+from hortus.kube.objects import Object
+
+DEFAULT_NAMESPACE = "kcp-system"
+"""Where a canary lives when all namespaces are watched and its template names none."""
+
+FLAGS: tuple[Flag, ...] = (
+    Flag("canary-template", "string", "", "Manifest of the Runtime that the canary grows; no canary without one."),
+    Flag("canary-period", "duration", 3600.0, "Time from the start of one run of the canary to the next."),
+    Flag("canary-grow-timeout", "duration", 2700.0, "Time that the canary's cluster has to become Ready."),
+    Flag("canary-use-timeout", "duration", 600.0, "Time to use it, to clean it, and to find that nothing is left."),
+    Flag("canary-delete-timeout", "duration", 3600.0, "Time that the canary's cluster has to go."),
+)
+_TIMES = tuple(flag.name for flag in FLAGS if flag.kind == "duration")
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """FLAGS as values. Times in seconds."""
+
+    template: Object
+    namespace: str
+    period: float
+    grow_timeout: float
+    use_timeout: float
+    delete_timeout: float
+
+
+def wanted(values: Mapping[str, Any]) -> bool:
+    """Whether there is to be a canary."""
+    return bool(values["canary-template"])
+
+
+def from_flags(values: Mapping[str, Any]) -> Settings:
+    """Raises FlagError naming the flag, and the place in the template, whose value cannot be used."""
+    for name in _TIMES:
+        if values[name] <= 0:
+            raise FlagError(f"invalid value {values[name]} for flag --{name}: must be more than 0")
+    path = values["canary-template"]
+    template = _template(path)
+    return Settings(
+        template=template,
+        namespace=_namespace(path, template, values["watch-namespace"]),
+        period=values["canary-period"],
+        grow_timeout=values["canary-grow-timeout"],
+        use_timeout=values["canary-use-timeout"],
+        delete_timeout=values["canary-delete-timeout"],
+    )
+
+
+def _template(path: str) -> Object:
+    try:
+        found = yaml.load(Path(path).read_bytes())
+    except OSError as error:
+        raise FlagError(f"--canary-template {path}: cannot be read: {error.strerror}") from None
+    except yaml.YamlError as error:
+        raise FlagError(f"--canary-template {path}: {error}") from None
+    if not isinstance(found, dict):
+        raise FlagError(f"--canary-template {path}: must be one manifest of a Runtime")
+    for field, value in (("apiVersion", RUNTIMES.api_version), ("kind", RUNTIMES.kind)):
+        if found.get(field) != value:
+            raise FlagError(f"--canary-template {path}: {field} is {found.get(field)!r} and must be {value!r}")
+    spec = found.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("shoot"), dict):
+        raise FlagError(f"--canary-template {path}: spec.shoot is missing")
+    if not isinstance(found.get("metadata") or {}, dict):
+        raise FlagError(f"--canary-template {path}: metadata must be a mapping")
+    return found
+
+
+def _namespace(path: str, template: Object, watched: str) -> str:
+    named = str((template.get("metadata") or {}).get("namespace") or "")
+    if named and watched and named != watched:
+        raise FlagError(
+            f"--canary-template {path}: metadata.namespace is {named!r}, where no Runtime is watched: "
+            f"leave it out, or use {watched!r}, the value of --watch-namespace"
+        )
+    return named or watched or DEFAULT_NAMESPACE
