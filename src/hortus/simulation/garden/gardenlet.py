@@ -43,6 +43,8 @@ class _Run(NamedTuple):
     length: float
     """Seconds it takes as a whole, unless something goes wrong."""
     fault: Fault | None
+    reported: float
+    """When progress was last reported, in monotonic seconds."""
 
 
 class Gardenlet:
@@ -121,7 +123,8 @@ class Gardenlet:
             length *= 1 + self._settings.jitter * Random(word).uniform(-1, 1)  # noqa: S311 - to be repeated
         if fault is not None and fault.effect == "slow":
             length += self._settings.scaled(fault.seconds)
-        return _Run(kind, shoot["metadata"]["uid"], self._clock.monotonic(), length, fault)
+        now = self._clock.monotonic()
+        return _Run(kind, shoot["metadata"]["uid"], now, length, fault, now)
 
     async def _refuse(self, shoot: Object, kind: str, now: float) -> Result:
         status = operations.seed_unready(kind, shoot["spec"]["seedName"], now)
@@ -142,6 +145,7 @@ class Gardenlet:
             if shoot["metadata"].get("generation") != (shoot.get("status") or {}).get("observedGeneration"):
                 self._runs.pop(key, None)
                 return await self._begin(key, shoot)
+            await self._report(shoot, run.kind, fault.at_progress / 100)
             if not fault.seconds:
                 return None
             wait = run.length * fault.at_progress / 100 + self._settings.scaled(fault.seconds) - passed
@@ -151,10 +155,20 @@ class Gardenlet:
             share = (self._clock.monotonic() - run.since) / run.length if run.length else 1.0
         if share >= 1.0:
             return await self._finish(key, shoot, run.kind)
-        status = operations.running(run.kind, share, self._clock.now())
+        left, step = max(run.length * (1.0 - share), 0.01), self._step(run.length)
+        # Our own writes bring us here, too: a report is due by the clock, not by a change.
+        early = run.reported + step - self._clock.monotonic()
+        if early > 0.001:
+            return Result(requeue_after=min(early, left))
+        self._runs[key] = run._replace(reported=self._clock.monotonic())
+        await self._report(shoot, run.kind, share)
+        return Result(requeue_after=min(step, left))
+
+    async def _report(self, shoot: Object, kind: str, share: float) -> None:
+        """Say how far an operation is, when it is further than was said."""
+        status = operations.running(kind, share, self._clock.now())
         if status["lastOperation"]["progress"] > _progress(shoot):
             await self._write(shoot, status)
-        return Result(requeue_after=min(self._step(run.length), max(run.length * (1.0 - share), 0.01)))
 
     async def _readdress(self, shoot: Object) -> None:
         """Tell at once where the cluster is now, when the server has come back on another port."""

@@ -17,6 +17,8 @@ Load = Callable[[str], int]
 """How many shoots a seed has, by its name."""
 
 
+_PART = 100
+"""Edits that another part of the world counts for; more than any name has."""
 _LABELS = ("matchLabels", "matchExpressions")
 
 
@@ -96,7 +98,7 @@ def _near(shoot: Object, seeds: list[Object], policy: Policy) -> list[Object]:
 
 
 def distance(one: str, other: str) -> int:
-    """How far apart two regions are, by their names: twice the edits, less for the same part of the world."""
+    """How far apart two regions are, by their names: edits, and many for another part of the world (`eu`, `us`)."""
     if one == other:
         return 0
     row = list(range(len(other) + 1))
@@ -105,7 +107,7 @@ def distance(one: str, other: str) -> int:
         for index, against in enumerate(other, start=1):
             before, row[index] = row[index], min(row[index] + 1, row[index - 1] + 1, before + (letter != against))
     same_part = one.partition("-")[0] == other.partition("-")[0]
-    return 2 * row[-1] - (1 if same_part else 0)
+    return row[-1] + (0 if same_part else _PART)
 
 
 def _tolerates(seed: Object, tolerated: Sequence[tuple[str, str | None]]) -> bool:
