@@ -133,20 +133,22 @@ class ShootStrategy:
     def _take_operation(self, obj: Object, old: Object) -> bool:
         """Act on the operation annotation as the server does; returns whether the generation is raised.
 
-        Values are joined with `;`. The server takes off those that it has acted upon, gardenlet the rotations.
+        Values are joined with `;`. The server takes off those that it has acted upon, gardenlet the rotations. A
+        `retry` that came before the failure waits for the next write after it.
         """
         annotations = obj["metadata"].get("annotations") or {}
         wanted = annotations.get(OPERATION_ANNOTATION, "")
         last = last_operation(old)
-        if not wanted or last is None or wanted == _annotations(old).get(OPERATION_ANNOTATION):
+        if not wanted or last is None:
             return False
         words = [word.strip() for word in wanted.split(";")]
+        new = wanted != _annotations(old).get(OPERATION_ANNOTATION)
         done = {"reconcile"} | ({"retry"} if last["state"] == FAILED else set())
         if rest := ";".join(word for word in words if word not in done):
             annotations[OPERATION_ANNOTATION] = rest
         else:
             del annotations[OPERATION_ANNOTATION]
-        return any(word in done or word.startswith("rotate-") for word in words)
+        return any(word in done or (new and word.startswith("rotate-")) for word in words)
 
     def _confirmed_by(self, obj: Object, old: Object, context: WriteContext) -> None:
         annotations = obj["metadata"].get("annotations")
