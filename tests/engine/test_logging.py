@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import io
 import logging
 from collections.abc import Callable, Iterator
@@ -169,7 +170,15 @@ def test_a_terminal_is_told_nothing_to_obey(configured: Configured) -> None:
     assert not set("\x1b\x07\u202e\ud800") & set(shown)
 
 
-def test_a_log_that_cannot_be_written_stops_nobody(configured: Configured) -> None:
+def test_a_log_that_cannot_be_written_stops_nobody(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(_: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     out = configured()
+    with monkeypatch.context() as full:
+        full.setattr(out, "write", no_space)
+        structlog.get_logger("x").info("into the void")
+    structlog.get_logger("x").info("there is room again")
+    assert len(lines(out)) == 1
     out.close()
     structlog.get_logger("x").info("into the void")

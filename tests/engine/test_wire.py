@@ -215,6 +215,8 @@ async def test_owned_objects_go_with_their_owner(world: World) -> None:
     await world.client.delete(CONFIGMAPS, "owner", "default")
     await world.until(lambda: ObjectKey("default", "dependent") not in cache)
     await caches.stop()
+    with pytest.raises(NotFound):
+        await world.client.get(CONFIGMAPS, "dependent", "default")
 
 
 async def test_two_candidates_share_a_lease_on_a_real_server(world: World) -> None:
@@ -269,6 +271,7 @@ async def test_a_cache_follows_many_writers(world: World) -> None:
     await world.until(lambda: len(cache) == 25)
     listed = await world.client.list(CONFIGMAPS, "default", labels="crowd=yes")
     wanted = {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in listed.items}
+    assert set(wanted) == {f"crowd-{number}" for number in range(0, 100, 4)}
     await world.until(
         lambda: {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in cache.values()} == wanted
     )

@@ -78,6 +78,7 @@ async def test_a_fault_ends_by_itself(server: TestServer) -> None:
             await caller.get_raw("/version")
     async with client(server, "later") as late, asyncio.timeout(30):
         await late.get_raw("/version")
+    assert (await control(server, "GET"))["struck"] == 0
 
 
 async def test_dropped_watches_break_and_are_counted(server: TestServer) -> None:

@@ -75,6 +75,7 @@ async def test_a_request_that_never_ends_does_not_hold_up_the_deletion_for_ever(
         await here.delete_cluster("a")
         await here.clock.advance(120)
         await retired(here, "a")
+        assert await here.storage.backend.buckets("a/") == []
 
 
 async def test_a_cluster_made_again_honours_nothing_of_the_former_one() -> None:

@@ -207,7 +207,7 @@ async def killed_and_checked(place: Place, account: Account, chance: random.Rand
         assert all(each > before for each in account.answered[answers:])
 
 
-async def killed_again_and_again(place: Place, seed: int, rounds: int, most: int) -> None:
+async def check_killed_again_and_again(place: Place, seed: int, rounds: int, most: int) -> None:
     chance, account = random.Random(seed), Account()
     async with place.life() as (wire, _):
         account.seen = revision((await wire.get(MAPS)).body)
@@ -237,11 +237,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 async def test_what_a_killed_server_answered_is_kept_whole_and_its_watches_go_on(place: Place) -> None:
-    await killed_again_and_again(place, seed=1, rounds=3, most=150)
+    await check_killed_again_and_again(place, seed=1, rounds=3, most=150)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_same_many_times_over(place: Place, seed: int) -> None:
-    await killed_again_and_again(place, seed=seed, rounds=25, most=1500)
+    await check_killed_again_and_again(place, seed=seed, rounds=25, most=1500)

@@ -123,8 +123,9 @@ async def test_garbage_instead_of_a_handshake_ends_it(hasty: Target) -> None:
             writer.write(garbage)
             await writer.drain()
             async with asyncio.timeout(20):
-                await reader.read()
+                assert b"HTTP/1.1 200" not in await reader.read()
         writer.close()
+    assert (await hasty.ask("GET /version HTTP/1.1")).code == 200
 
 
 async def test_more_requests_at_once_than_there_is_room_for_are_told_to_come_again(hasty: Target) -> None:

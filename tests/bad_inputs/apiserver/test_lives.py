@@ -190,6 +190,7 @@ async def test_who_owns_itself_can_go(wire: Wire, configmaps: str, policy: str) 
     made = await wire.post(configmaps, configmap("self"))
     await wire.merge(f"{configmaps}/self", {"metadata": {"ownerReferences": [_owner(made)]}})
     await _deleted(wire, configmaps, policy, "self")
+    assert (await wire.get(f"{configmaps}/self")).code == 404
 
 
 async def test_a_thousand_owners_of_one_object_are_looked_for(wire: Wire, configmaps: str) -> None:

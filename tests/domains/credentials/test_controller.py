@@ -279,6 +279,8 @@ async def test_a_cluster_deleted_while_the_controller_was_down_takes_its_secret_
     await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
     async with here.controlled():
         await here.until_secret(lambda obj: not obj)
+    with pytest.raises(NotFound):
+        await here.secret()
 
 
 async def test_a_secret_in_another_namespace_goes_with_its_cluster_too() -> None:
@@ -364,7 +366,8 @@ async def test_where_the_garden_cannot_be_watched_a_missing_shoot_is_asked_for_a
         await here.rest()
         here.garden.shoots.add("c-1")
         await here.advance(300)
-        await here.until_condition(CREATED)
+        shown = await here.until_condition(CREATED)
+    assert shown["status"] == "True"
 
 
 @pytest.mark.parametrize("change", [{"uid": "s-2"}, {"url": "https://api.elsewhere"}])

@@ -130,6 +130,7 @@ async def test_a_rotation_in_the_middle_of_a_watch_misses_no_event(world: World)
         follower.seen.clear()
         await green.delete(CONFIGMAPS, "moving", NAMESPACE)
         await world.until(lambda: follower.latest("r") == {})
+        assert world.pool.metrics.rotations == 4
         await world.client.delete(CONFIGMAPS, "r", NAMESPACE)
 
 
@@ -188,6 +189,7 @@ async def test_a_member_whose_secret_comes_later_is_followed_from_then_on(world:
         await red.apply(CONFIGMAPS, watched("late", n="1"), field_manager="test")
         await world.until(lambda: follower.latest("late") == {"late": {"n": "1"}})
         await red.delete(CONFIGMAPS, "late", NAMESPACE)
+        assert {"late": {"n": "1"}} not in follower.seen["late"][:1]
         await world.take("w-late")
         await world.reaches(place_of("w-late"), "CredentialMissing")
         await world.client.delete(CONFIGMAPS, "late", NAMESPACE)
@@ -234,6 +236,7 @@ async def test_a_logical_cluster_made_anew_is_seen_from_nothing_too(world: World
         async with Client.from_kubeconfig(world.server.kubeconfig_for("phoenix")) as before:
             await before.apply(CONFIGMAPS, watched("ashes", n="1"), field_manager="test")
             await world.until(lambda: follower.latest("ph") == {"ashes": {"n": "1"}})
+        identity = world.pool.identity(place_of("w-phoenix"))
         latest = await world.client.list(CLUSTERS)
         watch = world.client.watch(CLUSTERS, resource_version=latest.resource_version, name="phoenix")
         await world.client.delete(CLUSTERS, "phoenix")
@@ -246,6 +249,7 @@ async def test_a_logical_cluster_made_anew_is_seen_from_nothing_too(world: World
             await after.apply(CONFIGMAPS, watched("feather", n="1"), field_manager="test")
         await world.give("w-phoenix", world.server.kubeconfig_dict("phoenix"))
         await world.until(lambda: follower.latest("ph") == {"feather": {"n": "1"}})
+        assert world.pool.identity(place_of("w-phoenix")) not in ("", identity)
         await world.client.delete(CONFIGMAPS, "ph", NAMESPACE)
 
 

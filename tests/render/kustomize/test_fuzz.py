@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,9 @@ def _bytes(data: bytes, chance: random.Random) -> bytes:
     return bytes(found)
 
 
-def _attempts(count: int, damage: Callable[[bytes, random.Random], bytes], seed: int) -> None:
+def _attempts(count: int, damage: Callable[[bytes, random.Random], bytes], seed: int) -> Counter[str]:
+    """How many attempts were built, and how many refused."""
+    ends: Counter[str] = Counter()
     chance = random.Random(seed)
     for _ in range(count):
         case = chance.choice(CASES)
@@ -61,13 +64,21 @@ def _attempts(count: int, damage: Callable[[bytes, random.Random], bytes], seed:
         victim = chance.choice(sorted(path for path in files if path.endswith((".yaml", ".yml", ".json"))))
         with contextlib.suppress(yaml.YamlError):
             files[victim] = damage(files[victim], chance)
-        with contextlib.suppress(KustomizeError):
+        try:
             build(Tree(files), case)
+            ends["built"] += 1
+        except KustomizeError:
+            ends["refused"] += 1
+    return ends
 
 
 def test_values_of_the_wrong_kind_are_refused_not_fatal() -> None:
-    _attempts(250, _structural, 1)
+    ends = _attempts(250, _structural, 1)
+    assert ends["built"] + ends["refused"] == 250
+    assert min(ends["built"], ends["refused"]) > 20
 
 
 def test_damaged_text_is_refused_not_fatal() -> None:
-    _attempts(150, _bytes, 2)
+    ends = _attempts(150, _bytes, 2)
+    assert ends["built"] + ends["refused"] == 150
+    assert min(ends["built"], ends["refused"]) > 20

@@ -204,7 +204,7 @@ def settled(outcome: Object) -> Object:
     return {"error": {"message": message, "code": error["code"], "causes": causes}}
 
 
-def compared(go: GoProgram, history: History) -> None:
+def expect_same_as_go(go: GoProgram, history: History) -> None:
     expected = go.ask(op="history", schemas=history.schemas, steps=history.steps)["outcomes"]
     for number, (ours, theirs) in enumerate(zip(history.outcomes, expected, strict=True)):
         same = settled(wire(ours)) == settled(theirs)
@@ -278,7 +278,7 @@ def revised(data: st.DataObject, live: Object, obj: Object) -> Object:
 def test_histories_end_as_in_go(go: GoProgram, data: st.DataObject) -> None:
     history = History([whole(data.draw(schemas()))])
     play(history, data, versions=("hortus.io/v1",))
-    compared(go, history)
+    expect_same_as_go(go, history)
 
 
 @ORACLE
@@ -287,7 +287,7 @@ def test_histories_over_versions_end_as_in_go(go: GoProgram, data: st.DataObject
     history = History([whole(data.draw(objects(schemas(2))))])
     # Go cannot convert an object with repeated items to another version; here versions have the same fields anyway.
     play(history, data, versions=("hortus.io/v1", "hortus.io/v2"), repeats=False)
-    compared(go, history)
+    expect_same_as_go(go, history)
 
 
 @ORACLE
@@ -295,7 +295,7 @@ def test_histories_over_versions_end_as_in_go(go: GoProgram, data: st.DataObject
 def test_histories_without_a_schema_end_as_in_go(go: GoProgram, data: st.DataObject) -> None:
     history = History([None])
     play(history, data, versions=("hortus.io/v1",))
-    compared(go, history)
+    expect_same_as_go(go, history)
 
 
 def made_atomic(data: st.DataObject, schema: Object) -> Object:
@@ -318,7 +318,7 @@ def test_histories_over_a_changed_schema_end_as_in_go(go: GoProgram, data: st.Da
     inner = data.draw(objects(schemas(2)))
     history = History([whole(inner), whole(made_atomic(data, inner))])
     play(history, data, versions=("hortus.io/v1",))
-    compared(go, history)
+    expect_same_as_go(go, history)
 
 
 @ORACLE
@@ -333,4 +333,4 @@ def test_many_updaters_are_folded_as_in_go(go: GoProgram, data: st.DataObject) -
         obj["spec"] |= {key: value for key, value in earlier.items() if key.startswith("s")}
         common = {"apiVersion": version, "object": obj, "schema": 0, "force": True, "subresource": "", "reset": None}
         history.write(verb="update", manager=f"m{data.draw(st.integers(0, 20))}", **common)
-    compared(go, history)
+    expect_same_as_go(go, history)
