@@ -22,7 +22,14 @@ from hortus.domains.credentials.types import MESSAGES, Annotation, Label, Reason
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")])
 DECISIONS = sorted(ROOT.glob("docs/adr/[0-9]*.md"))
-IN_A_FLEET = ("README.md", "docs/credentials.md", "docs/access.md", "docs/clusters/README.md", "docs/simulate.md")
+IN_A_FLEET = (
+    "README.md",
+    "docs/credentials.md",
+    "docs/access.md",
+    "docs/clusters/README.md",
+    "docs/clusters/adoption.md",
+    "docs/simulate.md",
+)
 """Pages whose commands are typed while `hortus up` runs in the reader's home."""
 ELSEWHERE = ("docs/adding-a-kind.md",)
 """Pages with a test file of their own. The commands of all others need nothing to begin with."""

@@ -48,6 +48,12 @@ Administrators = Annotated[
     list[str] | None,
     typer.Option("--administrator", metavar="NAME", help="Who is cluster-admin. Repeatable.", show_default=False),
 ]
+Inside = Annotated[
+    bool,
+    typer.Option(
+        "--look-inside/--no-look-inside", help="Read administrators and login providers in the clusters themselves."
+    ),
+]
 Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Make the objects, or only show them.")]
 Diff = Annotated[bool, typer.Option("--diff", help="Print a unified diff of each shoot as a patch would leave it.")]
 Output = Annotated[str, typer.Option("--output", "-o", help="table, json or yaml.")]
@@ -95,6 +101,7 @@ def _shoots(group: typer.Typer, connect: Connect) -> None:
         selector: Selector = "",
         labels: Labels = None,
         administrators: Administrators = None,
+        inside: Inside = True,
         apply: Apply = False,
         diff: Diff = False,
         output: Output = "table",
@@ -242,6 +249,7 @@ def _work(given: dict[str, Any]) -> Work:
             quiet=given["quiet"],
         ),
         apply=given.get("apply", False),
+        inside=given.get("inside", False),
         at_once=given.get("concurrency", 8),
     )
 

@@ -255,15 +255,6 @@ async def test_two_shoots_of_one_runtime_id_are_both_refused(here: World, shell:
     assert await shell.outcomes("shoots", "--all", *GIVEN, "--apply", code=1) == {"c-1": "refused", "c-2": "refused"}
 
 
-@pytest.mark.parametrize("provider", sorted(set(samples.ZONES) - {"aws"}))
-async def test_every_provider_comes_back_without_a_difference(here: World, shell: Shell, provider: str) -> None:
-    region = "eu-de-1" if provider == "openstack" else "eu-central-1"
-    await grown(here, here.runtime(provider=provider, region=region))
-    await orphaned(here)
-    await shell.outcomes("shoots", "--all", *GIVEN, "--apply")
-    assert await shell.outcomes("compare", "--all") == {"c-1": "equal"}
-
-
 async def test_a_kubeconfig_finds_its_shoot_by_the_address_of_its_api_server(
     here: World, shell: Shell, tmp_path: Path
 ) -> None:

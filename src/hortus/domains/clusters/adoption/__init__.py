@@ -10,7 +10,7 @@ see: docs/clusters/adoption.md.
 """
 
 from hortus.domains.clusters.adoption.comparison import Difference, differences_between, unified
-from hortus.domains.clusters.adoption.identity import Holder, Identity, identity_of
+from hortus.domains.clusters.adoption.identity import Holder, Identity, Inside, identity_of
 from hortus.domains.clusters.adoption.inverse import Adoption, runtime_from
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Difference",
     "Holder",
     "Identity",
+    "Inside",
     "differences_between",
     "identity_of",
     "runtime_from",

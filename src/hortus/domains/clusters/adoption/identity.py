@@ -27,6 +27,16 @@ class Holder(NamedTuple):
     labels: Mapping[str, str]
 
 
+class Inside(NamedTuple):
+    """What the cluster itself tells."""
+
+    administrators: tuple[str, ...] = ()
+    providers: tuple[Object, ...] = ()
+    """Its OpenIDConnects that infrastructure-manager made, as entries of `additionalOidcConfig`."""
+    unseen: str = ""
+    """Why nothing could be seen."""
+
+
 class Identity(msgspec.Struct, frozen=True):
     """The labels of a cluster and what only people or the cluster itself can tell."""
 
@@ -34,6 +44,8 @@ class Identity(msgspec.Struct, frozen=True):
     sources: Mapping[str, str] = {}
     """Where each label was found."""
     administrators: tuple[str, ...] = ()
+    inside: Inside | None = None
+    """None where nobody looked."""
     problems: tuple[FieldError, ...] = ()
     """Labels that are missing, and those of which two sources say different things."""
 
@@ -52,8 +64,9 @@ def identity_of(
     *,
     given: Mapping[str, str] | None = None,
     administrators: Iterable[str] = (),
+    inside: Inside | None = None,
 ) -> Identity:
-    """The identity of a Shoot's cluster. `given` counts where nobody else says anything."""
+    """The identity of a Shoot's cluster. `given` counts where nobody else says anything; administrators add up."""
     found: dict[str, tuple[str, str]] = {}
     problems: list[FieldError] = []
     for holder in (_of_shoot(shoot), *holders):
@@ -68,7 +81,8 @@ def identity_of(
     return Identity(
         labels={key: value for key, (value, _) in found.items()},
         sources={key: name for key, (_, name) in found.items()},
-        administrators=tuple(dict.fromkeys(administrators)),
+        administrators=tuple(dict.fromkeys([*(inside.administrators if inside else ()), *administrators])),
+        inside=inside,
         problems=tuple(problems),
     )
 

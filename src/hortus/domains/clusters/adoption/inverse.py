@@ -190,7 +190,7 @@ def _shoot(
         "platformRegion": identity.platform_region,
         "region": spec.get("region") or "",
         "secretBindingName": spec["secretBindingName"],
-        "kubernetes": _kubernetes(spec, config, context, structured),
+        "kubernetes": _kubernetes(spec, config, context, identity, structured),
         "provider": _provider(spec, config),
         "networking": _networking(spec),
     }
@@ -215,7 +215,9 @@ def _shallow(value: Any) -> Any:
     return value
 
 
-def _kubernetes(spec: Object, config: Configuration, context: Context, structured: Object | None) -> Object:
+def _kubernetes(
+    spec: Object, config: Configuration, context: Context, identity: Identity, structured: Object | None
+) -> Object:
     made: Object = {"version": spec["kubernetes"]["version"]}
     api_server: Object = {}
     live = spec["kubernetes"].get("kubeAPIServer") or {}
@@ -223,6 +225,9 @@ def _kubernetes(spec: Object, config: Configuration, context: Context, structure
     default = config.converter.kubernetes.default_operator_oidc.as_object()
     if oidc and oidc != (_rounded(default) if live.get("structuredAuthentication") else default):
         api_server["oidcConfig"] = _shallow(oidc)
+    providers = list(identity.inside.providers) if identity.inside else []
+    if providers not in ([], [config.cluster.shared_tenant.as_object()]):
+        api_server["additionalOidcConfig"] = _shallow(providers)
     if acl := _acl(spec, context):
         api_server["acl"] = acl
     if api_server:
@@ -357,11 +362,14 @@ def _document(text: str) -> Any:
 
 def _notes(shoot: Object, identity: Identity) -> tuple[str, ...]:
     notes = []
-    if not identity.administrators:
+    if identity.inside is None or identity.inside.unseen:
+        seen = identity.inside.unseen if identity.inside else "nobody looked into the cluster"
         notes.append(
-            "no administrators are known: bindings in the cluster that infrastructure-manager labelled and that the "
-            "Runtime does not list are removed once it is released; give --administrator NAME"
+            f"{seen}. Once its Runtime is released, administrators and login providers there that infrastructure-"
+            "manager made and that the Runtime does not list are removed; give --administrator NAME"
         )
+    elif not identity.inside.providers and look(shoot).oidc:
+        notes.append("the cluster has no login providers yet: it gets the operator's own once its Runtime is released")
     if not look(shoot).domain:
         notes.append("the shoot has no spec.dns.domain yet: its Runtime waits for one")
     return tuple(notes)

@@ -9,7 +9,7 @@ import msgspec
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.comparison import unified
-from hortus.domains.clusters.adoption.identity import Identity, identity_of
+from hortus.domains.clusters.adoption.identity import Identity, Inside, identity_of
 from hortus.domains.clusters.adoption.inverse import Adoption, runtime_from
 from hortus.domains.clusters.adoption.landscape import Landscape
 from hortus.domains.clusters.adoption.report import Entry, Outcome
@@ -42,11 +42,23 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan_shoot(
-    shoot: Object, around: Surroundings, landscape: Landscape, wishes: Wishes, structured: Object | None
+    shoot: Object,
+    around: Surroundings,
+    landscape: Landscape,
+    wishes: Wishes,
+    *,
+    structured: Object | None = None,
+    inside: Inside | None = None,
 ) -> Plan:
     """The Runtime and GardenerCluster of a shoot; `structured` is its ConfigMap with structured authentication."""
     name = shoot["metadata"]["name"]
-    identity = identity_of(shoot, around.holders_of(name), given=wishes.labels, administrators=wishes.administrators)
+    identity = identity_of(
+        shoot,
+        around.holders_of(name),
+        given=wishes.labels,
+        administrators=wishes.administrators,
+        inside=inside,
+    )
     if taken := around.runtimes_of(name):
         return _of_taken(shoot, taken, around)
     context, problems = landscape.context(shoot)

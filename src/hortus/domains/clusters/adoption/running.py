@@ -17,6 +17,7 @@ import typer
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption import sources
+from hortus.domains.clusters.adoption.insight import look_inside
 from hortus.domains.clusters.adoption.landscape import Choices, Landscape, read_landscape, with_ranges
 from hortus.domains.clusters.adoption.planning import (
     Plan,
@@ -63,6 +64,8 @@ class Work(msgspec.Struct, frozen=True):
     choices: Choices
     telling: Telling
     apply: bool = False
+    inside: bool = False
+    """Whether to look into the clusters themselves."""
     at_once: int = 8
 
 
@@ -72,8 +75,11 @@ async def adopt_shoots(connections: Connections, work: Work) -> None:
         shoots = await sources.shoots(garden, landscape.namespace, work.selection)
 
         async def plan(shoot: Object) -> Plan:
+            if around.runtimes_of(shoot["metadata"]["name"]):
+                return plan_shoot(shoot, around, landscape, work.wishes)
             structured = await structured_authentication(garden, shoot)
-            return plan_shoot(shoot, around, landscape, work.wishes, structured)
+            inside = await look_inside(garden, shoot) if work.inside else None
+            return plan_shoot(shoot, around, landscape, work.wishes, structured=structured, inside=inside)
 
         with Progress(len(shoots), work.telling) as progress:
             plans = await each(shoots, plan, at_once=work.at_once, done=progress.step)

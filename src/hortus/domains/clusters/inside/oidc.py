@@ -19,7 +19,7 @@ PROVIDERS: Final = Resource(
     "authentication.gardener.cloud", "v1alpha1", "openidconnects", "OpenIDConnect", namespaced=False
 )
 _PREFIX: Final = "kyma-oidc-"
-_FIELDS: Final = {
+FIELDS: Final = {
     "issuerURL": "issuerURL",
     "clientID": "clientID",
     "usernameClaim": "usernameClaim",
@@ -63,11 +63,11 @@ async def _put(cluster: Client, found: Object | None, provider: Object) -> None:
 
 def _within(spec: Any, wanted: Object) -> bool:
     """Whether `spec` says nothing that we say differently or not at all."""
-    return all(wanted.get(name) == value for name, value in (spec or {}).items() if name in _FIELDS.values())
+    return all(wanted.get(name) == value for name, value in (spec or {}).items() if name in FIELDS.values())
 
 
 def _provider(index: int, oidc: Mapping[str, Any]) -> Object:
-    spec = {there: oidc[here] for here, there in _FIELDS.items() if oidc.get(here) not in (None, {}, [])}
+    spec = {there: oidc[here] for here, there in FIELDS.items() if oidc.get(here) not in (None, {}, [])}
     if oidc.get("jwks"):
         spec["jwks"] = {"keys": oidc["jwks"]}
     return {

@@ -1,0 +1,78 @@
+"""What only the cluster itself tells: who its administrators are, and which login providers it has.
+
+Read by an admin kubeconfig that the garden grants for ten minutes; nothing is written. What is found becomes part of
+the Runtime, for else its controllers would take away what it does not list.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+
+from hortus.domains.clusters.adoption.identity import Inside
+from hortus.domains.clusters.garden import SHOOTS
+from hortus.domains.clusters.inside import administrators as bindings
+from hortus.domains.clusters.inside import oidc
+from hortus.domains.clusters.types import MANAGER, Label
+from hortus.kube import Client, ConnectionSettings
+from hortus.kube.errors import KubeError, NotFound
+from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
+from hortus.kube.objects import Object
+
+SECONDS: Final = 600
+"""How long the kubeconfig lives: the least that Gardener grants."""
+_REQUEST: Final = {
+    "apiVersion": "authentication.gardener.cloud/v1alpha1",
+    "kind": "AdminKubeconfigRequest",
+    "spec": {"expirationSeconds": SECONDS},
+}
+_SETTINGS: Final = ConnectionSettings(connections=2, timeout=10.0, connect_timeout=5.0, user_agent="hortus-cli")
+
+
+async def look_inside(garden: Client, shoot: Object) -> Inside:
+    """What is inside a shoot's cluster; with the reason where it cannot be seen."""
+    metadata = shoot["metadata"]
+    try:
+        answer = await garden.create_subresource(
+            SHOOTS, metadata["name"], "adminkubeconfig", dict(_REQUEST), metadata["namespace"]
+        )
+        document = base64.b64decode((answer.get("status") or {}).get("kubeconfig") or "", validate=True)
+        access = from_untrusted(document, trust=Trust()).access()
+        async with Client(access, settings=_SETTINGS) as cluster:
+            return Inside(await _administrators(cluster), await _providers(cluster))
+    except (KubeError, KubeconfigError, binascii.Error) as error:
+        return Inside(unseen=f"the cluster cannot be looked into: {error}")
+
+
+async def _administrators(cluster: Client) -> tuple[str, ...]:
+    found = (await cluster.list(bindings.BINDINGS, labels=f"{bindings.LABEL}={MANAGER}")).items
+    return tuple(dict.fromkeys(name for binding in found for name in _users(binding)))
+
+
+def _users(binding: Object) -> list[str]:
+    role = binding.get("roleRef") or {}
+    if (role.get("kind"), role.get("name")) != ("ClusterRole", bindings.ROLE):
+        return []
+    return [subject["name"] for subject in binding.get("subjects") or () if subject.get("kind") == "User"]
+
+
+async def _providers(cluster: Client) -> tuple[Object, ...]:
+    try:
+        found = (await cluster.list(oidc.PROVIDERS, labels=f"{Label.MANAGED_BY}={MANAGER}")).items
+    except NotFound:
+        return ()
+    return tuple(_provider(one["spec"]) for one in sorted(found, key=_place))
+
+
+def _place(provider: Object) -> tuple[int, str]:
+    """By number: kyma-oidc-10 comes after kyma-oidc-9."""
+    name = provider["metadata"]["name"]
+    return len(name), name
+
+
+def _provider(spec: Object) -> Object:
+    """An OpenIDConnect in the words of a Runtime."""
+    made = {here: spec[there] for here, there in oidc.FIELDS.items() if spec.get(there) not in (None, {}, [])}
+    keys = (spec.get("jwks") or {}).get("keys")
+    return {**made, "jwks": keys} if keys else made
