@@ -35,6 +35,14 @@ def test_only_one_holds_it(held: StateDirectory) -> None:
     other.release()
 
 
+def test_its_end_is_waited_for_as_long_as_one_likes(held: StateDirectory) -> None:
+    other = StateDirectory(held.path)
+    assert not other.wait_until_free(0.01)
+    held.release()
+    assert other.wait_until_free(60)
+    assert StateDirectory(held.path / "nobody-was-here").wait_until_free(0)
+
+
 def test_a_recorded_process_is_named_only_while_it_is_the_holder(held: StateDirectory) -> None:
     stale = Run(pid=1, server="https://127.0.0.1:1", version="0", started="2026-01-01T00:00:00Z")
     held.write_run(stale)

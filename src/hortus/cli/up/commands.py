@@ -124,11 +124,8 @@ def down(context: typer.Context, state_dir: StateDir = None) -> None:
         return
     with suppress(ProcessLookupError):
         os.kill(holder, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_LIMIT
-    while state.held_elsewhere():
-        if time.monotonic() > deadline:
-            _fail(f"process {holder} did not stop within {STOP_LIMIT:.0f} s; its logs are in {state.logs}")
-        time.sleep(0.05)
+    if not state.wait_until_free(STOP_LIMIT):
+        _fail(f"process {holder} did not stop within {STOP_LIMIT:.0f} s; its logs are in {state.logs}")
     run = state.run()
     if run is not None and run.ephemeral:
         typer.echo("Stopped. Its objects were in memory and are gone.")
@@ -194,7 +191,7 @@ def _detach(state: StateDirectory, options: Options) -> None:
             return
         if child.poll() is not None:
             raise typer.Exit(1)
-        time.sleep(0.05)
+        time.sleep(0.05)  # a file, so that the child can go on writing when we have returned: nothing wakes its readers
 
 
 def _check_store(store: str, *, ephemeral: bool) -> None:

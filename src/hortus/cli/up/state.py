@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -109,6 +110,7 @@ class StateDirectory:
                     f"processes of a Hortus that was killed still hold {self.path} (process ids {processes}). "
                     "End them, or choose another directory with --state-dir DIR."
                 )
+            # Not waited for by the lock itself: another `up` may be first, and then its process is to be named at once.
             time.sleep(0.02)
 
     @property
@@ -134,6 +136,25 @@ class StateDirectory:
         finally:
             os.close(descriptor)
         return False
+
+    def wait_until_free(self, seconds: float) -> bool:
+        """Return when nobody holds the lock any more; False when somebody still does after so many seconds."""
+        try:
+            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return True
+        free = threading.Event()
+
+        def wait() -> None:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+            finally:
+                os.close(descriptor)
+            free.set()
+
+        # flock knows no time limit; a thread that is left waiting ends with the process.
+        threading.Thread(target=wait, name="lock", daemon=True).start()
+        return free.wait(seconds)
 
     def holder(self) -> int | None:
         """The process that holds the lock, or held it last."""
