@@ -8,17 +8,19 @@ with msgspec; these markers carry what only Kubernetes knows.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 
-class Marker:
+class Marker(ABC):
     """Base of all markers: `keywords` is what a marker adds to the schema of its field."""
 
+    @abstractmethod
     def keywords(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """Keywords and their values, as the schema is to hold them."""
 
 
 class ListMap(Marker):

@@ -22,14 +22,14 @@ from hortus.engine.applysets.ordering import rank
 from hortus.engine.applysets.parallel import each
 from hortus.engine.applysets.parents import Parent
 from hortus.engine.applysets.policy import Conflicts, Policy
-from hortus.engine.applysets.pruning import Pruning
+from hortus.engine.applysets.pruning import PruneClient, Pruning
 from hortus.engine.applysets.readiness import readiness
 from hortus.engine.applysets.report import Action, Outcome, Report
 from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, UnknownKind
 from hortus.engine.applysets.wanted import Wanted, wanted_of
 from hortus.engine.scope import current_scope
 from hortus.engine.within import within
-from hortus.kube import Client, Propagation
+from hortus.kube import Client
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import ApiError, KubeError, NotFound
 from hortus.kube.objects import Object, Resource
@@ -40,24 +40,12 @@ _SERVED_PAUSE = 0.1
 """Seconds between two looks for a kind whose definition is Established: discovery has no watch."""
 
 
-class SetClient(Protocol):
+class SetClient(PruneClient, Protocol):
     """What a set needs of a cluster; `ClusterClient` is one over `hortus.kube.Client`."""
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 
     async def apply(self, resource: Resource, obj: Object, *, field_manager: str, force: bool = True) -> Object: ...
-
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        propagation: Propagation | None = None,
-        uid: str = "",
-    ) -> Object: ...
-
-    async def list_some(self, resource: Resource, namespace: str, limit: int) -> list[Object]: ...
 
     async def list_marked(self, resource: Resource, identity: str) -> list[Object]:
         """The metadata of all objects that are marked as part of that set."""
