@@ -87,6 +87,22 @@ _CLIENT_GONE = 499
 """What is said of a request whose client has gone, as nginx does; it is never sent."""
 
 
+def _refusal(error: Exception) -> ApiError:
+    """What a client is told of what went wrong with its request; what is not its fault is logged, too."""
+    match error:
+        case ApiError():
+            return error
+        case ObjectTooLarge():
+            return RequestEntityTooLarge(str(error))
+        case StoreFailed():
+            _log.error("the store failed: %s", error)
+            return ServiceUnavailable(f"the store failed: {error}", retry_after=_STORE_RETRY)
+        case RecursionError():
+            return BadRequest("the object provided is nested too deeply")
+    _log.error("a request failed", exc_info=error)
+    return InternalError(f"Internal error occurred: {type(error).__name__}")
+
+
 class Interceptor(Protocol):
     """Stands between a request that is known and allowed, and what carries it out: faults on purpose."""
 
@@ -242,15 +258,6 @@ class ApiServer:
             else:
                 serve = partial(self._router.answer, request, info, query, user)
                 reply = await self.interceptor.answer(request, info, serve)
-        except ApiError as error:
-            reply = status_reply(error)
-        except ObjectTooLarge as error:
-            reply = status_reply(RequestEntityTooLarge(str(error)))
-        except StoreFailed as error:
-            _log.error("the store failed: %s", error)
-            reply = status_reply(ServiceUnavailable(f"the store failed: {error}", retry_after=_STORE_RETRY))
-        except RecursionError:
-            reply = status_reply(BadRequest("the object provided is nested too deeply"))
         except ConnectionError:
             # The client has gone, so nobody hears an answer; whoever logs it as an error of ours is wrong.
             if audited is not None:
@@ -261,8 +268,7 @@ class ApiServer:
                 audited.done(info, 200, None)
             raise
         except Exception as error:
-            _log.exception("a request failed")
-            reply = status_reply(InternalError(f"Internal error occurred: {type(error).__name__}"))
+            reply = status_reply(_refusal(error))
         finally:
             if bound is not None:
                 bound.give(connection.holder)
