@@ -28,6 +28,7 @@ from hortus.engine import Manager, find_condition
 from hortus.engine.flags import FlagSet
 from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials, digests
 from hortus.kube import Access, Client, Resource, yaml
+from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import Forbidden
 from hortus.kube.kubeconfig import from_untrusted
 from hortus.kube.objects import Object, ObjectKey
@@ -39,7 +40,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 EVENTS = Resource("", "v1", "events", "Event")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-PATIENCE = 20.0
+PATIENCE = 8.0
 READ_CONFIG = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
 
 _numbers = itertools.count()
@@ -73,6 +74,8 @@ class World:
         self.workload = f"w-{number}"
         """The logical cluster behind the GardenerCluster `tulip`."""
         self.clock = FakeClock(now=time.time())
+        self.real_time = False
+        """Whether the controller takes the system's clock: for clusters that do not answer, which are tried again."""
         self.requests = Requests()
         self.flags: list[str] = []
         self.registry = CollectorRegistry()
@@ -209,6 +212,17 @@ class World:
     ) -> Object:
         return await self.until("Secret", name, says, namespace)
 
+    async def until_event(self, reason: str, name: str = "reader") -> Object:
+        """The first event about a request that has this reason."""
+
+        def found() -> list[Object]:
+            events = [obj for (kind, place, _), obj in self._seen.items() if (kind, place) == ("Event", self.namespace)]
+            return [one for one in events if one["reason"] == reason and one["involvedObject"]["name"] == name]
+
+        async with self._news, asyncio.timeout(PATIENCE):
+            await self._news.wait_for(found)
+            return found()[0]
+
     async def until_gone(self, name: str = "reader") -> None:
         await self.until("ClusterAccess", name, lambda obj: not obj)
 
@@ -249,13 +263,14 @@ class World:
         """The controller at work, as a process that starts now and stops at the end."""
         async with Client(self.access, observer=self.requests) as client:
             self.registry = CollectorRegistry()
-            manager = Manager(client, clock=self.clock, registry=self.registry, grace=5.0)
+            clock: Clock = SystemClock() if self.real_time else self.clock
+            manager = Manager(client, clock=clock, registry=self.registry, grace=5.0)
             values = FlagSet((*CREDENTIAL_FLAGS, *settings.FLAGS)).parse(["--watch-namespace=", *self.flags])
             kubeconfigs = manager.cache(SECRETS, labels=Label.SHOOT_NAME, transform=digests)
             pool = RemotePool(
                 SecretCredentials(client, kubeconfigs),
                 settings=RemoteSettings(deny=()),
-                clock=self.clock,
+                clock=clock,
                 observer=self.requests,
             )
             manager.on_stop(pool.close)

@@ -133,6 +133,7 @@ class ClusterAccessController:
         secret = await self._vault.find(access)
         parent.access = access = await self._hold(access)
         self._clusters.enter(key, cluster, place)
+        parent.cluster = f"{cluster.namespace}/{cluster.name}"
         if not rules:
             rules = await self._copied(self._clusters.pool.at(place), access)
         await self._provide(parent, cluster, place, rules)

@@ -24,9 +24,13 @@ _POLICY = Policy(adopt=False)
 
 
 class StatusParent:
-    """Remembers a request's objects in `status.inventory`; `access` is the request as it is after each write."""
+    """Remembers a request's objects in `status.inventory`, and in `status.cluster` where they are.
+
+    `access` is the request as it is after each write.
+    """
 
     def __init__(self, client: Patcher, access: Object, cache: Cache) -> None:
+        self.cluster = str((access.get("status") or {}).get("cluster") or "")
         self._client = client
         self._cache = cache
         self.access = access
@@ -44,7 +48,7 @@ class StatusParent:
         if lines == list((self.access.get("status") or {}).get("inventory") or ()):
             return
         metadata = self.access["metadata"]
-        patch: Object = {"status": {"inventory": lines or None}}
+        patch: Object = {"status": {"inventory": lines or None, "cluster": self.cluster or None}}
         self.access = await self._client.patch(
             CLUSTER_ACCESSES,
             metadata["name"],
