@@ -68,7 +68,8 @@ class RegistryCaches:
         labels = (secret or {"metadata": {}})["metadata"].get("labels") or {}
         if labels.get(Label.MANAGED_BY) != MANAGER or not labels.get(Label.RUNTIME_ID):
             return None
-        return self._runtimes.get(ObjectKey(key.namespace, labels[Label.RUNTIME_ID]))
+        runtime = self._runtimes.get(ObjectKey(key.namespace, labels[Label.RUNTIME_ID]))
+        return None if runtime is None or service.locked(runtime) else runtime
 
     async def _wanted(self, cluster: Client, runtime: Object) -> tuple[Any, str]:
         """What `imageRegistryCache` is to become, and by whose hand; None when it is right."""

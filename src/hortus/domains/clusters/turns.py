@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from hortus.domains.clusters import service
 from hortus.domains.clusters.outline import FAILED, Live
 from hortus.domains.clusters.types import Annotation, ConditionType, Reason, State
 from hortus.engine import Actor
@@ -63,6 +64,8 @@ CODES: Final[Mapping[str, Turn]] = {
 def turn_of(runtime: Object, live: Live | None) -> Turn:
     """Who is to act now, and how."""
     status = runtime.get("status") or {}
+    if service.locked(runtime) and not status:
+        return Turn(Actor.OPERATOR, "it was built from its shoot and is locked: `hortus adopt compare`, then `release`")
     if not status:
         return Turn(Actor.NOBODY, "nobody has looked at it yet; do the controllers run?")
     if live is not None and (found := next((CODES[code] for code in live.codes if code in CODES), None)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,27 @@ import orjson
 import pytest
 import typer
 from click.testing import Result
+from tests.docs.consoles import ROOT
 from tests.domains.clusters.conftest import here, server
 from tests.domains.clusters.shoot import samples
 from tests.domains.clusters.world import World
 from typer.testing import CliRunner
 
-from hortus.domains.clusters.adoption.report import Report
+from hortus.domains.clusters.adoption import Difference
+from hortus.domains.clusters.adoption.landscape import Choices, read_landscape
+from hortus.domains.clusters.adoption.planning import Plan
+from hortus.domains.clusters.adoption.report import Entry, Outcome, Report
+from hortus.domains.clusters.adoption.sources import SECRETS
+from hortus.domains.clusters.adoption.steps import Comparing, make
 from hortus.domains.clusters.commands import register
 from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
+from hortus.domains.clusters.outline import look
+from hortus.domains.clusters.turns import turn_of
 from hortus.domains.clusters.types import FINALIZER, RUNTIMES, Annotation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.kube.objects import Object
+from hortus.engine import Actor
+from hortus.kube import Client
+from hortus.kube.objects import Object, Resource
 from hortus.terminal import Connections
 
 __all__ = ["here", "server"]
@@ -38,7 +49,6 @@ class Shell:
 
     def __init__(self, here: World, folder: Path) -> None:
         self._here = here
-        self._folder = folder
         self._app = typer.Typer()
         self.report = folder / "report.json"
         tenants = folder / "tenants.json"
@@ -48,7 +58,8 @@ class Shell:
         document["converter"]["gardener"]["projectName"] = here.project
         document["converter"]["auditLogging"] = {"policyConfigMapName": "audit", "tenantConfigPath": str(tenants)}
         del document["converter"]["maintenanceWindow"]
-        (folder / "converter.json").write_bytes(orjson.dumps(document))
+        self.configuration = folder / "converter.json"
+        self.configuration.write_bytes(orjson.dumps(document))
         connections = Connections(
             local_state=Path("/nonexistent"),
             kubeconfig=here.server.kubeconfig_for("root"),
@@ -59,7 +70,7 @@ class Shell:
 
     async def type(self, command: str, *words: str) -> Result:
         arguments = ["adopt", command, *words, "-n", self._here.namespace]
-        arguments += ["--converter-config-filepath", str(self._folder / "converter.json")]
+        arguments += ["--converter-config-filepath", str(self.configuration)]
         if command in ("shoots", "compare", "release"):
             arguments += ["--structured-auth-enabled", "--no-audit-log-mandatory"]
         return await asyncio.to_thread(CliRunner().invoke, self._app, arguments)
@@ -71,7 +82,7 @@ class Shell:
 
     async def reported(self, command: str, *words: str, code: int = 0) -> Report:
         done = await self.type(command, *words, "--report", str(self.report))
-        assert done.exit_code == code, done.output
+        assert done.exit_code == code, f"{done.output}{done.exception!r}"
         return msgspec.json.decode(self.report.read_bytes(), type=Report)
 
 
@@ -128,6 +139,15 @@ async def test_a_lost_runtime_is_built_again_and_nothing_in_its_shoot_changes(he
         await here.update(7)
     after = await here.shoot()
     assert after["spec"]["provider"]["workers"][0]["maximum"] == 7
+
+
+async def test_a_locked_runtime_says_whose_turn_it_is(here: World, shell: Shell) -> None:
+    await grown(here)
+    await orphaned(here)
+    await shell.outcomes("shoots", "c-1", *GIVEN, "--apply")
+    runtime = await here.client.get(RUNTIMES, "rt-1", here.namespace)
+    turn = turn_of(runtime, look(await here.shoot()))
+    assert (turn.actor, "hortus adopt compare" in turn.advice) == (Actor.OPERATOR, True)
 
 
 async def test_deleting_a_locked_runtime_deletes_nothing_else(here: World, shell: Shell) -> None:
@@ -284,6 +304,79 @@ def kubeconfig(server: str) -> str:
         "users": [{"name": "c", "user": {"token": "never-shown"}}],
     }
     return orjson.dumps(document).decode()
+
+
+async def test_secrets_with_kubeconfigs_bring_their_labels(here: World, shell: Shell) -> None:
+    await grown(here)
+    await orphaned(here)
+    status = {"status": {"advertisedAddresses": [{"name": "external", "url": "https://api.c-1.example.org"}]}}
+    await here.garden.patch(SHOOTS, "c-1", status, here.garden_namespace, subresource="status")
+    data = {"config": base64.b64encode(kubeconfig("https://api.c-1.example.org").encode()).decode()}
+    for name, labels, content in (("ours", samples.LABELS, data), ("empty", samples.LABELS, {}), ("other", {}, data)):
+        secret = {"metadata": {"name": name, "namespace": here.namespace, "labels": labels}, "data": content}
+        await here.client.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", **secret})
+    found = await shell.reported("kubeconfigs", "--from-secrets", "--all", "--apply", code=1)
+    assert {entry.shoot: entry.outcome for entry in found.clusters} == {
+        "c-1": "made",
+        f"Secret {here.namespace}/empty": "refused",
+    }
+    assert "never-shown" not in shell.report.read_text()
+    cluster = await here.client.get(GARDENER_CLUSTERS, "rt-1", here.namespace)
+    assert cluster["metadata"]["labels"].items() >= samples.LABELS.items()
+    missing = await shell.type("kubeconfigs", "--from-secrets", "nobody")
+    assert (missing.exit_code, "no Secret with a kubeconfig named nobody" in missing.output) == (2, True)
+
+
+class Dying(Client):
+    """A client that is killed at one of its writes."""
+
+    left = 0
+
+    async def create(self, resource: Resource, *args: Any, **options: Any) -> Object:
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return await super().create(resource, *args, **options)
+
+
+@pytest.mark.parametrize("writes", [0, 1])
+async def test_a_run_that_is_killed_at_any_write_is_finished_by_the_next(
+    here: World, shell: Shell, writes: int
+) -> None:
+    await grown(here)
+    [before] = await orphaned(here)
+    report = await shell.reported("shoots", "c-1", *GIVEN)
+    plan = Plan(report.clusters[0], report.clusters[0].manifests)
+    async with Dying(here.client.access) as client:
+        client.left = writes
+        with pytest.raises(KeyboardInterrupt):
+            await make(client, plan)
+    await shell.reported("shoots", "c-1", *GIVEN, "--apply")
+    assert await shell.outcomes("shoots", "c-1", *GIVEN) == {"c-1": "present"}
+    assert await here.client.get(GARDENER_CLUSTERS, "rt-1", here.namespace)
+    assert await shell.outcomes("release", "c-1") == {"c-1": "released"}
+    assert await here.shoot() == before
+
+
+async def test_a_lock_is_taken_off_only_the_runtime_that_was_compared(here: World, shell: Shell) -> None:
+    await grown(here)
+    await orphaned(here)
+    await shell.outcomes("shoots", "c-1", *GIVEN, "--apply")
+    stale = await here.client.get(RUNTIMES, "rt-1", here.namespace)
+    await here.resize(11)
+    choices = Choices(shell.configuration, structured_authentication=True, audit_log_mandatory=False)
+    comparing = Comparing(here.client, here.garden, read_landscape(choices, Path("/nonexistent")))
+    entry = await comparing.release(stale, accept=True)
+    assert (entry.outcome, entry.why) == ("failed", "the Runtime changed meanwhile; run it again")
+    found = await here.client.get(RUNTIMES, "rt-1", here.namespace)
+    assert found["metadata"]["annotations"][Annotation.ADOPTION] == "locked"
+
+
+def test_the_page_names_every_outcome_and_every_field_of_the_report() -> None:
+    text = (ROOT / "docs" / "clusters" / "adoption.md").read_text()
+    outcomes = [value for name, value in vars(Outcome).items() if name.isupper()]
+    fields = [field.encode_name for cls in (Report, Entry, Difference) for field in msgspec.structs.fields(cls)]
+    assert [word for word in [*outcomes, *fields] if f"`{word}`" not in text] == []
 
 
 async def test_a_command_that_cannot_work_fails_with_code_2(here: World, shell: Shell) -> None:

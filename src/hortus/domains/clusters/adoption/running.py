@@ -116,8 +116,7 @@ async def adopt_kubeconfigs(connections: Connections, work: Work, *, from_secret
 
 async def _of_secrets(client: Client, work: Work, addresses: dict[str, Object], around: Surroundings) -> list[Plan]:
     secrets = await sources.kubeconfig_secrets(client, work.wishes.namespace, work.selection.labels)
-    if work.selection.names:
-        secrets = [secret for secret in secrets if secret["metadata"]["name"] in work.selection.names]
+    secrets = sources.named(secrets, work.selection.names, "Secret with a kubeconfig")
     return [plan_secret(secret, addresses, around, work.wishes) for secret in secrets]
 
 

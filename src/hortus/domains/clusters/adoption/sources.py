@@ -95,11 +95,11 @@ async def surroundings(client: Client, namespace: str, *, kymas: bool = False) -
 async def shoots(garden: Client, namespace: str, selection: Selection) -> list[Object]:
     """The chosen shoots of a project."""
     listed = list((await garden.list(SHOOTS, namespace, labels=selection.labels)).items)
-    return _named(listed, selection.names, f"shoot of project namespace {namespace}")
+    return named(listed, selection.names, f"shoot of project namespace {namespace}")
 
 
 def chosen_kymas(around: Surroundings, matching: Iterable[Object], names: Sequence[str]) -> list[Object]:
-    return _named(list(matching), names, "Kyma")
+    return named(list(matching), names, "Kyma")
 
 
 def shoot_of_kyma(kyma: Object) -> str:
@@ -165,7 +165,8 @@ def _holder(obj: Object, kind: str, own: str) -> Holder:
     return Holder(f"{kind} {metadata['namespace']}/{metadata['name']}", labels)
 
 
-def _named(listed: list[Object], names: Sequence[str], what: str) -> list[Object]:
+def named(listed: list[Object], names: Sequence[str], what: str) -> list[Object]:
+    """Those of the names, or all without any."""
     if not names:
         return listed
     found = {obj["metadata"]["name"]: obj for obj in listed}
