@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.domains.clusters.shoot import samples
 from tests.domains.clusters.world import CONFIG_MAPS, World, condition, said
 
 from hortus.domains.clusters.garden import SHOOTS
@@ -209,3 +210,29 @@ async def test_structured_authentication_is_a_config_map_only_where_it_is_switch
         api_server = (await here.shoot())["spec"]["kubernetes"]["kubeAPIServer"]
         assert ("structuredAuthentication" in api_server) is structured
         assert ("oidcConfig" in api_server) is not structured
+
+
+async def test_the_operators_ranges_are_waited_for_and_let_in(here: World) -> None:
+    here.choices["acl"] = True
+    here.choices["configuration"] = samples.configuration(
+        gardener__projectName=here.project, kubernetes__kubeApiServer={"acl": {"configMapName": "ranges"}}
+    )
+    ranges = {"acl-list.json": '["192.0.2.0/24"]', "kcp-external-nat-ip.json": '"203.0.113.7"'}
+    kubernetes = {"kubeAPIServer": {"acl": {"allowedCIDRs": ["198.51.100.0/24"]}}}
+    async with here.controlled():
+        await here.create(here.runtime(kubernetes=kubernetes))
+        missing = await here.until_reason("ConversionErr")
+        assert missing["message"].startswith(f"configmap {here.namespace}/ranges with the operator's ranges: ")
+        assert here.garden_requests.writes == 0
+        place = {"name": "ranges", "namespace": here.namespace}
+        for wrong, says in (("203.0.113.7", "is no JSON"), ('"here"', "must be a JSON text with an address")):
+            await here.advance(15)
+            body = {"metadata": place, "data": {**ranges, "kcp-external-nat-ip.json": wrong}}
+            await here.client.apply(CONFIG_MAPS, body, field_manager="tests")
+            await here.advance(15)
+            await here.until_said(f"key kcp-external-nat-ip.json {says}")
+        await here.client.apply(CONFIG_MAPS, {"metadata": place, "data": ranges}, field_manager="tests")
+        await here.advance(15)
+        await here.until_said("Shoot is pending")
+    [acl] = [found for found in (await here.shoot())["spec"]["extensions"] if found["type"] == "acl"]
+    assert acl["providerConfig"]["rule"]["cidrs"] == ["198.51.100.0/24", "192.0.2.0/24", "203.0.113.7/32"]

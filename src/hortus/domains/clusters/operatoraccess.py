@@ -5,6 +5,7 @@ They lie in a ConfigMap of the management cluster, which the configuration names
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import NamedTuple
 
 import orjson
@@ -41,12 +42,11 @@ class OperatorAccess:
         try:
             data = (await self._client.get(_CONFIG_MAPS, self._config_map, namespace)).get("data") or {}
             return Ranges(_texts(data, _RANGES_KEY), _text(data, _ADDRESS_KEY))
-        except KubeError as error:
+        except (KubeError, ValueError) as error:
+            # Nobody tells when the operator has mended it.
             raise Setback(
                 Reason.CONVERSION_ERR, f"{where} with the operator's ranges: {error}", after=GARDEN
             ) from error
-        except ValueError as error:
-            raise Setback(Reason.CONVERSION_ERR, f"{where} with the operator's ranges: {error}") from error
 
 
 def _restricted(runtime: Object) -> bool:
@@ -55,14 +55,30 @@ def _restricted(runtime: Object) -> bool:
 
 
 def _texts(data: Object, key: str) -> tuple[str, ...]:
-    found = orjson.loads(data.get(key) or "[]")
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise ValueError(f"key {key} must be a JSON list of texts")
+    found = _decoded(data, key, "[]")
+    if not isinstance(found, list) or not all(_is_range(text) for text in found):
+        raise ValueError(f'key {key} must be a JSON list of ranges, such as ["192.0.2.0/24"]; it is {found!s:.200}')
     return tuple(found)
 
 
 def _text(data: Object, key: str) -> str:
-    found = orjson.loads(data.get(key) or '""')
-    if not isinstance(found, str):
-        raise ValueError(f"key {key} must be a JSON text")
+    found = _decoded(data, key, '""')
+    if found != "" and not _is_range(found):
+        raise ValueError(f'key {key} must be a JSON text with an address, such as "192.0.2.1"; it is {found!s:.200}')
+    return str(found)
+
+
+def _decoded(data: Object, key: str, default: str) -> object:
+    try:
+        found: object = orjson.loads(data.get(key) or default)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"key {key} is no JSON: {error}") from error
     return found
+
+
+def _is_range(value: object) -> bool:
+    try:
+        ip_network(value if isinstance(value, str) else "")
+    except ValueError:
+        return False
+    return True
