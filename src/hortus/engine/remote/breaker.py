@@ -6,6 +6,9 @@ Half-open: one probe is under way; its success closes, its failure opens for lon
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 from hortus.engine.backoff import Backoff
@@ -39,3 +42,39 @@ class Breaker:
         delay = self._backoff.delay(self._openings, random=self._random)
         self._openings += 1
         return delay
+
+
+class Waiters:
+    """Those who would rather wait until a breaker has closed than be refused."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def wait(self) -> None:
+        """Return with the next `go_on`. Raises what `give_up` makes."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        try:
+            await waiter
+        finally:
+            with suppress(ValueError):
+                self._waiting.remove(waiter)
+
+    def go_on(self) -> None:
+        for waiter in self._taken():
+            waiter.set_result(None)
+
+    def give_up(self, error: Callable[[], Exception]) -> None:
+        for waiter in self._taken():
+            waiter.set_exception(error())
+
+    def _taken(self) -> list[asyncio.Future[None]]:
+        if not self._waiting:
+            return []
+        waiting, self._waiting = self._waiting, []
+        return [waiter for waiter in waiting if not waiter.done()]

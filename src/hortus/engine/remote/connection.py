@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
-from hortus.engine.remote.breaker import Breaker
+from hortus.engine.remote.breaker import Breaker, Waiters
 from hortus.engine.remote.budget import Account
 from hortus.engine.remote.credentials import CredentialMissing, Place
 from hortus.engine.remote.links import Line, Link, digest_of
@@ -63,7 +63,7 @@ class Remote:
         self._link: Link | None = None
         self._old: list[Link] = []
         self._lock = asyncio.Lock()
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters = Waiters()
         self._paused_until = 0.0
         self._probe_at = 0.0
         self._reread = False
@@ -204,23 +204,13 @@ class Remote:
             if self._breaker.open:
                 if not patient:
                     raise self.unavailable()
-                await self._closed()
+                await self._waiters.wait()
                 continue
             if self._link is not None:
                 return self._link
             async with self._lock:
                 if self._link is None and not self._breaker.open:
                     await self._open()
-
-    async def _closed(self) -> None:
-        """Return when the breaker has closed."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        try:
-            await waiter
-        finally:
-            with suppress(ValueError):
-                self._waiters.remove(waiter)
 
     @property
     def waited_for(self) -> bool:
@@ -389,11 +379,7 @@ class Remote:
             self.state.phase is not Phase.READY or (self.state.reason != CONNECTED and not self._reread)
         ):
             self._become(RemoteState(Phase.READY, CONNECTED, since=self._pool.clock.now()))
-        if self._waiters:
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
+        self._waiters.go_on()
 
     def _failed(self, error: KubeError, link: Link) -> None:
         """Count what speaks against the cluster. An answer that refuses one request does not."""
@@ -443,10 +429,7 @@ class Remote:
 
     async def close(self) -> None:
         """Drop everything; calls and streams fail, and so does who waits for the breaker."""
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_exception(self.unavailable())
+        self._waiters.give_up(self.unavailable)
         links, self._link = [*self._old, *([self._link] if self._link is not None else [])], None
         for link in links:
             link.superseded = "gone"
