@@ -23,7 +23,7 @@ from pathlib import Path
 
 import aiohttp
 import uvloop
-from tests.benchmarks.fleet import Figures, _counted, _each, cpu_seconds, resident_mib, server_writes
+from tests.benchmarks.fleet import PATIENCE, Figures, _counted, _each, cpu_seconds, resident_mib, server_writes
 
 from hortus.cli.up.metrics import metrics_socket
 from hortus.cli.up.state import Run, StateDirectory
@@ -118,8 +118,8 @@ async def measure(run: Run, state: StateDirectory, count: int, rest: float) -> F
 
 
 async def _at_rest(client: Client, state: StateDirectory, pid: int, rest: float) -> Figures:
-    """After a while in which the last looks at what was just made are over."""
-    await asyncio.sleep(min(rest, 5.0))
+    """From when the last events of the growth are sent, which are held to a rate."""
+    until_quiet = await _until_quiet(client)
     writes, asked, calls, cpu = (
         await server_writes(client),
         await garden_requests(client),
@@ -128,12 +128,23 @@ async def _at_rest(client: Client, state: StateDirectory, pid: int, rest: float)
     )
     await asyncio.sleep(rest)
     return {
+        "seconds_until_quiet": until_quiet,
         "rest_seconds": rest,
         "writes_at_rest": await server_writes(client) - writes,
         "controller_calls_at_rest": await controller_calls(state) - calls,
         "garden_requests_per_hour_at_rest": (await garden_requests(client) - asked) / rest * 3600,
         "controller_cpu_percent_at_rest": (cpu_seconds(pid) - cpu) / rest * 100,
     }
+
+
+async def _until_quiet(client: Client) -> float:
+    """Seconds until nobody wrote anything for five."""
+    began, writes = time.perf_counter(), -1.0
+    async with asyncio.timeout(PATIENCE):
+        while (now := await server_writes(client)) != writes:
+            writes = now
+            await asyncio.sleep(5.0)
+    return time.perf_counter() - began - 5.0
 
 
 async def _remove(client: Client, garden: Client, count: int) -> float:
@@ -153,7 +164,7 @@ async def _gone(client: Client, count: int) -> AsyncIterator[None]:
     listed = await client.list(RUNTIMES)
     watch = client.watch(RUNTIMES, resource_version=listed.resource_version)
     yield
-    async with asyncio.timeout(600), contextlib.aclosing(watch):
+    async with asyncio.timeout(PATIENCE), contextlib.aclosing(watch):
         async for event in watch:
             count -= event.type == "DELETED"
             if not count:

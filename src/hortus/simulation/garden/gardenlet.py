@@ -135,27 +135,12 @@ class Gardenlet:
 
     async def _advance(self, key: ObjectKey, shoot: Object, run: _Run) -> Result | None:
         passed = self._clock.monotonic() - run.since
+        if run.fault is not None and run.fault.effect != "slow" and passed >= run.length * run.fault.at_progress / 100:
+            return await self._strike(key, shoot, run, run.fault, passed)
         share = passed / run.length if run.length else 1.0
-        fault = run.fault
-        if fault is not None and share * 100 >= fault.at_progress and fault.effect != "slow":
-            if fault.effect == "fail":
-                return await self._fail(key, shoot, run.kind, fault)
-            if fault.effect == "abort":
-                return await self._abort(key, shoot, run.kind, fault)
-            if shoot["metadata"].get("generation") != (shoot.get("status") or {}).get("observedGeneration"):
-                self._runs.pop(key, None)
-                return await self._begin(key, shoot)
-            await self._report(shoot, run.kind, fault.at_progress / 100)
-            if not fault.seconds:
-                return None
-            wait = run.length * fault.at_progress / 100 + self._settings.scaled(fault.seconds) - passed
-            if wait > 0:
-                return Result(requeue_after=wait)
-            self._runs[key] = run = run._replace(since=run.since + self._settings.scaled(fault.seconds), fault=None)
-            share = (self._clock.monotonic() - run.since) / run.length if run.length else 1.0
         if share >= 1.0:
             return await self._finish(key, shoot, run.kind)
-        left, step = max(run.length * (1.0 - share), 0.01), self._step(run.length)
+        left, step = max(run.length - passed, 0.01), self._step(run.length)
         # Our own writes bring us here, too: a report is due by the clock, not by a change.
         early = run.reported + step - self._clock.monotonic()
         if early > 0.001:
@@ -163,6 +148,25 @@ class Gardenlet:
         self._runs[key] = run._replace(reported=self._clock.monotonic())
         await self._report(shoot, run.kind, share)
         return Result(requeue_after=min(step, left))
+
+    async def _strike(self, key: ObjectKey, shoot: Object, run: _Run, fault: Fault, passed: float) -> Result | None:
+        """Let an operation fail, be broken off, or stay where it is."""
+        if fault.effect == "fail":
+            return await self._fail(key, shoot, run.kind, fault)
+        if fault.effect == "abort":
+            return await self._abort(key, shoot, run.kind, fault)
+        if shoot["metadata"].get("generation") != (shoot.get("status") or {}).get("observedGeneration"):
+            self._runs.pop(key, None)
+            return await self._begin(key, shoot)
+        await self._report(shoot, run.kind, fault.at_progress / 100)
+        if not fault.seconds:
+            return None
+        stay = self._settings.scaled(fault.seconds)
+        wait = run.length * fault.at_progress / 100 + stay - passed
+        if wait > 0:
+            return Result(requeue_after=wait)
+        self._runs[key] = run = run._replace(since=run.since + stay, fault=None)
+        return await self._advance(key, shoot, run)
 
     async def _report(self, shoot: Object, kind: str, share: float) -> None:
         """Say how far an operation is, when it is further than was said."""
