@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hortus.domains.access import alerts as access_alerts
 from hortus.domains.access import rights as access
 from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
 from hortus.domains.canary import alerts as canary_alerts
@@ -65,6 +66,7 @@ ALERTS: tuple[tuple[str, tuple[Alert, ...]], ...] = (
     ("engine", own.ALERTS),
     ("credentials", credential_alerts.ALERTS),
     ("clusters", cluster_alerts.ALERTS),
+    ("access", access_alerts.ALERTS),
     ("canary", canary_alerts.ALERTS),
 )
 """By the part of the program whose metrics they read."""
