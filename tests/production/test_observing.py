@@ -12,6 +12,7 @@ from prometheus_client.core import Metric
 from tests.oracles.programs import GoProgram, go_program
 
 from hortus.cli.install import contents
+from hortus.domains.access.metrics import AccessMetrics
 from hortus.domains.canary.book import Book
 from hortus.domains.canary.metrics import families as canary_families
 from hortus.domains.clusters.metrics import RuntimeMetrics
@@ -70,6 +71,7 @@ def metric_names() -> set[str]:
     CredentialMetrics(registry)
     RuntimeMetrics(registry)
     found_canary = {name for family in canary_families(Book(opened=0.0)) for name in _names(family)}
+    AccessMetrics(registry)
     found = {name for family in registry.collect() for name in _names(family)}
     return found | found_canary | BUILT_IN | _named_in_sources()
 
