@@ -86,7 +86,7 @@ class Discovery:
             if kind.resource.group == group and kind.resource.version == version
         ]
         if not kinds:
-            raise NotFound("the server could not find the requested resource")
+            raise NotFound("the server could not find the requested resource", details={})
         entries = [entry for kind in sorted(kinds, key=_by_plural) for entry in _legacy_entries(kind)]
         # kube-apiserver leaves the type's version out of the oldest list.
         head = {"apiVersion": "v1"} if group else {}

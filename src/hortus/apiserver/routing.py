@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable
 
 import orjson
@@ -331,7 +332,7 @@ class Router:
     def _discover(self, request: web.BaseRequest, cluster: str, parts: list[str]) -> Reply:
         discovery = self._discovery
         if len(parts) == 1 and _wants_aggregated(request):
-            return json_reply(discovery.aggregated(cluster, core=parts[0] == "api"), content_type=AGGREGATED)
+            return _tagged(request, discovery.aggregated(cluster, core=parts[0] == "api"))
         if parts == ["api"]:
             return json_reply(discovery.core_versions(request.host))
         if parts == ["apis"]:
@@ -349,6 +350,16 @@ def _check_body_type(expected: GroupVersionKind, sent: Object) -> None:
     given = sent.get("kind", expected.kind), sent.get("apiVersion", expected.api_version)
     if given != (expected.kind, expected.api_version):
         raise BadRequest(f"a {expected.kind} of {expected.api_version} is expected, not a {given[0]} of {given[1]}")
+
+
+def _tagged(request: web.BaseRequest, told: Object) -> Reply:
+    """Aggregated discovery with its digest, or 304 for who has it (KEP-3352: clients keep discovery on disk)."""
+    body = orjson.dumps(told)
+    tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+    headers = {"ETag": tag, "Vary": "Accept", "Cache-Control": "public"}
+    if request.headers.get("If-None-Match") == tag:
+        return Reply(b"", code=304, content_type=AGGREGATED, headers=headers)
+    return Reply(body, content_type=AGGREGATED, headers=headers)
 
 
 def _wants_aggregated(request: web.BaseRequest) -> bool:

@@ -139,11 +139,22 @@ class _Frame(NamedTuple):
         return self.parent.unchanged() if self.parent is not None else False
 
 
-def check_rules(obj: Any, node: Node, found: list[FieldError], old: Any = NOTHING, *, path: str = "") -> None:
-    """Append a problem for each rule that does not hold. With a `path`, `obj` is the value there, not a resource."""
+def check_rules(
+    obj: Any,
+    node: Node,
+    found: list[FieldError],
+    old: Any = NOTHING,
+    *,
+    path: str = "",
+    forgiven: list[FieldError] | None = None,
+) -> None:
+    """Append a problem for each rule that does not hold. With a `path`, `obj` is the value there, not a resource.
+
+    What is tolerated because it was so before goes to `forgiven`.
+    """
     if has_nul(obj) or (old is not NOTHING and has_nul(old)):
         obj, old = unbroken(obj), unbroken(old)
-    run = _Run(found)
+    run = _Run(found, [] if forgiven is None else forgiven)
     try:
         run.visit(_Frame(node, obj, old, None), path, root=not path)
     except _Stop:
@@ -151,8 +162,9 @@ def check_rules(obj: Any, node: Node, found: list[FieldError], old: Any = NOTHIN
 
 
 class _Run:
-    def __init__(self, found: list[FieldError]) -> None:
+    def __init__(self, found: list[FieldError], forgiven: list[FieldError]) -> None:
         self._found = found
+        self._forgiven = forgiven
         self._deadline = time.thread_time_ns() + TIME_BUDGET_NS
 
     def visit(self, frame: _Frame, path: str, *, root: bool = False) -> None:
@@ -213,12 +225,13 @@ class _Run:
             if isinstance(error, BudgetExceeded):
                 raise _Stop from None
             return
-        if holds is True or (not rule.uses_old and frame.unchanged()):
+        if holds is True:
             return
+        told = self._forgiven if not rule.uses_old and frame.unchanged() else self._found
         if rule.field_path:
             where = f"{path}.{rule.field_path}" if path else rule.field_path
         text = _message(rule, variables)
-        self._found.append(_with_reason(where, rules.type_name, text, str(rule.definition.get("reason") or "")))
+        told.append(_with_reason(where, rules.type_name, text, str(rule.definition.get("reason") or "")))
 
 
 def _shown(path: str) -> str:

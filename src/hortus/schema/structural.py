@@ -57,8 +57,12 @@ class Structural:
         """Fill in defaults in place, after dropping nulls of fields that are not nullable."""
         defaulting.default(obj, self._node)
 
-    def validate(self, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
+    def validate(
+        self, obj: dict[str, Any], old: dict[str, Any] | None = None, *, forgiven: list[FieldError] | None = None
+    ) -> list[FieldError]:
         """Every problem of `obj`; with `old`, those that `obj` shares with it unchanged are tolerated (KEP-4008).
+
+        Tolerated CEL rules are appended to `forgiven`, so that the writer can be warned.
 
         CEL rules run only on an object that is well typed and complete, as they may rely on that.
         """
@@ -73,7 +77,7 @@ class Structural:
         if node.has_list_rules_below:
             self._check_lists(obj, old, found)
         if node.has_rules_below:
-            self._check_rules(obj, old, found)
+            self._check_rules(obj, old, found, forgiven)
         return _distinct(found) if len(found) > 1 else found
 
     def _check_lists(self, obj: dict[str, Any], old: dict[str, Any] | None, found: list[FieldError]) -> None:
@@ -84,11 +88,17 @@ class Structural:
         if not before:
             check_lists(obj, self._node, "", found)
 
-    def _check_rules(self, obj: dict[str, Any], old: dict[str, Any] | None, found: list[FieldError]) -> None:
+    def _check_rules(
+        self,
+        obj: dict[str, Any],
+        old: dict[str, Any] | None,
+        found: list[FieldError],
+        forgiven: list[FieldError] | None,
+    ) -> None:
         if any(problem.reason in BLOCKING for problem in found):
             found.append(problems.invalid(NO_PATH, None, _NOT_CHECKED))
             return
-        check_rules(obj, self._node, found, NOTHING if old is None else old)
+        check_rules(obj, self._node, found, NOTHING if old is None else old, forgiven=forgiven)
 
 
 def _distinct(found: list[FieldError]) -> list[FieldError]:

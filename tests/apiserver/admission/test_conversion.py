@@ -153,10 +153,10 @@ def _changed(change: Callable[[Object], None]) -> Callable[[Object], Object]:
 
 
 _LIES: dict[str, tuple[Any, str]] = {
-    "name": (_changed(lambda obj: obj["metadata"].update(name="x")), "at index 0: must have the same name: x != a"),
-    "uid": (_changed(lambda obj: obj["metadata"].update(uid="x")), "at index 0: must have the same UID: x != "),
-    "namespace": (_changed(lambda obj: obj["metadata"].pop("namespace")), "must have the same namespace:  != "),
-    "kind": (_changed(lambda obj: obj.update(kind="Pod")), "must have the same kind: Pod != Bed"),
+    "name": (_changed(lambda obj: obj["metadata"].update(name="x")), "must have the same name: a != x"),
+    "uid": (_changed(lambda obj: obj["metadata"].update(uid="x")), "must have the same UID: "),
+    "namespace": (_changed(lambda obj: obj["metadata"].pop("namespace")), "must have the same namespace: "),
+    "kind": (_changed(lambda obj: obj.update(kind="Pod")), "invalid kind (expected Bed, received Pod)"),
     "version": (_changed(lambda obj: obj.update(apiVersion="v9")), "invalid groupVersion (expected "),
     "labels": (
         _changed(lambda obj: obj["metadata"].update(labels={"a": 1})),

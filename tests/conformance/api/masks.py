@@ -97,6 +97,8 @@ class _Mask:
     def _text(self, value: str, key: str) -> str:
         if key in _ADDRESSES and value not in ("", "None"):
             return "<address>"
+        if key == "serverAddress":
+            return "<address>"
         if key == "continue" and value:
             return "<continue>"
         for pattern, shown in _WORDS:

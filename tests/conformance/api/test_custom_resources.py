@@ -67,7 +67,7 @@ async def define(wire: RecordedWire, definition: dict[str, Any]) -> None:
     name = f"{spec['names']['plural']}.{spec['group']}"
     with wire.unrecorded():
         made = await wire.post(CRDS, definition)
-        assert made.code == 201, made.body
+        assert made.code == 201, made.message
         conditions = await _judged(wire, name, made.body["metadata"]["resourceVersion"])
         assert conditions == {"NamesAccepted": "True", "Established": "True"}
         for version in spec["versions"]:

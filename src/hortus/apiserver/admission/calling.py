@@ -151,14 +151,15 @@ def _refusal(status: int, answer: bytes) -> str:
     text = answer[:_SHOWN_ANSWER].decode(errors="replace").strip()
     if status >= 500:
         return f'an error on the server ("{text or "unknown"}") has prevented the request from succeeding'
-    if status in (401, 403, 405, 406, 415, 429):
+    if status == 403:
+        return text or "unknown"
+    if status in _WORDS:
         return _WORDS[status]
     return f"the server rejected our request for an unknown reason (HTTP status {status})"
 
 
 _WORDS = {
     401: "the server has asked for the client to provide credentials",
-    403: "the server does not allow access to the requested resource",
     405: "the server does not allow this method on the requested resource",
     406: "the server was unable to respond with a content type that the client supports",
     415: "the server does not accept the request's content type",

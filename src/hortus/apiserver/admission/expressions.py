@@ -58,13 +58,20 @@ def compiled(text: str, *, policy: bool, returns: str) -> Program:
     return program
 
 
+_TEXT_OR_NOTHING = "string or null"
+
+
 def problem_of(text: str, *, policy: bool, returns: str) -> str:
     """Why an expression cannot be used, as kube-apiserver says it; empty when it can."""
     try:
-        compiled(text, policy=policy, returns=returns)
+        compiled(text, policy=policy, returns="string" if returns == _TEXT_OR_NOTHING else returns)
     except CompileError as error:
-        words = str(error)
-        return words if words.startswith("must evaluate") else f"compilation failed: {words}"
+        if returns == _TEXT_OR_NOTHING and error.returned:
+            found = error.returned.removesuffix("_type")
+            return "" if found == "null" else f"must evaluate to one of [string null_type] but got {found}"
+        if error.returned:
+            return f"must evaluate to {returns} but got {error.returned}"
+        return f"compilation failed: {error}"
     return ""
 
 

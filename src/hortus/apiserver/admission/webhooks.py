@@ -143,7 +143,8 @@ class Webhooks:
         try:
             operations = orjson.loads(base64.b64decode(patch, validate=True))
         except (binascii.Error, ValueError) as error:
-            raise _internal(str(error)) from None
+            failed = f'failed calling webhook "{hook.name}": received undecodable patch in webhook response'
+            raise _internal(f"{failed}: {error}") from None
         if not operations:
             return False
         if obj is None:

@@ -75,7 +75,7 @@ class WebhookConverter:
             try:
                 answers = await self._asked(cluster, batch, version)
             except CallFailed as error:
-                raise InternalError(f"conversion webhook for {_gvk(batch[0])} failed: {error}") from None
+                raise _failed(f"conversion webhook for {_gvk(batch[0])} failed: {error}") from None
             found += _checked(batch, answers, version)
         for obj in found:
             self._structural(version).prune(obj)
@@ -129,12 +129,14 @@ def _checked(objects: Sequence[Object], answers: Sequence[Object], version: str)
     """The answers with the metadata that a conversion may not touch restored. Raises InternalError."""
     who = f"conversion webhook for {_gvk(objects[0])}"
     if len(answers) != len(objects):
-        raise InternalError(f"{who} returned {len(answers)} objects, expected {len(objects)}")
+        raise _failed(f"{who} returned {len(answers)} objects, expected {len(objects)}")
     found = []
     for place, (obj, answer) in enumerate(zip(objects, answers, strict=True)):
-        problem = _problem(obj, answer, version)
+        problem = _another(obj, answer, version)
         if problem:
-            raise InternalError(f"{who} returned invalid converted object at index {place}: {shortened(problem)}")
+            raise _failed(f"{who} returned invalid object at index {place}: {shortened(problem)}")
+        if problem := _changed(obj, answer):
+            raise _failed(f"{who} returned invalid object: {shortened(problem)}")
         metadata = {key: value for key, value in obj["metadata"].items() if key not in ("labels", "annotations")}
         for field in ("labels", "annotations"):
             if answer["metadata"].get(field):
@@ -143,22 +145,33 @@ def _checked(objects: Sequence[Object], answers: Sequence[Object], version: str)
     return found
 
 
-def _problem(obj: Object, answer: Object, version: str) -> str:
+def _another(obj: Object, answer: Object, version: str) -> str:
     if answer.get("apiVersion") != version:
         return f"invalid groupVersion (expected {version}, received {answer.get('apiVersion', '')})"
     if answer.get("kind") != obj["kind"]:
-        return f"must have the same kind: {answer.get('kind', '')} != {obj['kind']}"
+        return f"invalid kind (expected {obj['kind']}, received {answer.get('kind', '')})"
+    return ""
+
+
+def _changed(obj: Object, answer: Object) -> str:
     metadata, own = answer.get("metadata"), obj["metadata"]
     if not isinstance(metadata, dict):
         return "metadata must be an object"
     for field, shown in _IDENTITY:
         if metadata.get(field, "") != own.get(field, ""):
-            return f"must have the same {shown}: {metadata.get(field, '')} != {own.get(field, '')}"
+            return f"must have the same {shown}: {own.get(field, '')} != {metadata.get(field, '')}"
     for field in ("labels", "annotations"):
         values = metadata.get(field) or {}
         if not isinstance(values, dict) or not all(isinstance(each, str) for each in values.values()):
             return f"metadata.{field} must be a map of strings"
     return ""
+
+
+def _failed(message: str) -> InternalError:
+    """kube-apiserver gives these no reason."""
+    error = InternalError(message)
+    error.status_reason = ""
+    return error
 
 
 def _gvk(obj: Object) -> str:

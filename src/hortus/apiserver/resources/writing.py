@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hortus.apiserver.remarks import remarks
 from hortus.apiserver.resources import fields, metadata
 from hortus.apiserver.resources.context import Context, Review, review_of, write_context
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
@@ -35,6 +36,7 @@ from hortus.apiserver.resources.versions import (
 from hortus.apiserver.store.backend import Mismatch, Record
 from hortus.kube.errors import ApiError, BadRequest
 from hortus.kube.objects import Object
+from hortus.schema import FieldError
 from hortus.schema.merge import unchanged
 
 _QUIET = WriteOptions()
@@ -291,7 +293,10 @@ def _check_uid(kind: Kind, scope: Scope, obj: Object, old: Object) -> None:
 
 def _problems(kind: Kind, obj: Object, old: Object | None) -> list[FieldProblem]:
     found = metadata.problems(kind, obj)
-    found += [FieldProblem(*error) for error in kind.structural.validate(_unread(kind, obj), old)]
+    forgiven: list[FieldError] = []
+    found += [FieldProblem(*error) for error in kind.structural.validate(_unread(kind, obj), old, forgiven=forgiven)]
+    for each in dict.fromkeys(forgiven):
+        remarks().warn(str(each))
     return found
 
 

@@ -48,7 +48,9 @@ class CelError(Exception):
 
 
 class CompileError(CelError):
-    """An expression is not valid CEL, or does not fit its variables."""
+    """An expression is not valid CEL, or does not fit its variables. `returned` is its type where that is wrong."""
+
+    returned = ""
 
 
 class BudgetExceeded(CelError):

@@ -92,7 +92,9 @@ def _compiled(expression: str, environment: Environment, scope: Mapping[str, Kno
 def _check_result(checked: str, known: str, wanted: str) -> None:
     word = known if checked == "any" else checked
     if wanted != "any" and word not in (wanted, "any"):
-        raise CompileError(f"must evaluate to {_WORDS.get(wanted, wanted)}")
+        error = CompileError(f"must evaluate to {_WORDS.get(wanted, wanted)}")
+        error.returned = word
+        raise error
 
 
 def _bound(expression: str, optional: str) -> str:

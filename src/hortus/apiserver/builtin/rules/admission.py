@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from hortus.apiserver.admission.expressions import problem_of
-from hortus.apiserver.builtin.problems import duplicate, every, invalid, required, unsupported
+from hortus.apiserver.builtin.names import port_number
+from hortus.apiserver.builtin.problems import duplicate, every, forbidden, invalid, required, show, unsupported
 from hortus.apiserver.builtin.rules.selectors import label_selector
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
-from hortus.kube.naming import dns_1035_label, dns_subdomain
+from hortus.kube.naming import dns_1035_label, dns_subdomain, path_segment, qualified_name
 from hortus.kube.objects import Object
 
 _REVIEW_VERSIONS = ("v1", "v1beta1")
 _SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _LONGEST_TIMEOUT = 30
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+_IDENTIFIER = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_URL_FORM = "desired format: https://host[/path]"
 
 
 class WebhookStrategy(BuiltinStrategy):
@@ -38,7 +44,11 @@ def _webhook(webhook: dict[str, Any], path: str) -> list[FieldProblem]:
     if name and name.count(".") < 2:
         sentence = "should be a domain with at least three segments separated by dots"
         found.append(invalid(f"{path}.name", name, sentence))
-    if versions and not set(versions) & set(_REVIEW_VERSIONS):
+    for place, rule in enumerate(webhook.get("rules") or []):
+        found += _rule(rule, f"{path}.rules[{place}]")
+    if not versions:
+        found.append(required(f"{path}.admissionReviewVersions", "must specify one of v1, v1beta1"))
+    elif not set(versions) & set(_REVIEW_VERSIONS):
         sentence = "must include at least one of v1, v1beta1"
         found.append(invalid(f"{path}.admissionReviewVersions", versions, sentence))
     effects = webhook.get("sideEffects")
@@ -49,23 +59,107 @@ def _webhook(webhook: dict[str, Any], path: str) -> list[FieldProblem]:
         found.append(invalid(f"{path}.timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds"))
     for key in ("namespaceSelector", "objectSelector"):
         found += label_selector(webhook.get(key), f"{path}.{key}")
-    conditions = [
-        (f"{path}.matchConditions[{place}].expression", each.get("expression") or "", "bool")
-        for place, each in enumerate(webhook.get("matchConditions") or [])
-    ]
-    found += _uncompiled(conditions, policy=False)
-    return found + _client_config(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
+    found += _client_config(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
+    return found + _conditions(webhook.get("matchConditions") or [], f"{path}.matchConditions", policy=False)
+
+
+def _rule(rule: dict[str, Any], path: str) -> list[FieldProblem]:
+    """One entry of a webhook's `rules` or a policy's `resourceRules`."""
+    found: list[FieldProblem] = []
+    for key, words in (("operations", "operations"), ("apiGroups", "API groups"), ("apiVersions", "API versions")):
+        values = rule.get(key) or []
+        if not values:
+            found.append(required(f"{path}.{key}"))
+        elif "*" in values and len(values) > 1:
+            found.append(invalid(f"{path}.{key}", values, f"if '*' is present, must not specify other {words}"))
+    return found + _resources(rule.get("resources") or [], f"{path}.resources")
+
+
+def _resources(resources: list[str], path: str) -> list[FieldProblem]:
+    """What overlaps among `pods`, `pods/*`, `*/scale` and `*/*`."""
+    found = [] if resources else [required(path)]
+    whole: set[str] = set()
+    everywhere: set[str] = set()
+    for place, each in enumerate(resources):
+        resource, slash, subresource = each.partition("/")
+        if not each:
+            found.append(required(f"{path}[{place}]"))
+        elif slash and each != "*/*":
+            if resource in whole:
+                text = f"if '{resource}/*' is present, must not specify {each}"
+                found.append(invalid(f"{path}[{place}]", each, text))
+            if subresource in everywhere:
+                text = f"if '*/{subresource}' is present, must not specify {each}"
+                found.append(invalid(f"{path}[{place}]", each, text))
+            whole |= {resource} if subresource == "*" else set()
+            everywhere |= {subresource} if resource == "*" else set()
+    if "*/*" in resources and len(resources) > 1:
+        found.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
+    if "*" in resources and any("/" not in each and each != "*" for each in resources):
+        text = "if '*' is present, must not specify other resources without subresources"
+        found.append(invalid(path, resources, text))
+    return found
+
+
+def _conditions(conditions: list[dict[str, Any]], path: str, *, policy: bool) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
+    seen: set[str] = set()
+    for place, condition in enumerate(conditions):
+        where, name, text = f"{path}[{place}]", condition.get("name") or "", condition.get("expression") or ""
+        if not text.strip():
+            found.append(required(f"{where}.expression"))
+        found += _uncompiled([(f"{where}.expression", text, "bool")], policy=policy)
+        if not name:
+            found.append(required(f"{where}.name"))
+        else:
+            found += every(f"{where}.name", name, qualified_name(name))
+        if name and name in seen:
+            found.append(duplicate(f"{where}.name", name))
+        seen.add(name)
+    return found
 
 
 def _client_config(config: dict[str, Any], path: str) -> list[FieldProblem]:
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         return [required(path, "exactly one of url or service is required")]
-    if service is not None:
-        return [required(f"{path}.service.{key}") for key in ("name", "namespace") if not service.get(key)]
-    if not str(url).startswith("https://"):
-        return [invalid(f"{path}.url", url, "'https' is the only allowed URL scheme")]
-    return []
+    return _service(service, f"{path}.service") if service is not None else _url(str(url), f"{path}.url")
+
+
+def _service(service: dict[str, Any], path: str) -> list[FieldProblem]:
+    found = [required(f"{path}.{key}") for key in ("name", "namespace") if not service.get(key)]
+    if port_number(port := service.get("port", 443)):
+        found.append(invalid(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive"))
+    asked = service.get("path") or ""
+    if asked in ("", "/"):
+        return found
+    if not asked.startswith("/"):
+        found.append(invalid(f"{path}.path", asked, "must start with a '/'"))
+    for place, step in enumerate(asked[1:].removesuffix("/").split("/")):
+        problems = dns_subdomain(step) if step else ["may not be empty"]
+        between = ":" if step else ""
+        found += [invalid(f"{path}.path", asked, f"segment[{place}]{between} {problem}") for problem in problems]
+    return found
+
+
+def _url(url: str, path: str) -> list[FieldProblem]:
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        return [required(path, f"url must be a valid URL: {error}; {_URL_FORM}")]
+    found = []
+    if parts.scheme != "https":
+        found.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme; {_URL_FORM}"))
+    if not parts.hostname:
+        found.append(invalid(path, parts.netloc, f"host must be specified; {_URL_FORM}"))
+    user, at, _ = parts.netloc.rpartition("@")
+    if at:
+        found.append(invalid(path, user, "user information is not permitted in the URL"))
+    if parts.fragment:
+        found.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
+    if parts.query:
+        found.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
+    return found
 
 
 class PolicyStrategy(BuiltinStrategy):
@@ -75,15 +169,58 @@ class PolicyStrategy(BuiltinStrategy):
         spec = obj["spec"]
         found: list[FieldProblem] = []
         if not spec.get("validations") and not spec.get("auditAnnotations"):
-            found.append(required("spec.validations", "validations or auditAnnotations must be specified"))
+            sentence = "validations or auditAnnotations must contain at least one item"
+            found += [required(f"spec.{key}", sentence) for key in ("validations", "auditAnnotations")]
+        if "paramKind" in spec:
+            found += _param_kind(spec["paramKind"])
         if "matchConstraints" not in spec:
             found.append(required("spec.matchConstraints"))
         elif not spec["matchConstraints"].get("resourceRules"):
             found.append(required("spec.matchConstraints.resourceRules"))
-        for place, validation in enumerate(spec.get("validations") or []):
-            if not (validation.get("expression") or "").strip():
-                found.append(required(f"spec.validations[{place}].expression", "expression is not specified"))
-        return found + _expressions(spec)
+        else:
+            for place, rule in enumerate(spec["matchConstraints"]["resourceRules"]):
+                found += _rule(rule, f"spec.matchConstraints.resourceRules[{place}]")
+        found += _conditions(spec.get("matchConditions") or [], "spec.matchConditions", policy=True)
+        return found + _validations(spec) + _annotations(spec, obj["metadata"].get("name", "")) + _expressions(spec)
+
+
+def _param_kind(param: dict[str, Any]) -> list[FieldProblem]:
+    version, kind = param.get("apiVersion") or "", param.get("kind") or ""
+    found = [required(f"spec.paramKind.{key}") for key, value in (("apiVersion", version), ("kind", kind)) if not value]
+    if version.count("/") > 1:
+        found.append(invalid("spec.paramKind.apiVersion", version, f"unexpected GroupVersion string: {version}"))
+    for problem in dns_1035_label(kind.lower()) if kind else ():
+        sentence = f"may have mixed case, but should otherwise match: {problem}"
+        found.append(invalid("spec.paramKind.kind", kind, sentence))
+    return found
+
+
+def _validations(spec: dict[str, Any]) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
+    for place, validation in enumerate(spec.get("validations") or []):
+        path, reason, message = f"spec.validations[{place}]", validation.get("reason"), validation.get("message") or ""
+        if not (validation.get("expression") or "").strip():
+            found.append(required(f"{path}.expression", "expression is not specified"))
+        if "\n" in message.strip():
+            found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+        if reason is not None and reason not in _REASONS:
+            found.append(unsupported(f"{path}.reason", reason, _REASONS))
+    for place, variable in enumerate(spec.get("variables") or []):
+        name = variable.get("name") or ""
+        if not name:
+            found.append(required(f"spec.variables[{place}].name", "name is not specified"))
+        elif not _IDENTIFIER.fullmatch(name):
+            found.append(invalid(f"spec.variables[{place}].name", name, "must be a valid CEL identifier"))
+    return found
+
+
+def _annotations(spec: dict[str, Any], policy: str) -> list[FieldProblem]:
+    """Audit annotations are keyed by policy and key."""
+    found: list[FieldProblem] = []
+    for place, annotation in enumerate(spec.get("auditAnnotations") or []):
+        path, key = f"spec.auditAnnotations[{place}].key", f"{policy}/{annotation.get('key') or ''}"
+        found += every(path, key, qualified_name(key))
+    return found
 
 
 def _expressions(spec: dict[str, Any]) -> list[FieldProblem]:
@@ -91,10 +228,9 @@ def _expressions(spec: dict[str, Any]) -> list[FieldProblem]:
     texts: list[tuple[str, str, str]] = []
     for key, field, returns in (
         ("variables", "expression", "any"),
-        ("matchConditions", "expression", "bool"),
         ("validations", "expression", "bool"),
         ("validations", "messageExpression", "string"),
-        ("auditAnnotations", "valueExpression", "any"),
+        ("auditAnnotations", "valueExpression", "string or null"),
     ):
         for place, each in enumerate(spec.get(key) or []):
             texts.append((f"spec.{key}[{place}].{field}", each.get(field) or "", returns))
@@ -115,10 +251,44 @@ class PolicyBindingStrategy(BuiltinStrategy):
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         spec = obj["spec"]
-        found = [] if spec.get("policyName") else [required("spec.policyName")]
-        if not spec.get("validationActions"):
-            found.append(required("spec.validationActions"))
-        return found
+        policy = spec.get("policyName")
+        found = every("spec.policyName", policy, dns_subdomain(policy)) if policy else [required("spec.policyName")]
+        if "paramRef" in spec:
+            found += _param_ref(spec["paramRef"], "spec.paramRef")
+        return found + _actions(spec.get("validationActions") or [], "spec.validationActions")
+
+
+def _actions(actions: list[str], path: str) -> list[FieldProblem]:
+    if not actions:
+        return [required(path, "at least one validation action is required")]
+    found = [duplicate(f"{path}[{place}]", each) for place, each in enumerate(actions) if each in actions[:place]]
+    if {"Deny", "Warn"} <= set(actions):
+        sentence = (
+            "must not contain both Deny and Warn (repeating the same validation failure information in the API "
+            "response and headers serves no purpose)"
+        )
+        found.append(invalid(path, actions, sentence))
+    return found
+
+
+def _param_ref(reference: dict[str, Any], path: str) -> list[FieldProblem]:
+    name, selector = reference.get("name"), reference.get("selector")
+    found: list[FieldProblem] = []
+    if name and selector is not None:
+        found += [
+            forbidden(f"{path}.{key}", "name and selector are mutually exclusive") for key in ("name", "selector")
+        ]
+    elif not name and selector is None:
+        found.append(required(path, "one of name or selector must be specified"))
+    found += every(f"{path}.name", name, path_segment(name)) if name else []
+    found += label_selector(selector, f"{path}.selector")
+    action = reference.get("parameterNotFoundAction")
+    if not action:
+        found.append(required(f"{path}.parameterNotFoundAction"))
+    elif action not in ("Deny", "Allow"):
+        sentence = f'Unsupported value: {show(action)}: supported values: "Deny", "Allow"'
+        found.append(FieldProblem(f"{path}.parameterNotFoundAction", sentence, "FieldValueNotSupported"))
+    return found
 
 
 class CustomResourceStrategy(BuiltinStrategy):
