@@ -95,7 +95,15 @@ async def test_rules_of_lists_and_maps_reach_each_item(wire: RecordedWire, domai
     }
     await define(wire, _ruled(domain, plants=plants, marks=labels))
     wrong = {"plants": [{"name": "weed"}, {"name": "tree"}], "marks": {"a": "x1", "b": "y1"}}
-    assert (await wire.post(beds, bed(domain, "a", **wrong))).code == 422
+    with wire.unrecorded():
+        # The order in which the original goes through maps differs from run to run.
+        refused = await wire.post(beds, bed(domain, "a", **wrong))
+    found = sorted((cause["field"], cause["message"].partition(": ")[2]) for cause in refused.body["details"]["causes"])
+    assert found == [
+        ("spec.marks[b]", "\"string\": failed rule: self.startsWith('x')"),
+        ("spec.plants", '"array": no trees'),
+        ("spec.plants[0]", '"object": weed does not belong here'),
+    ]
     made = bed(domain, "a", plants=[{"name": "rose", "height": 3}, {"name": "iris", "height": 1}])
     assert (await wire.post(beds, made)).code == 201
     shorter = [{"name": "iris", "height": 2}, {"name": "rose", "height": 2}]
@@ -146,7 +154,6 @@ async def test_what_was_wrong_before_may_stay(wire: RecordedWire, domain: str, b
         ({"spec": {"names": ["long name", "b", "c"]}}, 422),
         ({"spec": {"names": ["long name", "b"], "size": 1}}, 200),
         ({"spec": {"colour": "green", "must": "xyz", "names": ["b"]}}, 200),
-        ({"spec": {"must": "abc"}}, 422),
     ):
         answer = await wire.merge(f"{beds}/a", change)
         assert answer.code == code, (change, answer.body)
