@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from hortus.apiserver.store._history import HistoryLimits
 from hortus.apiserver.store._index import Index, check
+from hortus.apiserver.store._reading import IndexReads
 from hortus.apiserver.store._watches import WatchLimits
-from hortus.apiserver.store.backend import Change, Follower, Key, Page, Record, Usage, Value, Watch
+from hortus.apiserver.store.backend import Change, Key, Record, Value
 from hortus.kube.clock import Clock, SystemClock
 
 
-class MemoryBackend:
+class MemoryBackend(IndexReads):
     """A `Backend` that forgets at exit. A write commits at once, within the call."""
 
     def __init__(
@@ -31,22 +30,8 @@ class MemoryBackend:
     async def close(self) -> None:
         self._index.hub.end("", StopAsyncIteration)
 
-    @property
-    def revision(self) -> int:
-        return self._index.revision
-
-    async def sync(self) -> int:
-        return self._index.revision
-
     async def check(self) -> None:
         """Memory takes every write."""
-
-    def follow(self, follower: Follower, dropped: Callable[[str], None]) -> None:
-        self._index.follow(follower, dropped)
-
-    @property
-    def compacted(self) -> int:
-        return self._index.history.compacted
 
     async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
         index = self._index
@@ -65,37 +50,10 @@ class MemoryBackend:
         index.commit(Change(revision, None, current, None if final is None else final.at(revision)))
         return revision
 
-    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
-        return self._index.get(key)
-
-    async def list(
-        self,
-        bucket: str,
-        *,
-        prefix: str = "",
-        after: str = "",
-        limit: int = 0,
-        revision: int = 0,
-        fresh: bool = True,
-    ) -> Page:
-        return self._index.page(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
-
-    async def count(self, bucket: str) -> int:
-        return self._index.count(bucket)
-
-    async def buckets(self, prefix: str) -> Sequence[str]:
-        return self._index.buckets(prefix)
-
-    async def usage(self, prefix: str) -> Usage:
-        return self._index.usage(prefix)
-
     async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
         if guard is not None:
             check(guard, self._index.get(guard), expected)
         return self._index.drop(prefix, self._index.revision + 1)
-
-    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
-        return self._index.watch(bucket, after=after, prefix=prefix)
 
     async def compact(self, revision: int) -> None:
         self._index.compact(revision)

@@ -26,17 +26,14 @@ from pathlib import Path
 from hortus.apiserver.store._history import Drop, Entry, HistoryLimits
 from hortus.apiserver.store._index import Index, check, holds
 from hortus.apiserver.store._log import BATCH_ROWS, DELETE, DROP, PUT, Connect, Log, Past, Row, connect
+from hortus.apiserver.store._reading import IndexReads
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
     Change,
-    Follower,
     Key,
-    Page,
     Record,
     StoreFailed,
-    Usage,
     Value,
-    Watch,
 )
 from hortus.kube.clock import Clock, SystemClock
 
@@ -61,7 +58,7 @@ class _Write:
         self.settled: asyncio.Event | None = None
 
 
-class SqliteBackend:
+class SqliteBackend(IndexReads):
     """A `Backend` in one file, `path`; beside it SQLite's `-wal` and a `.lock`. All have mode 0600."""
 
     def __init__(
@@ -295,14 +292,7 @@ class SqliteBackend:
         else:
             self._noted = past
 
-    # Reading
-
-    @property
-    def revision(self) -> int:
-        return self._index.revision
-
-    async def sync(self) -> int:
-        return self._index.revision
+    # Health
 
     async def check(self) -> None:
         """After a write has failed, try the disk; a sound log is believed."""
@@ -313,37 +303,3 @@ class SqliteBackend:
                 await self._on_thread(self._log.probe)
             except (sqlite3.Error, OSError) as error:
                 raise StoreFailed(f"cannot write to {self._log.path}: {error}") from error
-
-    def follow(self, follower: Follower, dropped: Callable[[str], None]) -> None:
-        self._index.follow(follower, dropped)
-
-    @property
-    def compacted(self) -> int:
-        return self._index.history.compacted
-
-    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
-        return self._index.get(key)
-
-    async def list(
-        self,
-        bucket: str,
-        *,
-        prefix: str = "",
-        after: str = "",
-        limit: int = 0,
-        revision: int = 0,
-        fresh: bool = True,
-    ) -> Page:
-        return self._index.page(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
-
-    async def count(self, bucket: str) -> int:
-        return self._index.count(bucket)
-
-    async def buckets(self, prefix: str) -> Sequence[str]:
-        return self._index.buckets(prefix)
-
-    async def usage(self, prefix: str) -> Usage:
-        return self._index.usage(prefix)
-
-    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
-        return self._index.watch(bucket, after=after, prefix=prefix)
