@@ -87,7 +87,7 @@ async def test_a_write_is_recorded_with_its_bodies(recorded: tuple[Wire, Recorde
         "user": {"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]},
         "sourceIPs": ["127.0.0.1"],
         "userAgent": "tests/1",
-        "objectRef": {"resource": "configmaps", "namespace": "default", "apiVersion": "v1"},
+        "objectRef": {"resource": "configmaps", "namespace": "default", "name": "a", "apiVersion": "v1"},
         "responseStatus": {"metadata": {}, "code": 201},
         "requestObject": configmap("a"),
         "responseObject": shown,

@@ -14,7 +14,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -66,14 +66,17 @@ def why_none() -> str:
 
 
 @contextmanager
-def running_control_plane(assets: Path, folder: Path) -> Iterator[RealServer]:
-    """Start etcd, kube-apiserver and, where it is there, kube-controller-manager; stop them at the end."""
+def running_control_plane(assets: Path, folder: Path, *, flags: Sequence[str] = ()) -> Iterator[RealServer]:
+    """Start etcd, kube-apiserver and, where it is there, kube-controller-manager; stop them at the end.
+
+    `flags` are further ones of kube-apiserver.
+    """
     etcd, port, token = free_port(), free_port(), secrets.token_urlsafe(24)
     url = f"https://127.0.0.1:{port}"
     controllers = shutil.which("kube-controller-manager", path=str(assets))
     with ExitStack() as stack:
         stack.enter_context(running_etcd(str(assets / "etcd"), folder / "etcd", etcd))
-        command = _apiserver(assets, folder, port=port, etcd=etcd, token=token)
+        command = [*_apiserver(assets, folder, port=port, etcd=etcd, token=token), *flags]
         process = stack.enter_context(_running(command, folder / "apiserver.log"))
         ca = folder / "certs" / "apiserver.crt"
         _wait_until_ready(process, url, ca, folder / "apiserver.log")

@@ -95,14 +95,25 @@ class Entry:
         if isinstance(answer, dict) and answer.get("kind") == "Status":
             status |= {key: answer[key] for key in _SHOWN_STATUS if key in answer}
         event["responseStatus"] = status
-        if info.resource and shown and verdict.level >= Level.REQUEST and info.method not in ("GET", "HEAD"):
-            sent = _decoded(self._said.body, self._request.headers.get("Content-Type", ""))
+        sent = self._sent(info, verdict)
+        if info.resource and info.verb == "create" and not info.name:
+            # kube-apiserver takes the name of what is created from the body, at every level.
+            event["objectRef"].update(_named(sent))
+        if info.resource and shown and verdict.level >= Level.REQUEST:
             self._add(event, "requestObject", sent, info, verdict)
         if info.resource and shown and verdict.level >= Level.REQUEST_RESPONSE:
             self._add(event, "responseObject", answer, info, verdict)
         if self._said.annotations:
             event["annotations"] = self._said.annotations
         self._write(event)
+
+    def _sent(self, info: RequestInfo, verdict: Verdict) -> Any:
+        """The body of a request, where something of it is recorded."""
+        if not info.resource or info.method in ("GET", "HEAD"):
+            return None
+        if verdict.level < Level.REQUEST and (info.verb != "create" or info.name):
+            return None
+        return _decoded(self._said.body, self._request.headers.get("Content-Type", ""))
 
     def _judged(self, info: RequestInfo) -> Verdict:
         if self._verdict is None:
@@ -157,6 +168,12 @@ def _reference(info: RequestInfo) -> Object:
         "subresource": info.subresource,
     }
     return {key: value for key, value in found.items() if value}
+
+
+def _named(sent: Any) -> Object:
+    metadata = sent.get("metadata") if isinstance(sent, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return {"name": name} if isinstance(name, str) and name else {}
 
 
 def _decoded(body: bytes, content_type: str) -> Any:
