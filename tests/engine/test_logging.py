@@ -92,6 +92,13 @@ def test_a_flag_that_means_nothing_says_what_it_may_be(flags: dict[str, str]) ->
         LogSettings.from_flags(**flags)  # type: ignore[arg-type]
 
 
+def test_what_watches_files_does_not_tell_of_each_change(configured: Configured) -> None:
+    out = configured()
+    logging.getLogger("watchfiles.main").info("1 change detected")
+    logging.getLogger("watchfiles.main").warning("no more watches")
+    assert [line["msg"] for line in lines(out)] == ["no more watches"]
+
+
 def test_errors_have_their_stack_from_the_asked_level_on(configured: Configured) -> None:
     for level, expected in (("error", [False, True]), ("info", [True, True]), ("panic", [False, False])):
         out = configured(zap_stacktrace_level=level)

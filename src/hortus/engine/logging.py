@@ -78,6 +78,8 @@ def set_level(level: int) -> None:
     global _threshold
     _threshold = level
     logging.getLogger().setLevel(max(level, logging.INFO))
+    # It tells at info that a file changed, without which and what for; who follows the file says that.
+    logging.getLogger("watchfiles").setLevel(max(level, logging.WARNING))
 
 
 def configure(settings: LogSettings, *, stream: IO[str] | None = None, clock: Clock | None = None) -> None:
