@@ -38,13 +38,18 @@ class Connections(msgspec.Struct, frozen=True):
         given = self.garden_kubeconfig or _path_of("GARDEN_KUBECONFIG")
         if given is not None:
             return _client(given, "", settings)
-        beside = (self._management_path() or self.local_state / "kubeconfig").parent / "garden.kubeconfig"
+        beside = self.folder / "garden.kubeconfig"
         if not beside.exists():
             raise CommandError(
                 "nothing says where the garden is: give --garden-kubeconfig FILE or set GARDEN_KUBECONFIG "
                 f"(looked for {beside})"
             )
         return _client(beside, "", settings)
+
+    @property
+    def folder(self) -> Path:
+        """Where the management cluster's file lies, and what `hortus up` puts beside it."""
+        return (self._management_path() or self.local_state / "kubeconfig").parent
 
     def _management_path(self) -> Path | None:
         if self.kubeconfig is not None:

@@ -79,9 +79,9 @@ class Landscape(msgspec.Struct, frozen=True):
         return context, problems
 
 
-def read_landscape(choices: Choices, local_state: Path) -> Landscape:
-    """The landscape without the operator's own ranges."""
-    local = local_state / "converter.json"
+def read_landscape(choices: Choices, folder: Path) -> Landscape:
+    """The landscape without the operator's own ranges; `folder` is where the management cluster's kubeconfig lies."""
+    local = folder / "converter.json"
     path = choices.configuration or (local if local.exists() else Path(DEFAULT_CONFIGURATION))
     if path == local and choices.audit_log_mandatory is None:
         choices = msgspec.structs.replace(choices, audit_log_mandatory=False)
