@@ -34,7 +34,9 @@ class LeftBehind(Exception):
 async def remove_load(
     client: Client, load_id: str, *, clock: Clock, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> int:
-    """Delete every object with this load id in one cluster and wait until they are gone; returns how many there were.
+    """Delete every object with this load id in one cluster and wait until they are gone; returns how many a load made.
+
+    What controllers made for those bears the label too and has an owner: it goes by itself, sooner or later, uncounted.
 
     Raises KubeError, LeftBehind.
     """
@@ -84,7 +86,7 @@ async def _remove(
     if problems:
         shown = "; ".join(problems[:_SHOWN])
         raise LeftBehind(f"{len(problems)} {resource.plural} could not be deleted: {shown}")
-    return total
+    return sum(1 for obj in listed.items if not obj["metadata"].get("ownerReferences"))
 
 
 async def _kinds(client: Client, selector: str) -> list[Resource]:

@@ -75,6 +75,9 @@ class Gate(msgspec.Struct, frozen=True):
             if function not in ("memory", "cpu"):
                 _known(name.partition(".")[0], DISTRIBUTIONS, f"{text!r}: distribution")
         else:
+            if name in FUNCTIONS:
+                of = "controllers" if name in ("memory", "cpu") else DISTRIBUTIONS[0]
+                raise GateError(f"{text!r}: {name} of what? Expected is such as {name}({of})")
             _known(name, SCALARS, f"{text!r}: quantity")
         if found["unit"] not in _UNITS:
             raise GateError(

@@ -149,7 +149,9 @@ def load_file(path: Path) -> Scenario:
     """The scenario in a YAML file. Raises ScenarioError."""
     try:
         document = yaml.load(path.read_bytes())
-    except (OSError, yaml.YamlError) as error:
+    except OSError as error:
+        raise ScenarioError(f"scenario {path}: cannot be read: {error.strerror}") from None
+    except yaml.YamlError as error:
         raise ScenarioError(f"scenario {path}: {error}") from None
     try:
         return parse({"name": path.stem, **document} if isinstance(document, dict) else document)
