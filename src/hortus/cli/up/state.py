@@ -100,9 +100,10 @@ class StateDirectory:
                 run, holder = self.run(), self.holder()
             if holder is None or is_alive(holder):
                 who = f" (process {holder}, {run.server})" if run and run.pid == holder else ""
+                where = "" if self.path == default_directory() else f" --state-dir {self.path}"
                 raise StateError(
-                    f"Hortus already runs on {self.path}{who}. See it with `hortus status`, stop it with "
-                    "`hortus down`, or start another with --state-dir DIR --port PORT."
+                    f"Hortus already runs on {self.path}{who}. See it with `hortus status{where}`, stop it "
+                    f"with `hortus down{where}`, or start another with --state-dir DIR --port PORT."
                 )
             if time.monotonic() > patience:
                 processes = ", ".join(str(pid) for pid in run.processes.values()) if run else "unknown"
