@@ -133,15 +133,19 @@ async def _counted(client: Client, resource: object, count: int, ready: object) 
     """Return from the block only when `count` objects are seen to be `ready`."""
     assert callable(ready)
     done: set[str] = set()
-    listed = await client.list(resource)  # type: ignore[arg-type]
-    watch = client.watch(resource, resource_version=listed.resource_version)  # type: ignore[arg-type]
-    yield
-    async with asyncio.timeout(PATIENCE), contextlib.aclosing(watch):
-        async for event in watch:
-            if event.type in ("ADDED", "MODIFIED") and ready(event.object):
-                done.add(event.object["metadata"]["name"])
-                if len(done) == count:
-                    return
+
+    async def seen() -> None:
+        # From the beginning on: the server keeps a window of events, and a large fleet makes more than that.
+        async with contextlib.aclosing(client.watch(resource, initial_events=True)) as watch:  # type: ignore[arg-type]
+            async for event in watch:
+                if event.type in ("ADDED", "MODIFIED") and ready(event.object):
+                    done.add(event.object["metadata"]["name"])
+                    if len(done) == count:
+                        return
+
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        group.create_task(seen())
+        yield
 
 
 async def measure(run: Run, state: StateDirectory, metrics_port: int, count: int, rest: float) -> Figures:

@@ -30,8 +30,8 @@ def test_a_url_names_members_and_root_and_the_command_line_goes_first(tmp_path: 
     found = backend(tmp_path, settings)
     assert isinstance(found, EtcdBackend)
     assert found._wire.endpoints == ["https://one:2379", "https://[::1]:23790"]
-    assert (found._root, settings.event_ttl) == (b"/fleet/a/", 60)
-    assert backend(tmp_path, ServerSettings(store="etcd://a:1/"))._root == b"/hortus/"
+    assert (found._space.root, settings.event_ttl) == (b"/fleet/a/", 60)
+    assert backend(tmp_path, ServerSettings(store="etcd://a:1/"))._space.root == b"/hortus/"
 
 
 def test_the_password_is_read_from_its_file_at_each_login(tmp_path: Path) -> None:

@@ -328,6 +328,8 @@ class ClusterAccessController:
             self._events.event(access, WARNING, reason, text)
         await draft.write(self._client, CLUSTER_ACCESSES, cache=self._accesses, field_manager=MANAGER)
         self._metrics.see(key_of(access), reason, None)
+        if "expiresAt" not in draft.fields:
+            self._metrics.withdrawn(key_of(access))
         if reason in _RESTING and after is None:
             raise Terminal(text, reason=reason, actor=actor)
         raise Retry(text, after=after, reason=reason, actor=actor)

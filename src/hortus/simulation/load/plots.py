@@ -99,9 +99,13 @@ class _Frame:
         return [self.first + value for value in span if self.first + value <= self.last]
 
 
+_LEAST = 1e-12
+"""Less than that is nothing in any unit that is drawn, and has no logarithm a fifth of it."""
+
+
 def ticks(highest: float) -> list[float]:
     """0 and up to six round numbers evenly apart, the last one at least `highest`."""
-    if highest <= 0:
+    if highest < _LEAST:
         return [0.0, 1.0]
     rough = highest / 5
     power = 10.0 ** math.floor(math.log10(rough))
