@@ -27,7 +27,9 @@ def test_only_one_holds_it(held: StateDirectory) -> None:
     other = StateDirectory(held.path)
     assert other.held_elsewhere()
     assert other.holder() == os.getpid()
-    with pytest.raises(StateError, match=f"already runs on {held.path}.*stop it with `hortus down`"):
+    with pytest.raises(
+        StateError, match=f"already runs on {held.path}.*stop it with `hortus down --state-dir {held.path}`"
+    ):
         other.acquire()
     held.release()
     assert not other.held_elsewhere()

@@ -161,7 +161,7 @@ def test_a_second_one_on_the_same_state_is_told_who_has_it(fleet: Up) -> None:
     second = hortus("up", "--state-dir", str(fleet.state), "--port", "0")
     assert second.returncode == 1
     assert f"Hortus already runs on {fleet.state} (process {fleet.process.pid}, https://127.0.0.1:" in second.stderr
-    assert "`hortus down`" in second.stderr and "Traceback" not in second.stderr
+    assert f"`hortus down --state-dir {fleet.state}`" in second.stderr and "Traceback" not in second.stderr
     detached = hortus("up", "-d", "--state-dir", str(fleet.state), "--port", "0")
     assert detached.returncode == 1
     assert "already runs" in detached.stdout + detached.stderr

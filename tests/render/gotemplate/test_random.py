@@ -7,7 +7,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.render.engine import render_line
 from tests.render.oracles import GoTemplates
@@ -134,6 +134,7 @@ def _is_by_chance(template: str) -> bool:
 
 @pytest.mark.oracle
 @settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@example(template="{{ toToml .Values.v }}", data={"v": None})
 @given(template=TEMPLATES, data=DATA)
 def test_a_template_of_chance_gives_what_helm_gives(
     template: str, data: dict[str, Any], go_templates: GoTemplates

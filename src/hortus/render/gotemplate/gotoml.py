@@ -8,7 +8,7 @@ import tomllib
 from typing import Any
 
 from hortus.render.gotemplate import numbers
-from hortus.render.gotemplate.values import ABSENT, NIL_TYPES, Int64, Struct, Uint8
+from hortus.render.gotemplate.values import NIL_TYPES, Int64, Struct, Uint8
 
 _MOST_PIECES = 1_000_000
 _DEEPEST = 20
@@ -30,8 +30,6 @@ def dumps(value: Any) -> str:
     if isinstance(value, dict) and type(value) not in NIL_TYPES:
         _table((), value, out)
         return "".join(out)
-    if value is None or value is ABSENT:
-        raise TomlError("toml: cannot encode a nil value")
     out.append(_element(value))
     return "".join(out)
 

@@ -1,4 +1,4 @@
-"""The functions on YAML, JSON and TOML that Helm adds. They never fail: what cannot be read is told in the result."""
+"""The functions on YAML, JSON and TOML that Helm adds. What cannot be read is told in the result."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 from hortus.render.gotemplate import gojson, gotoml, goyaml
 from hortus.render.gotemplate.calls import Functions, table
+from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.goyaml.writing import Unwritable
-from hortus.render.gotemplate.values import NilList, NilMap, type_name
+from hortus.render.gotemplate.values import ABSENT, NilList, NilMap, type_name
 
 
 def to_yaml(value: Any) -> str:
@@ -87,6 +88,9 @@ def from_json_array(text: str) -> list[Any]:
 
 
 def to_toml(value: Any) -> str:
+    if value is None or value is ABSENT:
+        # The library asks nil for its type before it looks whether it can be written.
+        raise FunctionError("reflect: call of reflect.Value.Type on zero Value")
     try:
         return gotoml.dumps(value)
     except gotoml.TomlError as error:
