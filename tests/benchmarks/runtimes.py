@@ -161,14 +161,20 @@ async def _remove(client: Client, garden: Client, count: int) -> float:
 
 @asynccontextmanager
 async def _gone(client: Client, count: int) -> AsyncIterator[None]:
-    listed = await client.list(RUNTIMES)
-    watch = client.watch(RUNTIMES, resource_version=listed.resource_version)
-    yield
-    async with asyncio.timeout(PATIENCE), contextlib.aclosing(watch):
-        async for event in watch:
-            count -= event.type == "DELETED"
-            if not count:
-                return
+    since = (await client.list(RUNTIMES)).resource_version
+
+    async def seen() -> None:
+        # From the beginning on: the server keeps a window of events, and a large fleet makes more than that.
+        left = count
+        async with contextlib.aclosing(client.watch(RUNTIMES, resource_version=since)) as watch:
+            async for event in watch:
+                left -= event.type == "DELETED"
+                if not left:
+                    return
+
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        group.create_task(seen())
+        yield
 
 
 def _ready(found: Object) -> bool:
