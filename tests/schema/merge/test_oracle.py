@@ -334,3 +334,26 @@ def test_many_updaters_are_folded_as_in_go(go: GoProgram, data: st.DataObject) -
         common = {"apiVersion": version, "object": obj, "schema": 0, "force": True, "subresource": "", "reset": None}
         history.write(verb="update", manager=f"m{data.draw(st.integers(0, 20))}", **common)
     expect_same_as_go(go, history)
+
+
+def test_items_that_pruning_left_without_a_key_keep_their_list(go: GoProgram) -> None:
+    items: Object = {"type": "object", "properties": {"id": {"type": "string"}, "c": {"type": "string"}}}
+    keyed: Object = {
+        "type": "array",
+        "items": items,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["id"],
+    }
+    inner: Object = {"type": "object", "properties": {"a": keyed, "b": {"type": "string"}}}
+    atomic_items = keyed | {"items": items | {"x-kubernetes-map-type": "atomic"}}
+    atomic = inner | {"properties": inner["properties"] | {"a": atomic_items}}
+    history = History([whole(inner), whole(atomic)])
+    head = {"apiVersion": "hortus.io/v1", "kind": "Gizmo", "metadata": {"name": "x"}}
+    common = {"apiVersion": "hortus.io/v1", "force": True, "subresource": "", "reset": None}
+    history.write(
+        verb="update", manager="ada", schema=1, object=head | {"spec": {"a": [{"id": "x", "c": "y"}]}}, **common
+    )
+    history.write(verb="apply", manager="bert", schema=1, object=head | {"spec": {"b": "z"}}, **common)
+    history.write(verb="apply", manager="bert", schema=0, object=head | {"spec": {}}, **common)
+    expect_same_as_go(go, history)
+    assert history.live is not None and history.live["spec"] == {"a": [{"id": "x", "c": "y"}]}

@@ -17,12 +17,16 @@ from hortus.schema.merge.types import Type, key_default
 Value = Any
 
 
+NAMELESS = "?"
+"""Stands in a set of fields for all items of a list that have no path element, such as null in a keyed list."""
+
+
 class UnkeyedItem(ValueError):
     """An item of an associative list that cannot be told from the others."""
 
 
 def fields_of(value: Mapping[str, Value], root: Type) -> FieldSet:
-    """The set of the fields in `value`, without list items that cannot be told apart."""
+    """The set of the fields in `value`; list items that have no path element are one member, `NAMELESS`."""
     return {} if root.atomic_map else _map_fields(value, root)
 
 
@@ -64,7 +68,7 @@ def _below_list(value: list[Value], kind: Type | None) -> FieldSet | None:
         try:
             element = item_element(item, kind)
         except UnkeyedItem:
-            continue
+            element = NAMELESS
         if element in result:
             repeated.add(element)
         result[element] = item_fields(item, kind.items)
