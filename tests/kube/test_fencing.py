@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from hortus.kube import Client, Resource
+from hortus.kube.access import Access
 from hortus.kube.errors import ConnectionFailed
 from hortus.kube.fencing import Fenced, check_fence, set_fence, unfenced
 
@@ -83,3 +84,29 @@ async def test_a_client_that_is_cut_fails_what_is_on_its_way_and_goes_on() -> No
             await waiting
         assert (await client.get(CONFIGMAPS, "a", "default"))["metadata"]["name"] == "a"
         held.set()
+
+
+async def test_a_long_body_stops_in_the_middle_when_the_fence_closes_while_it_is_sent() -> None:
+    """A process can be stopped between two pieces of one request, and its lease runs out meanwhile."""
+    received, over = bytearray(), asyncio.Event()
+
+    async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(1 << 16):
+            received.extend(piece)
+        writer.transport.abort()
+        over.set()
+
+    server = await asyncio.start_server(read, "127.0.0.1", 0)
+    size = 4 << 20
+    large = {"metadata": {"name": "a", "namespace": "default"}, "data": {"blob": "x" * size}}
+    try:
+        async with Client(Access(server=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")) as client:
+            set_fence(Gate(4))
+            with pytest.raises(Fenced, match="not yours"):
+                await client.create(CONFIGMAPS, large)
+            set_fence(None)
+        async with asyncio.timeout(20):
+            await over.wait()
+    finally:
+        server.close()
+    assert 0 < len(received) < size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 from pathlib import Path
 
 import msgspec
@@ -13,8 +14,11 @@ from aiohttp import web
 from hortus.kube import errors, tls
 from hortus.kube.access import Access, Credentials
 from hortus.kube.client import Client
+from hortus.kube.connection import Connection
+from hortus.kube.dialing import Dialing
 from hortus.kube.objects import Object
 from hortus.kube.secret import Secret
+from hortus.kube.tls import Contexts
 
 from .certificates import Pair, issue, server_context
 from .scripted import Script, json, serving
@@ -185,3 +189,22 @@ def test_an_encrypted_key_is_refused_without_asking_anybody(ca: Pair) -> None:
     )
     with pytest.raises(ValueError, match="pair"):
         tls.client_context(ca=ca.pem, certificate=me.pem, key=Secret(encrypted.decode()))
+
+
+def _resident() -> int:
+    """Bytes of this process's memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+async def test_a_thousand_clients_without_a_ca_of_their_own_share_one_context() -> None:
+    """The system's CAs cost some 800 KiB and 24 ms a context: a thousand of them would be a gigabyte."""
+    contexts = Contexts()
+    access = Access(server="https://cluster.example.com", credentials=Credentials(token=Secret("token")))
+    before = _resident()
+    connections = [Connection(access, dialing=Dialing(contexts=contexts)) for _ in range(1000)]
+    made = {id(connection._pool.session().connector._ssl) for connection in connections}  # type: ignore[union-attr]
+    shared, grown = len(contexts), _resident() - before
+    for connection in connections:
+        await connection.close()
+    assert len(made) == shared == 1
+    assert grown < 100 << 20

@@ -201,3 +201,32 @@ def test_the_splitter_holds_half_a_line_only() -> None:
     assert splitter.feed(b"ab\n\ncd") == [b"ab"]
     assert splitter.feed(b"ef\ngh\n") == [b"cdef", b"gh"]
     splitter.finish()
+
+
+async def test_a_watch_without_a_byte_for_two_bookmark_periods_is_given_up_and_keeps_its_version() -> None:
+    never = asyncio.Event()
+    script = Script(stream(event("ADDED", "2"), until=never))
+    settings = ConnectionSettings(bookmark_period=0.05)
+    async with serving(script) as access, Client(access, settings=settings) as client:
+        events = client.watch(CONFIGMAPS, resource_version="1")
+        assert (await anext(events)).type == "ADDED"
+        with pytest.raises(errors.RequestTimedOut, match=r"within 0\.1 s"):
+            async with asyncio.timeout(20):
+                await anext(events)
+        assert events.resource_version == "2"
+        never.set()
+
+
+async def test_a_watch_that_asked_for_no_bookmarks_may_be_silent() -> None:
+    go_on = asyncio.Event()
+    script = Script(stream(event("ADDED", "2"), until=go_on), stream(event("ADDED", "3")))
+    settings = ConnectionSettings(bookmark_period=0.02)
+    async with (
+        serving(script) as access,
+        Client(access, settings=settings) as client,
+        client.watch(CONFIGMAPS, resource_version="1", bookmarks=False) as events,
+    ):
+        await anext(events)
+        waiting = asyncio.ensure_future(anext(events))
+        asyncio.get_running_loop().call_later(0.2, go_on.set)
+        assert (await waiting).object["metadata"]["resourceVersion"] == "3"

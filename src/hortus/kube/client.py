@@ -268,6 +268,7 @@ class Client:
             accept=_METADATA if metadata_only else JSON,
             resource_version=resource_version,
             resumable=not initial_events and resource_version not in ("", "0"),
+            bookmarks=bookmarks or initial_events,
             timeout=timeout,
         )
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import io
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
@@ -38,6 +37,7 @@ from hortus.kube.errors import (
     from_status,
 )
 from hortus.kube.faults import FOREIGN, mapped
+from hortus.kube.fencing import FencedBody
 from hortus.kube.metrics import RequestObserver
 from hortus.kube.pool import Pool
 from hortus.kube.ratelimit import RateLimiter
@@ -64,6 +64,8 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_response: int = 256 << 20
     max_event: int = 16 << 20
     """For one line of a watch."""
+    bookmark_period: float = 60.0
+    """Seconds between two bookmarks of a watch, as kube-apiserver sends them; a watch silent for two is given up."""
     compression: bool = False
     """Ask for gzip: saves network on large lists, costs CPU."""
     retries: Retries = Retries()
@@ -295,7 +297,7 @@ class Connection:
             response = await session.request(
                 method,
                 URL(self._base + target, encoded=True),
-                data=body if body is None or len(body) < _LARGE_BODY else io.BytesIO(body),
+                data=body if body is None or len(body) < _LARGE_BODY else FencedBody(body),
                 headers=_headers(content_type if body is not None else "", accept),
                 allow_redirects=False,
                 timeout=timeout,

@@ -8,6 +8,7 @@ is one turn of the event loop between that check and the system call; `Client.cu
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -55,8 +56,25 @@ def check_fence() -> None:
         fence()
 
 
+class FencedBody(io.BytesIO):
+    """A long body that asks the fence before each piece: it is sent over many turns of the loop."""
+
+    stopped: Fenced | None = None
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        try:
+            check_fence()
+        except Fenced as error:
+            self.stopped = error
+            return b""
+        return super().read(size)
+
+
 class FencedRequest(aiohttp.ClientRequest):
-    """A request that asks the fence once it has a connection, and again in the step that writes its body."""
+    """A request that asks the fence once it has a connection, in the step that writes its body, and within a long one.
+
+    A server never acts on a body that is shorter than its Content-Length.
+    """
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         check_fence()
@@ -69,11 +87,18 @@ class FencedRequest(aiohttp.ClientRequest):
         try:
             check_fence()
         except Fenced as error:
-            if conn.protocol is not None:
-                conn.protocol.set_exception(error)
-            conn.close()
+            _stop(conn, error)
             return
         await super().write_bytes(writer, conn, content_length)
+        body = getattr(self.body, "_value", None)
+        if isinstance(body, FencedBody) and body.stopped is not None:
+            _stop(conn, body.stopped)
 
 
-__all__ = ["Fence", "Fenced", "FencedRequest", "check_fence", "set_fence", "unfenced"]
+def _stop(conn: Connection, error: Fenced) -> None:
+    if conn.protocol is not None:
+        conn.protocol.set_exception(error)
+    conn.close()
+
+
+__all__ = ["Fence", "Fenced", "FencedBody", "FencedRequest", "check_fence", "set_fence", "unfenced"]

@@ -80,7 +80,8 @@ class Pool:
         self._host = host
         self._dialer = dialer
         self._opened = dialing.opened
-        self._contexts = dialing.contexts or Contexts()
+        # An empty one is false: it is shared all the same.
+        self._contexts = dialing.contexts if dialing.contexts is not None else Contexts()
         self._compression = compression
         self._user_agent = user_agent
         self._headers = self._common_headers()

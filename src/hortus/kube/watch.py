@@ -1,7 +1,8 @@
 """Watching one collection: from lines of JSON to events, across the server's own time limits.
 
 A `Watch` asks the server for a stream of 5 to 10 minutes, and when that ends in good order goes on from the last
-resourceVersion seen (events and bookmarks), so a caller sees one endless sequence. It never hides a failure: a broken
+resourceVersion seen (events and bookmarks), so a caller sees one endless sequence. A stream that asked for bookmarks
+and brings no byte for two bookmark periods is given up. It never hides a failure: a broken
 connection, an ERROR event, half a line are raised as `KubeError`s; `resource_version` then says where a new
 watch may start. After `Expired` only a new list helps (Kubernetes API Concepts, "Efficient detection of changes").
 """
@@ -54,6 +55,7 @@ class Watch:
         accept: str,
         resource_version: str,
         resumable: bool,
+        bookmarks: bool,
         timeout: float | None,
     ) -> None:
         self.resource_version = resource_version
@@ -62,6 +64,7 @@ class Watch:
         self._target = target
         self._accept = accept
         self._timeout = timeout
+        self._bookmarks = bookmarks
         self._resumable = resumable
         self._events = self._run()
 
@@ -89,7 +92,7 @@ class Watch:
             seconds = self._timeout or random.uniform(_SHORTEST, 2 * _SHORTEST)  # noqa: S311 - spreads a crowd
             target = self._target(self.resource_version, max(1, int(seconds)))
             splitter = LineSplitter(self._connection.host, self._connection.settings.max_event)
-            stream = self._connection.stream(target, accept=self._accept, idle_timeout=seconds + _GRACE)
+            stream = self._connection.stream(target, accept=self._accept, idle_timeout=self._silence(seconds))
             with _gone_is_expired():
                 async with stream as read:
                     while piece := await read():
@@ -100,6 +103,14 @@ class Watch:
                 return
             if self.resource_version == before:
                 await self._connection.clock.sleep(_EMPTY_PAUSE)
+
+    def _silence(self, seconds: float) -> float:
+        """Seconds without a byte after which a stream of `seconds` is given up.
+
+        TCP keeps a connection whose server hangs; bookmarks are what tells that it lives.
+        """
+        longest = seconds + _GRACE
+        return min(2 * self._connection.settings.bookmark_period, longest) if self._bookmarks else longest
 
     def _event(self, line: bytes) -> WatchEvent:
         try:
