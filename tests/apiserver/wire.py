@@ -106,10 +106,12 @@ class Wire:
         return await self.send("PATCH", path + query, body, content_type="application/apply-patch+yaml")
 
     @contextlib.asynccontextmanager
-    async def watch(self, path: str, *, accept: str = "") -> AsyncIterator[Events]:
+    async def watch(
+        self, path: str, *, accept: str = "", headers: dict[str, str] | None = None
+    ) -> AsyncIterator[Events]:
         """A watch on `path`, whose query is given with it."""
         async with self.session.get(
-            self.base + path, headers=self._headers(None, accept, ""), timeout=aiohttp.ClientTimeout(total=None)
+            self.base + path, headers=self._headers(headers, accept, ""), timeout=aiohttp.ClientTimeout(total=None)
         ) as response:
             assert response.status == 200, await response.text()
             transport = response.connection.transport if response.connection is not None else None

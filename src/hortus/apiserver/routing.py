@@ -24,6 +24,7 @@ from hortus.apiserver.http.negotiation import media_types
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.http.replies import json_reply
 from hortus.apiserver.metrics import RequestMetrics
+from hortus.apiserver.namespaces import NAMESPACES
 from hortus.apiserver.openapi import OpenApi
 from hortus.apiserver.options import delete_options, write_options
 from hortus.apiserver.pods import ACTIONS, DONE, bind
@@ -67,7 +68,11 @@ def _no_document(cluster: str, path: str, address: str) -> Object:
 
 
 def no_such_resource() -> NotFound:
-    return NotFound("the server could not find the requested resource")
+    return NotFound("the server could not find the requested resource", details={})
+
+
+def _not_allowed() -> MethodNotAllowed:
+    return MethodNotAllowed("the server does not allow this method on the requested resource", details={})
 
 
 class Router:
@@ -94,7 +99,7 @@ class Router:
         if not info.resource:
             return await self._answer_path(request, info)
         kind = await self._ctx.registry.find(info.cluster, info.group, info.version, info.resource)
-        if kind is None or (info.namespace and not kind.resource.namespaced and info.resource != "namespaces"):
+        if kind is None or not _is_at_home(kind, info):
             raise no_such_resource()
         namespace = info.namespace if kind.resource.namespaced else ""
         scope = Scope(info.cluster, kind, user, namespace, info.name, info.subresource)
@@ -102,16 +107,18 @@ class Router:
             return await self._answer_subresource(request, scope, info, query)
         verb = info.verb
         if verb not in kind.definition.verbs:
-            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+            raise _not_allowed()
         if verb == "get":
             return self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
         if verb == "list":
             return await self._list(request, scope, query)
         if verb == "watch":
+            if info.method != "GET":
+                raise _not_allowed()
             return await self._watch(request, scope, query)
         unnamed = not info.name and verb in ("update", "patch")
         if unnamed or (info.name and verb == "create") or (kind.resource.namespaced and not namespace):
-            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+            raise _not_allowed()
         if kind.suffix == "core/bindings":
             return await self._bind(request, scope, query)
         return await self._write(request, scope, info, query)
@@ -153,11 +160,11 @@ class Router:
         handler = definition.subresources.get(scope.subresource)
         if handler is not None:
             if info.verb != "create":
-                raise MethodNotAllowed("the server does not allow this method on the requested resource")
+                raise _not_allowed()
             return await self._custom_subresource(request, scope, handler, query)
         if scope.kind.suffix == "core/pods" and scope.subresource in ACTIONS:
             if info.verb != "create":
-                raise MethodNotAllowed("the server does not allow this method on the requested resource")
+                raise _not_allowed()
             return await self._act(request, scope, query)
         if scope.subresource == "scale" and definition.scale is not None:
             return await self._scale(request, scope, info, query)
@@ -170,7 +177,7 @@ class Router:
         if info.verb == "get":
             return self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
         if info.verb not in ("patch", "update"):
-            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+            raise _not_allowed()
         return await self._write(request, scope, info, query)
 
     async def _scale(self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query) -> Reply:
@@ -179,7 +186,7 @@ class Router:
             value = await reading.get(self._ctx, scope, query)
             return json_reply(scale_of(scope.kind, orjson.loads(value)))
         if info.verb not in ("patch", "update"):
-            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+            raise _not_allowed()
         headers = request.headers
         body = await read_body(request)
         options = write_options(query, headers.get("User-Agent", ""), kind="UpdateOptions")
@@ -297,7 +304,7 @@ class Router:
 
     async def _answer_path(self, request: web.BaseRequest, info: RequestInfo) -> Reply:
         if info.method not in ("GET", "HEAD"):
-            raise MethodNotAllowed("the server does not allow this method on the requested resource")
+            raise _not_allowed()
         path, cluster = info.path, info.cluster
         if self._health.answers(path):
             asked = request.query
@@ -344,6 +351,17 @@ class Router:
         if len(parts) == 3 and parts[0] == "apis":
             return json_reply(discovery.resources(cluster, parts[1], parts[2]))
         raise no_such_resource()
+
+
+def _is_at_home(kind: Kind, info: RequestInfo) -> bool:
+    """Whether the kind has anything at this place: what is not namespaced has nothing below a namespace.
+
+    Authorization has looked at the namespace of the path, so it must be where the operation happens too. Only a
+    Namespace is authorized in itself ("API Concepts", resource URIs).
+    """
+    if kind.resource.namespaced:
+        return bool(info.namespace) or info.verb != "watch" or not info.name
+    return not info.namespace or (kind.suffix == NAMESPACES and not info.below)
 
 
 def _check_body_type(expected: GroupVersionKind, sent: Object) -> None:

@@ -67,6 +67,7 @@ from hortus.kube.errors import (
     ServiceUnavailable,
     Unauthorized,
 )
+from hortus.kube.naming import path_segment
 from hortus.kube.objects import Object
 from hortus.kube.selectors import FieldSelector
 
@@ -239,8 +240,10 @@ class ApiServer:
             raw_path, _, raw_query = request._message.path.partition("?")
             info = request_info(request.method, raw_path)
             query = parse_query(raw_query)
-            if info.verb == "list" and flag(query, "watch"):
-                info = info._replace(verb="watch")
+            if info.verb == "list":
+                info = info._replace(
+                    verb="watch" if flag(query, "watch") else "list", name=_selected_name(query) if query else ""
+                )
             cluster = self.clusters.get(info.cluster)
             if cluster is None:
                 await self.context.storage.backend.sync()  # it may have been made a moment ago, through another server
@@ -252,7 +255,7 @@ class ApiServer:
                 audited.received(info, user)
             if info.resource:
                 bound = self._take(connection, info, user)
-            await self._check_allowed(info, query, user)
+            await self._check_allowed(info, user)
             if self.interceptor is None:
                 reply = await self._router.answer(request, info, query, user)
             else:
@@ -311,9 +314,8 @@ class ApiServer:
                 return await impersonated(user, headers, cluster=info.cluster, authorizer=self.authorizer)
         return user
 
-    async def _check_allowed(self, info: RequestInfo, query: Query, user: UserInfo) -> None:
+    async def _check_allowed(self, info: RequestInfo, user: UserInfo) -> None:
         if info.resource:
-            name = info.name or _selected_name(info, query)
             attributes = Attributes(
                 info.cluster,
                 user,
@@ -323,7 +325,7 @@ class ApiServer:
                 info.resource,
                 info.subresource,
                 info.namespace,
-                name,
+                info.name,
             )
         else:
             attributes = Attributes(info.cluster, user, info.verb, path=info.path)
@@ -340,12 +342,17 @@ def _auditor(settings: AuditSettings, clock: Clock) -> Auditor:
 _UNPARSED = RequestInfo(ROOT_CLUSTER, "", "", "")
 
 
-def _selected_name(info: RequestInfo, query: Query) -> str:
-    """The one name that a list, watch or deletion of a collection is about, if its field selector says so."""
+def _selected_name(query: Query) -> str:
+    """The one name that a list or watch is about, if its field selector says so.
+
+    Only then is a right to that name enough. Collections are deleted, and watched by the deprecated form of path, by
+    those alone who may do so with all names, as with kube-apiserver (k8s.io/apiserver, pkg/endpoints/request).
+    """
     selector = query.get("fieldSelector", "")
-    if "metadata.name" not in selector or info.verb not in ("list", "watch", "deletecollection"):
+    if "metadata.name" not in selector:
         return ""
     try:
-        return FieldSelector.parse(selector).required("metadata.name") or ""
+        name = FieldSelector.parse(selector).required("metadata.name") or ""
     except ValueError:
         return ""
+    return "" if path_segment(name) else name

@@ -71,8 +71,10 @@ class RecordedWire(Wire):
         return answer
 
     @contextlib.asynccontextmanager
-    async def watch(self, path: str, *, accept: str = "") -> AsyncIterator[Events]:
-        async with super().watch(path, accept=accept) as events:
+    async def watch(
+        self, path: str, *, accept: str = "", headers: dict[str, str] | None = None
+    ) -> AsyncIterator[Events]:
+        async with super().watch(path, accept=accept, headers=headers) as events:
             yield _RecordedEvents(events, self.transcript, path)
 
     def unrecorded(self) -> contextlib.AbstractContextManager[None]:

@@ -42,6 +42,8 @@ class RequestInfo(NamedTuple):
     subresource: str = ""
     namespace: str = ""
     name: str = ""
+    below: bool = False
+    """Whether the path puts the resource below a namespace; a Namespace itself is in its own without being below it."""
 
 
 def request_info(method: str, raw_path: str) -> RequestInfo:
@@ -92,14 +94,14 @@ def _resource(cluster: str, method: str, path: str, group: str, version: str, re
     if watch:
         rest = rest[1:]
     namespace = name = subresource = ""
-    resource = rest[0]
+    resource, below = rest[0], False
     if resource == "namespaces" and len(rest) > 1:
         namespace = rest[1]
         if len(rest) > 2 and rest[2] not in _NAMESPACE_SUBRESOURCES:
-            resource, rest = rest[2], rest[2:]
+            resource, rest, below = rest[2], rest[2:], True
     if len(rest) > 1:
         name = rest[1]
     if len(rest) > 2:
         subresource = "/".join(rest[2:])
     verb = "watch" if watch else verbs[0] if name else verbs[1]
-    return RequestInfo(cluster, method, verb, path, group, version, resource, subresource, namespace, name)
+    return RequestInfo(cluster, method, verb, path, group, version, resource, subresource, namespace, name, below)

@@ -24,7 +24,8 @@ from hortus.apiserver.resources.scope import Scope
 from hortus.apiserver.resources.selection import Selection, selection_of
 from hortus.apiserver.resources.versions import presented_changes, presented_page
 from hortus.apiserver.store.backend import Change, RevisionCompacted, RevisionInFuture, Watch
-from hortus.kube.errors import ApiError, Expired, InternalError
+from hortus.kube.errors import ApiError, BadRequest, Expired, InternalError
+from hortus.kube.selectors import FieldRequirement, FieldSelector
 
 _BOOKMARK_EVERY = 60.0
 """Seconds between bookmarks (kube-apiserver sends one about each minute)."""
@@ -59,7 +60,7 @@ class Options(NamedTuple):
 
 async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
     """Raises Invalid, BadRequest, Timeout (initial events of a revision that is not there yet)."""
-    selection = selection_of(scope.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
+    selection = selection_of(scope.kind, query.get("labelSelector", ""), _fields(scope, query))
     revision = revision_in(query)
     sent = query.get("sendInitialEvents")
     match = query.get("resourceVersionMatch", "")
@@ -90,6 +91,22 @@ async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
         timeout=min(max(timeout, _SHORTEST_TIMEOUT), _LONGEST_TIMEOUT),
         fresh=not any_age(query),
     )
+
+
+def _fields(scope: Scope, query: Query) -> str:
+    """The field selector; a watch of one object by its path shows that one alone. Raises BadRequest."""
+    fields = query.get("fieldSelector", "")
+    if not scope.name:
+        return fields
+    if not fields:
+        return str(FieldSelector([FieldRequirement("metadata.name", scope.name)]))
+    try:
+        selected = FieldSelector.parse(fields).required("metadata.name")
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
+    if selected != scope.name:
+        raise BadRequest("fieldSelector metadata.name doesn't match requested name")
+    return fields
 
 
 class SharedLines:

@@ -1,0 +1,115 @@
+"""What nobody gets by the way a request is made: other scopes, other names, rights and identities of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.conformance.api.transcripts import RecordedWire
+
+AUTHZ = "/apis/authorization.k8s.io/v1"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_GROUP = "rbac.authorization.k8s.io"
+
+
+def _as(user: str) -> dict[str, Any]:
+    return {"headers": {"Impersonate-User": user}}
+
+
+def _rule(verbs: str, group: str, resources: str, *names: str) -> dict[str, Any]:
+    rule = {"verbs": verbs.split(), "apiGroups": [group], "resources": resources.split()}
+    return {**rule, "resourceNames": list(names)} if names else rule
+
+
+async def _may(wire: RecordedWire, user: str, *rules: dict[str, Any], namespace: str = "", name: str = "") -> None:
+    """Give a user these rights, and wait until they are in force."""
+    path = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+    cluster, kind = ("", "Role") if namespace else ("cluster", "ClusterRole")
+    name = name or user
+    with wire.unrecorded():
+        made = await wire.post(f"{path}/{cluster}roles", {"metadata": {"name": name}, "rules": list(rules)})
+        assert made.code == 201, made.body
+        subject = {"apiGroup": _GROUP, "kind": "User", "name": user}
+        binding = {"metadata": {"name": name}, "subjects": [subject], "roleRef": {"kind": kind, "name": name}}
+        made = await wire.post(
+            f"{path}/{cluster}rolebindings", {**binding, "roleRef": {"apiGroup": _GROUP, **binding["roleRef"]}}
+        )
+        assert made.code == 201, made.body
+        for rule in rules:
+            resource, _, sub = rule["resources"][0].partition("/")
+            attributes = {
+                "verb": rule["verbs"][0],
+                "group": rule["apiGroups"][0],
+                "resource": resource,
+                "subresource": sub,
+                "namespace": namespace,
+                "name": rule.get("resourceNames", [""])[0],
+            }
+            asked = {"spec": {"user": user, "resourceAttributes": attributes}}
+            ask = lambda: wire.post(f"{AUTHZ}/subjectaccessreviews", asked)  # noqa: B023, E731
+            await wire.until(ask, lambda answer: bool(answer.body["status"]["allowed"]))
+
+
+_FORMS = ("", "/watch")
+
+
+@pytest.mark.parametrize("form", _FORMS, ids=["plain", "watch"])
+async def test_what_is_not_namespaced_is_not_below_a_namespace(
+    wire: RecordedWire, slug: str, namespace: str, form: str
+) -> None:
+    user, victim = f"u-{slug}", f"v-{slug}"
+    await _may(wire, user, _rule("*", "*", "*"), namespace=namespace)
+    with wire.unrecorded():
+        assert (await wire.post("/api/v1/namespaces", {"metadata": {"name": victim}})).code == 201
+    core, rbac = f"/api/v1{form}/namespaces/{namespace}", f"{RBAC}{form}/namespaces/{namespace}"
+    for path in (f"{core}/namespaces", f"{core}/nodes", f"{rbac}/clusterroles"):
+        for user_options in (_as(user), {}):
+            assert (await wire.get(path, **user_options)).code == 404
+            assert (await wire.delete(f"{path}/{victim}", **user_options)).code == 404
+            assert (await wire.get(f"{path}/{victim}", **user_options)).code == 404
+    with wire.unrecorded():
+        assert (await wire.get(f"/api/v1/namespaces/{victim}")).body["status"]["phase"] == "Active"
+
+
+async def _secrets(wire: RecordedWire, namespace: str, *names: str) -> str:
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    with wire.unrecorded():
+        for name in names:
+            assert (await wire.post(path, {"metadata": {"name": name}, "stringData": {"a": name}})).code == 201
+    return path
+
+
+async def test_a_watch_of_one_object_shows_that_object_alone(wire: RecordedWire, slug: str, namespace: str) -> None:
+    secrets = await _secrets(wire, namespace, "hidden", "open")
+    await _may(wire, f"u-{slug}", _rule("watch", "", "secrets", "open"), namespace=namespace)
+    path = f"/api/v1/watch/namespaces/{namespace}/secrets/open"
+    async with wire.watch(path, headers=_as(f"u-{slug}")["headers"]) as events:
+        assert await events.take(1) == [("ADDED", "open")]
+        with wire.unrecorded():
+            assert (await wire.merge(f"{secrets}/hidden", {"stringData": {"a": "new"}})).code == 200
+            assert (await wire.merge(f"{secrets}/open", {"stringData": {"a": "new"}})).code == 200
+        assert await events.take(1) == [("MODIFIED", "open")]
+    for selector in ("metadata.name%3Dhidden", "metadata.name!%3Dopen", "type%3DOpaque"):
+        assert (await wire.get(f"{path}?fieldSelector={selector}")).code == 400
+
+
+async def test_a_right_to_one_name_is_none_to_a_collection(wire: RecordedWire, slug: str, namespace: str) -> None:
+    secrets, user = await _secrets(wire, namespace, "hidden", "open"), f"u-{slug}"
+    verbs = "list watch create deletecollection"
+    await _may(wire, user, _rule(verbs, "", "secrets", "open"), namespace=namespace)
+    assert (await wire.get(f"{secrets}?fieldSelector=metadata.name%3Dopen", **_as(user))).code == 200
+    watch = f"/api/v1/watch/namespaces/{namespace}/secrets"
+    named = "?fieldSelector=metadata.name%3Dopen"
+    other = "?fieldSelector=metadata.name%3Dhidden"
+    for path in (secrets, f"{secrets}?watch=1", secrets + other, watch, watch + named):
+        assert (await wire.get(path, **_as(user))).code == 403
+    assert (await wire.post(secrets, {"metadata": {"name": "open"}}, **_as(user))).code == 403
+    for query in ("", named):
+        assert (await wire.delete(secrets + query, **_as(user))).code == 403
+
+
+async def test_the_form_for_watches_is_for_reading_alone(wire: RecordedWire, namespace: str) -> None:
+    for path in (f"/api/v1/watch/namespaces/{namespace}/secrets", f"/api/v1/watch/namespaces/{namespace}"):
+        for method in ("POST", "PUT", "DELETE"):
+            assert (await wire.send(method, path, {"metadata": {"name": "a"}})).code == 405
+    assert (await wire.get("/api/v1/watch/secrets/open")).code == 404
