@@ -103,7 +103,7 @@ class RequestSigner:
     def __init__(self, ctx: Context, clusters: LogicalClusters) -> None:
         self._ctx = ctx
         self._clusters = clusters
-        self.queue: KeyQueue[Key] = KeyQueue("certificate-signer", ctx.clock, self._sign)
+        self.queue: KeyQueue[Key] = KeyQueue("certificate-signer", ctx.clock, self._sign, lambda key: key.cluster)
         ctx.storage.listen(self._changed, f"{_CERTIFICATES}/{_REQUESTS}")
 
     async def start(self) -> None:

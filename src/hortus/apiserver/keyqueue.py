@@ -1,8 +1,13 @@
-"""The server's own small loops: a set of keys and one task that brings each into order.
+"""The server's own small loops: keys of all logical clusters, worked on by few tasks that no cluster can hold up.
 
 Level-based: a key says only where to look. A key that fails comes back later, and one that is added while it is worked
 on is worked on again. The engine's queue is for controllers; this one has no priorities, no shards and no metrics, as
 it never leaves the process.
+
+What a key takes is in the hands of its cluster: deletions ask the webhooks that its people have set up. So of each
+cluster one key is worked on at a time, clusters take turns, a key that takes longer than `SLOW` seconds gives up its
+place among the quick ones, and one that takes longer than `LONGEST` is cut off and tried again later. Clusters whose
+last key was slow wait for each other, and quick ones do not wait for them.
 """
 
 from __future__ import annotations
@@ -10,71 +15,150 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
+from contextvars import Context, ContextVar
+from functools import partial
 from typing import Generic, TypeVar
 
 from hortus.kube.clock import Clock, Timer
 
 K = TypeVar("K", bound=Hashable)
+SLOW, LONGEST = 1.0, 30.0
+"""Seconds of work on one key."""
+QUICK_WORKERS, SLOW_WORKERS, MOST_WORKERS = 8, 8, 64
+"""Keys of quick clusters and of slow ones begun at once, and all keys, those included that turned out to be slow."""
 _FIRST_RETRY, _LAST_RETRY = 0.05, 30.0
 """Seconds to wait after the first failure of a key, doubling up to the last."""
+
+OWN_WORK: ContextVar[bool] = ContextVar("own work", default=False)
+"""Whether what runs is the work of such a loop, and not a request of somebody who waits for it."""
 
 _log = logging.getLogger("hortus.apiserver.loops")
 
 
 class KeyQueue(Generic[K]):
-    def __init__(self, name: str, clock: Clock, work: Callable[[K], Awaitable[None]]) -> None:
+    """`work` brings one key into order; `cluster_of` says which logical cluster a key belongs to."""
+
+    def __init__(
+        self, name: str, clock: Clock, work: Callable[[K], Awaitable[None]], cluster_of: Callable[[K], str]
+    ) -> None:
         self._name = name
         self._clock = clock
         self._work = work
-        self._keys: dict[K, None] = {}
+        self._cluster_of = cluster_of
+        self._waiting: dict[str, dict[K, None]] = {}
+        """Keys by cluster."""
+        self._turns: tuple[dict[str, None], dict[str, None]] = ({}, {})
+        """Quick and slow clusters that could begin, in the order of their turns."""
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._overdue: set[str] = set()
+        """Clusters whose key in work has taken longer than `SLOW`."""
+        self._slow: set[str] = set()
+        """Clusters whose last key did."""
         self._failures: dict[K, int] = {}
         self._timers: dict[K, Timer] = {}
-        self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._task: asyncio.Task[None] | None = None
+        self._started = False
 
     def add(self, key: K) -> None:
-        self._keys[key] = None
-        self._wake.set()
+        cluster = self._cluster_of(key)
+        self._waiting.setdefault(cluster, {})[key] = None
+        self._line_up(cluster)
         self._idle.clear()
+        self._begin()
 
     async def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
+        self._started = True
+        self._begin()
 
     async def stop(self) -> None:
+        self._started = False
         for timer in self._timers.values():
             timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def settled(self) -> None:
         """Wait until no key is waiting or worked on; keys that failed and wait for another try do not count."""
         await self._idle.wait()
 
-    async def _run(self) -> None:
-        while True:
-            if not self._keys:
-                self._idle.set()
-            await self._wake.wait()
-            while self._keys:
-                key = next(iter(self._keys))
-                del self._keys[key]
-                await self._try(key)
-            self._wake.clear()
+    def _line_up(self, cluster: str) -> None:
+        if cluster in self._waiting and cluster not in self._running:
+            self._turns[cluster in self._slow][cluster] = None
 
-    async def _try(self, key: K) -> None:
+    def _begin(self) -> None:
+        """Give a task to each cluster whose turn it is, as far as there are any left."""
+        while self._started and (cluster := self._next()) is not None:
+            keys = self._waiting.pop(cluster)
+            key = next(iter(keys))
+            del keys[key]
+            if keys:
+                self._waiting[cluster] = keys
+            # A context of its own: what is written here belongs to no request, and says nothing to one.
+            task = asyncio.get_running_loop().create_task(
+                self._work_on(cluster, key), name=f"{self._name} {cluster}", context=Context()
+            )
+            self._running[cluster] = task
+            task.add_done_callback(partial(self._done, cluster, key))
+
+    def _next(self) -> str | None:
+        """The cluster whose turn it is; None when nobody may begin."""
+        quick, slow = self._turns
+        if len(self._running) >= MOST_WORKERS or not (quick or slow):
+            return None
+        busy = sum(cluster in self._slow for cluster in self._running)
+        if quick and len(self._running.keys() - self._slow - self._overdue) < QUICK_WORKERS:
+            turns = quick
+        elif slow and busy < SLOW_WORKERS:
+            turns = slow
+        else:
+            return None
+        cluster = next(iter(turns))
+        del turns[cluster]
+        return cluster
+
+    async def _work_on(self, cluster: str, key: K) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        timer = self._clock.call_later(SLOW, lambda: overdue())
+
+        def overdue() -> None:
+            nonlocal timer
+            self._overdue.add(cluster)
+            timer = self._clock.call_later(LONGEST - SLOW, partial(task.cancel, "took too long"))
+            self._begin()
+
+        OWN_WORK.set(True)
         try:
             await self._work(key)
-        except Exception as error:
-            failures = self._failures.get(key, 0)
-            self._failures[key] = failures + 1
-            wait = min(_FIRST_RETRY * 2 ** min(failures, 16), _LAST_RETRY)
-            _log.log(logging.WARNING if failures > 3 else logging.DEBUG, "%s: %s: %s", self._name, key, error)
-            self._timers[key] = self._clock.call_later(wait, lambda: self._again(key))
+        finally:
+            timer.cancel()
+
+    def _done(self, cluster: str, key: K, task: asyncio.Task[None]) -> None:
+        del self._running[cluster]
+        if cluster in self._overdue:
+            self._overdue.discard(cluster)
+            self._slow.add(cluster)
         else:
+            self._slow.discard(cluster)
+        error = TimeoutError(f"took longer than {LONGEST:g} s") if task.cancelled() else task.exception()
+        if error is None:
             self._failures.pop(key, None)
+        elif self._started:
+            self._failed(key, error)
+        self._line_up(cluster)
+        self._begin()
+        if not self._waiting and not self._running:
+            self._idle.set()
+
+    def _failed(self, key: K, error: BaseException) -> None:
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        wait = min(_FIRST_RETRY * 2 ** min(failures, 16), _LAST_RETRY)
+        _log.log(logging.WARNING if failures > 3 else logging.DEBUG, "%s: %s: %s", self._name, key, error)
+        self._timers[key] = self._clock.call_later(wait, lambda: self._again(key))
 
     def _again(self, key: K) -> None:
         self._timers.pop(key, None)

@@ -1,24 +1,26 @@
 """Keeps the `rules` of stored ClusterRoles with an aggregationRule equal to the sum that they stand for.
 
-The authorizer sums by itself and never waits for this; it is for those who read the role. One task for all
-clusters, woken by writes of ClusterRoles (`changed`); a role whose rules are right already is not written.
+The authorizer sums by itself and never waits for this; it is for those who read the role. A cluster is looked at when
+one of its ClusterRoles was written (`changed`); a role whose rules are right already is not written.
 """
 
 from __future__ import annotations
 
-import asyncio
+import logging
 from typing import Protocol
 
 import msgspec
 
 from hortus.apiserver.authz.aggregation import aggregated_rules
 from hortus.apiserver.authz.policy import API_GROUP
-from hortus.apiserver.store.backend import Change, Key, Mismatch, Page, Record, StoreFailed, Value
+from hortus.apiserver.keyqueue import KeyQueue
+from hortus.apiserver.store.backend import Change, Key, Mismatch, Page, Record, Value
 from hortus.apiserver.store.encoding import encode
 from hortus.kube.clock import Clock
+from hortus.kube.errors import RequestEntityTooLarge
 from hortus.kube.objects import Object
 
-_RETRY_SECONDS = 1.0
+_log = logging.getLogger("hortus.apiserver.authz")
 _SUFFIX = f"{API_GROUP}/clusterroles"
 
 
@@ -31,37 +33,18 @@ class Storage(Protocol):
 class RoleAggregator:
     def __init__(self, storage: Storage, clock: Clock) -> None:
         self._storage = storage
-        self._clock = clock
-        self._due: set[str] = set()
-        self._woken = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self.queue: KeyQueue[str] = KeyQueue("role-aggregation", clock, self.aggregate, str)
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="role-aggregation")
+        await self.queue.start()
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self.queue.stop()
 
     def changed(self, change: Change) -> None:
         cluster, _, suffix = change.key.bucket.partition("/")
         if suffix == _SUFFIX:
-            self._due.add(cluster)
-            self._woken.set()
-
-    async def _run(self) -> None:
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            while self._due:
-                cluster = self._due.pop()
-                try:
-                    await self.aggregate(cluster)
-                except StoreFailed:
-                    self._due.add(cluster)
-                    self._clock.call_later(_RETRY_SECONDS, self._woken.set)
-                    break
+            self.queue.add(cluster)
 
     async def aggregate(self, cluster: str) -> None:
         """Write every aggregated role of `cluster` whose rules are not the sum; again while one feeds another."""
@@ -69,17 +52,20 @@ class RoleAggregator:
             page = await self._storage.list(f"{cluster}/{_SUFFIX}")
             roles = [(record, _decoded(record)) for record in page.records]
             wrong = [pair for record, role in roles if (pair := _corrected(record, role, roles)) is not None]
-            for record, role in wrong:
-                await self._write(record, role)
-            if not wrong:
+            written = [await self._write(record, role) for record, role in wrong]
+            if not any(written):
                 return
 
-    async def _write(self, record: Record, role: Object) -> None:
+    async def _write(self, record: Record, role: Object) -> bool:
+        """False for what cannot be stored: a sum may be larger than each of its parts is allowed to be."""
         try:
             await self._storage.put(record.key, encode(role), replaced=record)
+        except RequestEntityTooLarge as error:
+            _log.warning("%s%s keeps the rules it has: %s", record.bucket, record.name, error.message)
+            return False
         except Mismatch:
-            # Somebody wrote it meanwhile; the next round looks at what they wrote.
-            return
+            pass  # Somebody wrote it meanwhile; the next round looks at what they wrote.
+        return True
 
 
 def _corrected(record: Record, role: Object, roles: list[tuple[Record, Object]]) -> tuple[Record, Object] | None:

@@ -21,6 +21,11 @@ class Key(NamedTuple):
     bucket: str
     name: str
 
+    @property
+    def cluster(self) -> str:
+        """The logical cluster that the object belongs to."""
+        return self.bucket.partition("/")[0]
+
 
 class Value(NamedTuple):
     """Encoded object, cut where its resourceVersion's digits stand."""
