@@ -161,7 +161,7 @@ class ApiServer:
         self._parts: list[Part] = [clusters, self.webhooks, self.collector, self.namespaces, self.custom_resources]
         if self.auditor is not None:
             self._parts.append(self.auditor.log)
-        self._forget = [namespaces.forget, *(part.forget for part in (self.collector, self.namespaces))]
+        self._forget = [namespaces.forget, *(part.forget for part in (self.webhooks, self.collector, self.namespaces))]
         self._forget += [self.custom_resources.forget, self.registry.forget, reviewer.forget]
         self._metrics = RequestMetrics()
         self._router = Router(self.context, Discovery(self.registry), OpenApi(self.registry), self._metrics)

@@ -1,8 +1,8 @@
 """HTTPS calls to webhooks: bounded in time and size, to the CA that the configuration names, never to ourselves.
 
-One aiohttp session per server, made at the first call; a TLS context per CA bundle. Redirects are not followed and no
-proxy is asked. Used for admission and for conversion. A webhook given as a service is reached through a
-`ServiceResolver`, as there is no cluster network behind this server.
+One aiohttp session per logical cluster; a TLS context per CA bundle. Redirects are not followed and no proxy is asked.
+Used for admission and for conversion. A webhook given as a service is reached through a `ServiceResolver`, as there is
+no cluster network behind this server.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
+from hortus.apiserver.admission.sessions import Sessions
+from hortus.apiserver.keyqueue import OWN_WORK
 from hortus.kube.objects import Object
 
 _OURSELVES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 - names to refuse, not to bind
@@ -26,7 +28,9 @@ _SHOWN_ANSWER = 1024
 """Bytes of a foreign error that are repeated to the client."""
 _LONGEST_REFUSAL = 16 * 1024
 """Characters of a webhook's refusal that are repeated to the client; the answer itself may be 8 MiB of text."""
-_LONGEST = 30.0
+_LONGEST, _LONGEST_OWN = 30.0, 10.0
+"""Seconds that a call may take: on behalf of a client, and for the server's own loops, which wait as long as for a
+webhook that does not say how long."""
 
 ServiceResolver = Callable[[str, str, str, int], Awaitable[tuple[str, int]]]
 """(logical cluster, namespace, service, port) -> host and port to connect to. Raises LookupError when there is none."""
@@ -51,25 +55,29 @@ class WebhookClient:
         self._own_names = own_names | _OURSELVES
         self._own_port = own_port
         self._services = services
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions = Sessions()
 
     async def start(self) -> None:
-        """Nothing to do: the session is made at the first call."""
+        """Nothing to do: sessions are made at the first call."""
 
     async def stop(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._sessions.close()
+
+    def forget(self, cluster: str) -> None:
+        """The logical cluster is gone."""
+        self._sessions.forget(cluster)
 
     async def ask(self, cluster: str, config: Object, question: Object, *, seconds: float) -> bytes:
         """POST `question` to where a WebhookClientConfig points; the body of the answer. Raises CallFailed."""
+        seconds = min(seconds, _LONGEST_OWN) if OWN_WORK.get() else seconds
         timeout = min(max(seconds, 0.001), _LONGEST)
         try:
             body = orjson.dumps(question)
             async with asyncio.timeout(timeout):
                 url, connect_to, name = await self._address(cluster, config)
                 shown = f"{url}?timeout={_go_seconds(seconds)}" if seconds else url
-                return await self._post(shown, connect_to, name, _trusting(config), body)
+                session = self._sessions.of(cluster)
+                return await _post(session, shown, connect_to, name, _trusting(config), body)
         except TimeoutError:
             where = _shown_url(config)
             raise CallFailed(f'Post "{where}?timeout={_go_seconds(seconds)}": context deadline exceeded') from None
@@ -105,34 +113,32 @@ class WebhookClient:
         if (parts.port or 443) == self._own_port and parts.hostname.lower() in self._own_names:
             raise CallFailed(f'"{url}" is this API server itself, which is no webhook')
 
-    async def _post(self, url: str, connect_to: str, name: str, tls: ssl.SSLContext, body: bytes) -> bytes:
-        if self._session is None:
-            # Packed answers are not unpacked: a megabyte may hold a gigabyte.
-            self._session = aiohttp.ClientSession(
-                trust_env=False, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
-            )
-        query = url.partition("?")[2]
-        target = f"{connect_to}?{query}" if connect_to and query else connect_to or url
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
-        try:
-            async with self._session.post(
-                target, data=body, ssl=tls, server_hostname=name or None, headers=headers, allow_redirects=False
-            ) as response:
-                answer = await response.content.read(LARGEST_ANSWER + 1)
-                while len(answer) <= LARGEST_ANSWER and not response.content.at_eof():
-                    answer += await response.content.read(LARGEST_ANSWER + 1 - len(answer))
-                status = response.status
-        except aiohttp.ClientConnectorCertificateError:
-            raise CallFailed(f'Post "{url}": tls: failed to verify certificate') from None
-        except aiohttp.ClientConnectorError as error:
-            raise CallFailed(f'Post "{url}": {_dial_words(error)}') from None
-        except aiohttp.ClientError as error:
-            raise CallFailed(f'Post "{url}": {str(error) or type(error).__name__}') from None
-        if len(answer) > LARGEST_ANSWER:
-            raise CallFailed(f"the answer is longer than {LARGEST_ANSWER} bytes")
-        if status != 200:
-            raise CallFailed(_refusal(status, answer))
-        return answer
+
+async def _post(
+    session: aiohttp.ClientSession, url: str, connect_to: str, name: str, tls: ssl.SSLContext, body: bytes
+) -> bytes:
+    query = url.partition("?")[2]
+    target = f"{connect_to}?{query}" if connect_to and query else connect_to or url
+    headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
+    try:
+        async with session.post(
+            target, data=body, ssl=tls, server_hostname=name or None, headers=headers, allow_redirects=False
+        ) as response:
+            answer = await response.content.read(LARGEST_ANSWER + 1)
+            while len(answer) <= LARGEST_ANSWER and not response.content.at_eof():
+                answer += await response.content.read(LARGEST_ANSWER + 1 - len(answer))
+            status = response.status
+    except aiohttp.ClientConnectorCertificateError:
+        raise CallFailed(f'Post "{url}": tls: failed to verify certificate') from None
+    except aiohttp.ClientConnectorError as error:
+        raise CallFailed(f'Post "{url}": {_dial_words(error)}') from None
+    except aiohttp.ClientError as error:
+        raise CallFailed(f'Post "{url}": {str(error) or type(error).__name__}') from None
+    if len(answer) > LARGEST_ANSWER:
+        raise CallFailed(f"the answer is longer than {LARGEST_ANSWER} bytes")
+    if status != 200:
+        raise CallFailed(_refusal(status, answer))
+    return answer
 
 
 def _dial_words(error: aiohttp.ClientConnectorError) -> str:

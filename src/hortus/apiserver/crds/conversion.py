@@ -53,18 +53,19 @@ class WebhookConverter:
         self._config: Object = webhook.get("clientConfig") or {}
         self._versions = webhook.get("conversionReviewVersions") or []
         self._client = client
-        self._known: dict[tuple[bytes, str], bytes] = {}
+        self._known: dict[tuple[str, bytes, str], bytes] = {}
+        """By logical cluster, as a service's name leads to another webhook in each; stored bytes and version."""
         self._bytes = 0
 
     async def presented(self, cluster: str, values: Sequence[bytes], kind: Kind) -> list[bytes]:
         """Stored objects in the version of `kind`. Raises InternalError."""
         version = kind.resource.api_version
-        wanted = [value for value in dict.fromkeys(values) if (value, version) not in self._known]
+        wanted = [value for value in dict.fromkeys(values) if (cluster, value, version) not in self._known]
         made = await self.convert(cluster, [orjson.loads(value) for value in wanted], version)
         found = {value: kind.typed(obj) for value, obj in zip(wanted, made, strict=True)}
-        result = [found.get(value) or self._known[value, version] for value in values]
+        result = [found.get(value) or self._known[cluster, value, version] for value in values]
         for value, shown in found.items():
-            self._remember(value, version, shown)
+            self._remember((cluster, value, version), shown)
         return result
 
     async def convert(self, cluster: str, objects: Sequence[Object], version: str) -> list[Object]:
@@ -94,14 +95,14 @@ class WebhookConverter:
         review = {"kind": "ConversionReview", "apiVersion": REVIEW_VERSION, "request": request}
         return _converted(await self._client.ask(cluster, self._config, review, seconds=_SECONDS), uid)
 
-    def _remember(self, value: bytes, version: str, shown: bytes) -> None:
-        if (value, version) in self._known:
+    def _remember(self, key: tuple[str, bytes, str], shown: bytes) -> None:
+        if key in self._known:
             return
-        self._known[value, version] = shown
-        self._bytes += len(value) + len(shown)
+        self._known[key] = shown
+        self._bytes += len(key[1]) + len(shown)
         while self._bytes > _REMEMBERED:
             oldest = next(iter(self._known))
-            self._bytes -= len(oldest[0]) + len(self._known.pop(oldest))
+            self._bytes -= len(oldest[1]) + len(self._known.pop(oldest))
 
 
 def _converted(body: bytes, uid: str) -> list[Object]:

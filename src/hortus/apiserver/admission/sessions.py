@@ -1,0 +1,86 @@
+"""HTTP sessions for calls to webhooks, one per logical cluster, so that no cluster's calls wait for another's.
+
+A pool of connections, the cache of names and the number of calls at once belong to one cluster each. Names are looked
+up in threads of their own, one of each cluster at a time: the system's resolver cannot be interrupted, and whoever
+chooses a name chooses how long it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+_CALLS = 64
+"""Calls of one cluster at once; further ones wait, within their time."""
+_LOOKUPS = 32
+"""Clusters that wait for a name at once."""
+_NUMBERS = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+
+
+class Sessions:
+    def __init__(self) -> None:
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
+        self._threads = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="webhook-names")
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def of(self, cluster: str) -> aiohttp.ClientSession:
+        session = self._sessions.get(cluster)
+        if session is None:
+            # Packed answers are not unpacked: a megabyte may hold a gigabyte.
+            session = self._sessions[cluster] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=_CALLS, resolver=_Names(self._threads)),
+                trust_env=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+            )
+        return session
+
+    def forget(self, cluster: str) -> None:
+        """End the calls of a cluster and close its connections."""
+        session = self._sessions.pop(cluster, None)
+        if session is not None:
+            task = asyncio.get_running_loop().create_task(session.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        for cluster in list(self._sessions):
+            self.forget(cluster)
+        await asyncio.gather(*self._closing)
+        # A lookup that is under way is left to itself: it may take the resolver another minute.
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class _Names(AbstractResolver):
+    """The names that one cluster's webhooks have."""
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self._threads = threads
+        self._turn = asyncio.Lock()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        await self._turn.acquire()
+        ask = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
+        asked = asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        asked.add_done_callback(self._answered)
+        # Who is asked goes on when nobody waits any more, and it is the next one's turn only then.
+        return [
+            ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=found, proto=proto, flags=_NUMBERS)
+            for found, _, proto, _, at in await asyncio.shield(asked)
+        ]
+
+    def _answered(self, asked: asyncio.Future[Any]) -> None:
+        self._turn.release()
+        if not asked.cancelled():
+            asked.exception()  # somebody has seen it
+
+    async def close(self) -> None:
+        """Nothing to do: the threads are everybody's."""
