@@ -13,6 +13,7 @@ and kept by the store's changes; a key in the queue only says which object to lo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import orjson
@@ -33,6 +34,9 @@ _REFERENCES = b'"ownerReferences":['
 _MARKS = (b'"foregroundDeletion"', b'"orphan"')
 _OPTIONS = WriteOptions(manager="garbage-collector")
 
+_Owner = tuple[str, str]
+"""Logical cluster and uid: anybody can write any uid into a reference, and it concerns no cluster but his own."""
+
 OwnerState = Literal["present", "waiting", "gone"]
 """`waiting`: in foreground deletion, until its dependents have gone."""
 
@@ -40,20 +44,17 @@ OwnerState = Literal["present", "waiting", "gone"]
 class GarbageCollector:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._dependents: dict[str, set[Key]] = {}
-        """By uid of the owner; uids are unique over all logical clusters."""
+        self._dependents: dict[_Owner, set[Key]] = {}
         self._owners: dict[Key, tuple[str, ...]] = {}
         """The uids that an object refers to."""
-        self._waiting: dict[str, Key] = {}
-        """Owners in foreground deletion, by uid."""
-        self.queue: KeyQueue[Key] = KeyQueue("garbage-collector", ctx.clock, self._look_at)
+        self._waiting: dict[_Owner, Key] = {}
+        """Owners in foreground deletion."""
+        self.queue: KeyQueue[Key] = KeyQueue("garbage-collector", ctx.clock, self._look_at, lambda key: key.cluster)
         ctx.storage.listen(self._changed)
 
     async def start(self) -> None:
         await self.queue.start()
-        for bucket in await self._ctx.storage.buckets(""):
-            for record in (await self._ctx.storage.list(bucket)).records:
-                self._seen(record.key, record.value)
+        await self._ctx.storage.survey(lambda record: self._seen(record.key, record.value))
 
     async def stop(self) -> None:
         await self.queue.stop()
@@ -63,21 +64,21 @@ class GarbageCollector:
         prefix = f"{cluster}/"
         for key in [key for key in self._owners if key.bucket.startswith(prefix)]:
             self._index(key, ())
-        self._waiting = {uid: key for uid, key in self._waiting.items() if not key.bucket.startswith(prefix)}
+        self._waiting = {owner: key for owner, key in self._waiting.items() if owner[0] != cluster}
 
     def _changed(self, change: Change) -> None:
         if change.record is not None:
             self._seen(change.record.key, change.record.value)
             return
         key = change.key
-        for uid in self._owners.get(key, ()):
-            if uid in self._waiting:
-                self.queue.add(self._waiting[uid])
+        for owner in self._owners_of(key):
+            if owner in self._waiting:
+                self.queue.add(self._waiting[owner])
         self._index(key, ())
         if self._dependents:
-            uid = _uid_of(change.previous or b"{}")
-            self._waiting.pop(uid, None)
-            for dependent in self._dependents.get(uid, ()):
+            gone = (key.cluster, _uid_of(change.previous or b"{}"))
+            self._waiting.pop(gone, None)
+            for dependent in self._dependents.get(gone, ()):
                 self.queue.add(dependent)
 
     def _seen(self, key: Key, value: bytes) -> None:
@@ -92,16 +93,25 @@ class GarbageCollector:
         if b'"deletionTimestamp"' in value and any(mark in value for mark in _MARKS):
             self.queue.add(key)
 
+    def _owners_of(self, key: Key) -> Iterator[_Owner]:
+        return ((key.cluster, uid) for uid in self._owners.get(key, ()))
+
+    def _dependents_of(self, scope: Scope, uid: str) -> list[Key]:
+        """Objects that refer to this owner from where it can own them; who names the uid elsewhere is no dependent."""
+        found = self._dependents.get((scope.cluster, uid), ())
+        return [key for key in found if not scope.namespace or key.name.startswith(f"{scope.namespace}/")]
+
     def _index(self, key: Key, uids: tuple[str, ...]) -> None:
-        for uid in self._owners.pop(key, ()):
-            dependents = self._dependents.get(uid, set())
+        for owner in self._owners_of(key):
+            dependents = self._dependents.get(owner, set())
             dependents.discard(key)
             if not dependents:
-                self._dependents.pop(uid, None)
+                self._dependents.pop(owner, None)
+        self._owners.pop(key, None)
         if uids:
             self._owners[key] = uids
-            for uid in uids:
-                self._dependents.setdefault(uid, set()).add(key)
+            for owner in self._owners_of(key):
+                self._dependents.setdefault(owner, set()).add(key)
 
     async def _look_at(self, key: Key) -> None:
         found = await self._read(key)
@@ -138,7 +148,7 @@ class GarbageCollector:
             return
         if "deletionTimestamp" in obj["metadata"]:
             return
-        foreground = "waiting" in states and obj["metadata"]["uid"] in self._dependents
+        foreground = "waiting" in states and (scope.cluster, obj["metadata"]["uid"]) in self._dependents
         await self._delete(scope, obj, "Foreground" if foreground else "")
 
     async def _state(self, scope: Scope, owner: dict[str, Any]) -> OwnerState:
@@ -164,10 +174,11 @@ class GarbageCollector:
         Owners in a circle would wait for each other for ever; in a circle there is no order, so none waits for another.
         """
         uid = obj["metadata"]["uid"]
-        self._waiting[uid] = scope.key
+        owner = (scope.cluster, uid)
+        self._waiting[owner] = scope.key
         blocking = 0
         waiting_for_us = self._waiting_owners(scope.key)
-        for key in tuple(self._dependents.get(uid, ())):
+        for key in self._dependents_of(scope, uid):
             if key in waiting_for_us:
                 continue
             found = await self._read(key)
@@ -177,7 +188,7 @@ class GarbageCollector:
                 await self._check_owners(*found)
             blocking += await self._ctx.storage.get(key) is not None
         if not blocking:
-            self._waiting.pop(uid, None)
+            self._waiting.pop(owner, None)
             await self._drop_finalizer(scope, FOREGROUND)
 
     def _waiting_owners(self, key: Key) -> set[Key]:
@@ -185,14 +196,14 @@ class GarbageCollector:
         found: set[Key] = set()
         further = [key]
         while further:
-            owners = {self._waiting[uid] for uid in self._owners.get(further.pop(), ()) if uid in self._waiting}
+            owners = {self._waiting[owner] for owner in self._owners_of(further.pop()) if owner in self._waiting}
             further += owners - found
             found |= owners
         return found
 
     async def _release_dependents(self, scope: Scope, obj: Object) -> None:
         uid = obj["metadata"]["uid"]
-        for key in tuple(self._dependents.get(uid, ())):
+        for key in self._dependents_of(scope, uid):
             found = await self._read(key)
             if found is not None:
                 await self._drop_references(found[0], {uid})

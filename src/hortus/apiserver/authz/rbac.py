@@ -31,7 +31,8 @@ class RbacAuthorizer:
         self._backend = backend
         self._indexes: dict[str, Index] = {}
         self._building: dict[str, object] = {}
-        self._pristine: dict[tuple[int, ...], Index] = {}
+        self._pristine: dict[tuple[tuple[str, ...], ...], Index] = {}
+        """By the names of born objects of each kind: what they say is the same in all clusters, but for their uids."""
 
     async def authorize(self, attributes: Attributes) -> Decision:
         if MASTERS in attributes.user.groups:
@@ -81,8 +82,8 @@ class RbacAuthorizer:
         cluster_roles, cluster_role_bindings, roles, role_bindings = own
         if cluster_roles or roles:
             return _compile(pages)
-        # Of the default policy only: the same values, so the same index (some defaults may be deleted).
-        key = tuple(hash(record.value) for records in born for record in records)
+        # Of the default policy only: the same rules, so the same index (some defaults may be deleted).
+        key = tuple(tuple(record.name for record in records) for records in born)
         base = self._pristine.get(key)
         if base is None:
             base = self._pristine[key] = _compile(born)

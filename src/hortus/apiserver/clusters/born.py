@@ -29,9 +29,9 @@ _PLURALS = {
 
 
 def born_objects(*, created: float, identity: str) -> Born:
-    """The objects by bucket and name. `created` becomes their creationTimestamp; their uids derive from `identity`,
-    a uid that stays with the store (`ServerKeys.root_uid`), and are the same in all clusters but for namespaces
-    (`with_own_uid`).
+    """The objects by bucket and name. `created` becomes their creationTimestamp; their uids, which derive from
+    `identity`, a uid that stays with the store (`ServerKeys.root_uid`), are those of the management cluster
+    (`with_own_uid` gives other clusters theirs).
     """
     born: dict[str, dict[str, bytes]] = {}
     for obj in (*default_policy(), *_namespaces()):
@@ -44,17 +44,17 @@ def born_objects(*, created: float, identity: str) -> Born:
 
 
 def with_own_uid(uid_of: Callable[[str], str | None], bucket: str, name: str, value: bytes) -> bytes:
-    """A born namespace with a uid that is its cluster's alone: by that of kube-system tools know a cluster.
+    """A born object with a uid that is its cluster's alone: owners and tokens are told apart by nothing else, and tools
+    know a cluster by that of kube-system.
 
-    `uid_of` gives the uid of a logical cluster by its name, None where the shared uid shall stay.
+    `uid_of` gives the uid of a logical cluster by its name, None where the uid of `born_objects` shall stay.
     """
     cluster, _, suffix = bucket.partition("/")
-    if suffix != _PLURALS["Namespace"]:
-        return value
     uid = uid_of(cluster)
     if uid is None:
         return value
-    return _UID.sub(f'"uid":"{uuid5(UUID(uid), name)}"'.encode(), value, count=1)
+    place = name if suffix == _PLURALS["Namespace"] else f"{suffix}/{name}"
+    return _UID.sub(f'"uid":"{uuid5(UUID(uid), place)}"'.encode(), value, count=1)
 
 
 def _namespaces() -> Iterable[Object]:
