@@ -18,7 +18,7 @@ from hortus.apiserver.resources.patching import modify
 from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import Change, Key
-from hortus.kube.errors import NotFound
+from hortus.kube.errors import ApiError, NotFound
 from hortus.kube.objects import Object, format_time
 
 NAMESPACES = "core/namespaces"
@@ -63,15 +63,12 @@ class NamespaceController:
         self._ending: set[tuple[str, str]] = set()
         self._gone: dict[tuple[str, str], None] = {}
         """Namespaces that went a while ago: another server on the same store may have let an object in just then."""
-        self.queue: KeyQueue[tuple[str, str]] = KeyQueue("namespaces", ctx.clock, self._empty)
+        self.queue: KeyQueue[tuple[str, str]] = KeyQueue("namespaces", ctx.clock, self._empty, lambda key: key[0])
         ctx.storage.listen(self._changed)
 
     async def start(self) -> None:
         await self.queue.start()
-        for bucket in await self._ctx.storage.buckets(""):
-            if bucket.endswith(f"/{NAMESPACES}"):
-                for record in (await self._ctx.storage.list(bucket)).records:
-                    self._seen(bucket, record.name, record.value)
+        await self._ctx.storage.survey(lambda each: self._seen(each.bucket, each.name, each.value), NAMESPACES)
 
     async def stop(self) -> None:
         await self.queue.stop()
@@ -139,9 +136,13 @@ class NamespaceController:
             return
 
     async def _delete_content(self, cluster: str, namespace: str) -> dict[str, int]:
-        """Ask every object to go; how many stay, by group and plural of their kind."""
+        """Ask every object to go; how many stay, by group and plural of their kind.
+
+        Raises ApiError when some could not be asked, after all others have been.
+        """
         left: dict[str, int] = {}
         ctx = self._ctx
+        refused: ApiError | None = None
         for bucket in await ctx.storage.buckets(f"{cluster}/"):
             kind = ctx.registry.by_suffix(cluster, bucket.partition("/")[2])
             if kind is None or not kind.resource.namespaced:
@@ -153,9 +154,13 @@ class NamespaceController:
                         await delete(ctx, Scope(cluster, kind, SERVER, namespace, name), DeleteOptions(grace_period=0))
                     except NotFound:
                         continue
+                    except ApiError as error:
+                        refused = error
             remaining = len((await ctx.storage.list(bucket, prefix=f"{namespace}/")).records)
             if remaining:
                 left[kind.group_resource] = remaining
+        if refused is not None:
+            raise refused
         return left
 
 

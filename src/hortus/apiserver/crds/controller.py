@@ -15,7 +15,7 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.patching import modify
 from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
 from hortus.apiserver.store.backend import Change, Key
-from hortus.kube.errors import NotFound
+from hortus.kube.errors import ApiError, NotFound
 from hortus.kube.objects import Object, format_time
 
 _IN_PROGRESS = "InstanceDeletionInProgress"
@@ -26,17 +26,14 @@ class DefinitionController:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self.queue: KeyQueue[Key] = KeyQueue("custom-resources", ctx.clock, self._look_at)
+        self.queue: KeyQueue[Key] = KeyQueue("custom-resources", ctx.clock, self._look_at, lambda key: key.cluster)
         ctx.storage.listen(self._changed)
         self._ending: dict[str, Key] = {}
         """Buckets of objects that must go, and the CRD that waits for it."""
 
     async def start(self) -> None:
         await self.queue.start()
-        for bucket in await self._ctx.storage.buckets(""):
-            if bucket.endswith(f"/{SUFFIX}"):
-                for record in (await self._ctx.storage.list(bucket)).records:
-                    self._seen(record.key, record.value)
+        await self._ctx.storage.survey(lambda record: self._seen(record.key, record.value), SUFFIX)
 
     async def stop(self) -> None:
         await self.queue.stop()
@@ -85,27 +82,35 @@ class DefinitionController:
     async def _finish(self, cluster: str, kind: Kind, key: Key, crd: Object) -> None:
         spec = crd["spec"]
         bucket = f"{cluster}/{spec['group']}/{spec['names']['plural']}"
-        self._ending[bucket] = key
-        await self._ctx.registry.load(cluster)
-        instances = self._ctx.registry.by_suffix(cluster, bucket.partition("/")[2])
-        if instances is not None:
-            for record in (await self._ctx.storage.list(bucket)).records:
-                await self._delete_instance(cluster, instances, record.name)
         scope = Scope(cluster, kind, SERVER, "", crd["metadata"]["name"])
-        if await self._ctx.storage.count(bucket):
-            now = format_time(self._ctx.clock.now())
-            if not _is_emptied(crd):
-                await self._modify(scope._replace(subresource="status"), lambda obj: _terminating(obj, now))
-            return
-        del self._ending[bucket]
+        await self._ctx.registry.load(cluster)
+        if not self._ctx.registry.is_built_in(cluster, spec["group"], spec["names"]["plural"]):
+            self._ending[bucket] = key
+            await self._delete_instances(cluster, bucket)
+            if await self._ctx.storage.count(bucket):
+                now = format_time(self._ctx.clock.now())
+                if not _is_emptied(crd):
+                    await self._modify(scope._replace(subresource="status"), lambda obj: _terminating(obj, now))
+                return
+            del self._ending[bucket]
         await self._modify(scope, _without_finalizer)
 
-    async def _delete_instance(self, cluster: str, kind: Kind, name: str) -> None:
-        namespace, _, plain = name.partition("/")
-        try:
-            await delete(self._ctx, Scope(cluster, kind, SERVER, namespace, plain), DeleteOptions())
-        except NotFound:
+    async def _delete_instances(self, cluster: str, bucket: str) -> None:
+        """Ask all objects to go. Raises ApiError when some could not be asked, after all others have been."""
+        kind = self._ctx.registry.by_suffix(cluster, bucket.partition("/")[2])
+        if kind is None:
             return
+        refused: ApiError | None = None
+        for record in (await self._ctx.storage.list(bucket)).records:
+            namespace, _, name = record.name.partition("/")
+            try:
+                await delete(self._ctx, Scope(cluster, kind, SERVER, namespace, name), DeleteOptions())
+            except NotFound:
+                continue
+            except ApiError as error:
+                refused = error
+        if refused is not None:
+            raise refused
 
     async def _modify(self, scope: Scope, change: Callable[[Object], Object]) -> None:
         try:

@@ -72,6 +72,8 @@ class DefinitionStrategy:
     def _conflict(self, obj: Object, cluster: str) -> tuple[str, str] | None:
         """Reason and message for the names that other resources of the group hold; of several, the last one's."""
         spec, wanted = obj["spec"], obj["spec"]["names"]
+        if self._registry.is_built_in(cluster, spec["group"], wanted["plural"]):
+            return "PluralConflict", f'"{wanted["plural"]}" is already in use'
         singulars, kinds = set[str](), set[str]()
         for kind in self._registry.kinds(cluster):
             resource, definition = kind.resource, kind.definition

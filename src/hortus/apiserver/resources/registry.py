@@ -75,12 +75,18 @@ class Registry:
             await self._loader(cluster)
         self._custom.setdefault(cluster, {})
 
+    def is_built_in(self, cluster: str, group: str, plural: str) -> bool:
+        """Whether the server itself serves this resource in some version; its objects are no custom resources."""
+        return any(key[0] == group and key[2] == plural for key in (*self._shared, *self._bound.get(cluster, ())))
+
     def forget(self, cluster: str) -> None:
         """The cluster is gone."""
         self._custom.pop(cluster, None)
 
     def define(self, cluster: str, group: str, plural: str, kinds: Sequence[Kind]) -> None:
-        """Serve these versions of one custom resource, and no other version of it."""
+        """Serve these versions of one custom resource, and no other version of it; none of a built-in one."""
+        if self.is_built_in(cluster, group, plural):
+            kinds = ()
         table = self._custom.setdefault(cluster, {})
         for key in [key for key in table if key[0] == group and key[2] == plural]:
             del table[key]
