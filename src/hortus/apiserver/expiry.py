@@ -55,11 +55,12 @@ class EventExpiry:
         """Take up what is stored already."""
         now, monotonic = self._clock.now(), self._clock.monotonic()
         found = []
-        for bucket in await self._storage.buckets(""):
-            if bucket.endswith(f"/{_SUFFIX}"):
-                for record in (await self._storage.list(bucket)).records:
-                    rest = min(max(_written(record) + self._seconds - now, 0.0), self._seconds)
-                    found.append(_Due(monotonic + rest, record.key, record.revision))
+
+        def take(record: Record) -> None:
+            rest = min(max(_written(record) + self._seconds - now, 0.0), self._seconds)
+            found.append(_Due(monotonic + rest, record.key, record.revision))
+
+        await self._storage.survey(take, _SUFFIX)
         self._due.extendleft(sorted(found, reverse=True))
         self._arm()
 

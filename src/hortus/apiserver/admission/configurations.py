@@ -6,7 +6,10 @@ its writer is answered. Clusters without judges share one empty value.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import logging
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -21,6 +24,9 @@ GROUP = "admissionregistration.k8s.io"
 _MUTATING, _VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
 _POLICIES, _BINDINGS = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
 _PLURALS = (_MUTATING, _VALIDATING, _POLICIES, _BINDINGS)
+
+_log = logging.getLogger("hortus.apiserver.admission")
+T = TypeVar("T")
 
 
 class Webhook(NamedTuple):
@@ -78,6 +84,8 @@ class Judges(NamedTuple):
     mutating: tuple[Webhook, ...] = ()
     validating: tuple[Webhook, ...] = ()
     policies: tuple[tuple[Policy, tuple[Binding, ...]], ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """Names of objects that are not understood. Nobody knows what they would refuse."""
 
 
 _NOBODY = Judges()
@@ -121,18 +129,42 @@ class Configurations:
 
 
 def _name(obj: Object) -> str:
-    return str(obj["metadata"]["name"])
+    metadata = obj.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
 def _compiled(
     mutating: list[Object], validating: list[Object], policies: list[Object], bindings: list[Object]
 ) -> Judges:
-    bound = [_binding(each) for each in bindings]
-    return Judges(
-        tuple(_webhook(each, hook) for each in mutating for hook in each.get("webhooks") or ()),
-        tuple(_webhook(each, hook) for each in validating for hook in each.get("webhooks") or ()),
-        tuple((_policy(each), tuple(one for one in bound if one.policy == _name(each))) for each in policies),
+    unreadable: list[str] = []
+    bound = _understood(bindings, _binding, unreadable)
+    judges = Judges(
+        tuple(chain.from_iterable(_understood(mutating, _webhooks, unreadable))),
+        tuple(chain.from_iterable(_understood(validating, _webhooks, unreadable))),
+        tuple(
+            (policy, tuple(one for one in bound if one.policy == policy.name))
+            for policy in _understood(policies, _policy, unreadable)
+        ),
     )
+    return judges._replace(unreadable=tuple(unreadable))
+
+
+def _understood(objects: Iterable[Object], read: Callable[[Object], T], unreadable: list[str]) -> list[T]:
+    found = []
+    for obj in objects:
+        try:
+            found.append(read(obj))
+        except Exception:
+            name = f"{obj.get('kind')} {_name(obj)}"
+            _log.exception(
+                "an object is not understood, writes that it may concern are refused", extra={"object": name}
+            )
+            unreadable.append(name)
+    return found
+
+
+def _webhooks(configuration: Object) -> list[Webhook]:
+    return [_webhook(configuration, hook) for hook in configuration.get("webhooks") or ()]
 
 
 def _webhook(configuration: Object, hook: Object) -> Webhook:

@@ -14,6 +14,7 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
+from hortus.kube.errors import InternalError
 from hortus.kube.objects import Object
 
 
@@ -41,6 +42,10 @@ class DynamicAdmission:
         if not any(judges):
             return None
         request = Request(scope, operation, options, None, None)
+        if judges.unreadable and may_be_judged(request):
+            raise InternalError(
+                f"{judges.unreadable[0]} cannot be read, so nobody knows what it refuses: replace or delete it"
+            )
         return Review(self, judges, request) if may_be_judged(request) else None
 
     def _environment(self, request: Request, kind: Kind) -> Environment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from hortus.apiserver.authz.grants import Grant, Grants
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.authz.rules import PolicyRule, rules_of
 from hortus.kube.objects import Object
+
+_log = logging.getLogger("hortus.apiserver.authz")
 
 USER_LIMIT = 2048
 """Users whose grants are kept per cluster."""
@@ -151,5 +154,51 @@ def _reason(binding: Object, namespace: str, kind: str, name: str, subject: Obje
     return f'RBAC: allowed by {by} of {kind} "{name}" to {to}"'
 
 
+class _Metadata(msgspec.Struct):
+    name: str
+    namespace: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _Requirement(msgspec.Struct):
+    values: list[str] | None = None
+
+
+class _Selector(msgspec.Struct):
+    matchLabels: dict[str, str] | None = None
+    matchExpressions: list[_Requirement] | None = None
+
+
+class _Aggregation(msgspec.Struct):
+    clusterRoleSelectors: list[_Selector] | None = None
+
+
+class _Reference(msgspec.Struct):
+    name: str
+    kind: str = ""
+    namespace: str | None = None
+
+
+class _Expected(msgspec.Struct):
+    """What is looked at of an object beside its rules, which `rules_of` judges."""
+
+    metadata: _Metadata
+    aggregationRule: _Aggregation | None = None
+    roleRef: _Reference | None = None
+    subjects: list[_Reference] | None = None
+
+
+_EXPECTED = msgspec.json.Decoder(_Expected)
+
+
 def decode(values: Iterable[bytes]) -> list[Object]:
-    return [msgspec.json.decode(value, type=dict) for value in values]
+    """The objects that can be understood; the others are logged and grant nothing."""
+    found = []
+    for value in values:
+        try:
+            _EXPECTED.decode(value)
+        except msgspec.MsgspecError as error:
+            _log.error("an RBAC object is not understood and grants nothing: %s", error)
+            continue
+        found.append(msgspec.json.decode(value, type=dict))
+    return found

@@ -13,8 +13,10 @@ into a cluster that was gone is removed when it is seen.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Protocol
+from uuid import UUID
 
 import msgspec
 
@@ -32,6 +34,8 @@ ROOT = "root"
 
 BUCKET = f"{ROOT}/tenancy.hortus.dev/logicalclusters"
 
+
+_log = logging.getLogger("hortus.apiserver.clusters")
 
 _REQUEST_SECONDS = 120.0
 """How long a request may hold up the end of its deleted cluster; the server ends slow ones sooner."""
@@ -101,22 +105,33 @@ class Quota(msgspec.Struct, frozen=True):
     bytes: int | None = None
 
 
+class _Numbers(msgspec.Struct):
+    """A quota as it was written: a whole number may be 2.0."""
+
+    objects: float | None = None
+    bytes: float | None = None
+
+    def quota(self) -> Quota:
+        return Quota(*(None if number is None else int(number) for number in (self.objects, self.bytes)))
+
+
 class _Spec(msgspec.Struct):
-    quota: Quota | None = None
+    quota: _Numbers | None = None
 
 
 class _Metadata(msgspec.Struct):
     name: str
-    uid: str
+    uid: UUID
     deletionTimestamp: str = ""
 
 
 class _Seen(msgspec.Struct):
     metadata: _Metadata
-    spec: _Spec | None = None
+    spec: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_DECODER = msgspec.json.Decoder(_Seen)
+_SEEN: msgspec.json.Decoder[_Seen] = msgspec.json.Decoder(_Seen)
+_SPEC: msgspec.json.Decoder[_Spec | None] = msgspec.json.Decoder(_Spec | None)
 
 
 class LogicalClusters:
@@ -129,6 +144,8 @@ class LogicalClusters:
         self._living: dict[str, LogicalCluster] = {}
         self._ended: dict[str, LogicalCluster] = {}
         self._retiring: dict[str, asyncio.Task[None]] = {}
+        self._quarantined: set[str] = set()
+        """Names of objects that are not understood. Nothing answers there, and nothing of theirs is removed."""
         self._due: set[str] = set()
         """What is to be looked at (again) by the task in `_retiring`."""
         self._put(ROOT, server_keys.root_uid, 0)
@@ -139,7 +156,7 @@ class LogicalClusters:
         for record in page.records:
             self._follow(record.name.lstrip("/"), record.value, record.revision)
         for name in {bucket.partition("/")[0] for bucket in await self._storage.buckets("")}:
-            if name not in self._living and name not in self._retiring:
+            if name not in self._living and name not in self._retiring and name not in self._quarantined:
                 self._begin_retiring(name)
 
     async def stop(self) -> None:
@@ -154,8 +171,8 @@ class LogicalClusters:
         return self._living.get(name)
 
     def uid(self, name: str) -> str | None:
-        """The uid of a living cluster's LogicalCluster; None for the management cluster, which has none."""
-        found = self._living.get(name)
+        """The uid of a LogicalCluster that lives or is being emptied; the management cluster has none."""
+        found = self._living.get(name) or self._ended.get(name)
         return found.uid if found is not None and name != ROOT else None
 
     def keys(self, cluster: str) -> ClusterKeys | None:
@@ -193,22 +210,30 @@ class LogicalClusters:
         cluster = self._living.get(name)
         if cluster is not None:
             cluster.keys.written(key)
-        elif change.value is not None and name not in self._ended:
+        elif change.value is not None and name not in self._ended and name not in self._quarantined:
             self._begin_retiring(name)
 
     def _follow(self, name: str, value: bytes | None, revision: int) -> None:
         known = self._living.get(name)
+        self._quarantined.discard(name)
         if value is None:
             self._end(name)
             self._ended.pop(name, None)
             return
-        seen = _DECODER.decode(value)
-        metadata, quota = seen.metadata, seen.spec.quota if seen.spec else None
+        try:
+            metadata, quota = _read(value)
+        except msgspec.MsgspecError as error:
+            # One bad object keeps nobody else's cluster from being served; a living cluster stays as it was.
+            if known is None:
+                self._quarantined.add(name)
+            _log.error("LogicalCluster %s is not understood and not served: %s", name, error)
+            return
+        uid = str(metadata.uid)
         if metadata.deletionTimestamp:
             self._end(name)
             self._begin_retiring(name)
-        elif known is None or known.uid != metadata.uid:
-            self._put(name, metadata.uid, revision, quota)
+        elif known is None or known.uid != uid:
+            self._put(name, uid, revision, quota)
         else:
             known.revision, known.quota = revision, quota
 
@@ -241,6 +266,8 @@ class LogicalClusters:
                     self._due.add(name)
                     # The store says so itself, to everybody; here is only to be tried again.
                     await self._clock.sleep(_RETRY_SECONDS)
+                except Exception:
+                    _log.exception("logical cluster %s cannot be emptied before its object changes", name)
         finally:
             del self._retiring[name]
 
@@ -284,3 +311,10 @@ class LogicalClusters:
             await self._storage.delete(record, value)
         else:
             await self._storage.put(record.key, value, replaced=record)
+
+
+def _read(value: bytes) -> tuple[_Metadata, Quota | None]:
+    """Raises msgspec.MsgspecError; not for the rest of an object in deletion, which is to go whatever it says."""
+    seen = _SEEN.decode(value)
+    spec = None if seen.metadata.deletionTimestamp else _SPEC.decode(seen.spec)
+    return seen.metadata, spec.quota.quota() if spec is not None and spec.quota is not None else None

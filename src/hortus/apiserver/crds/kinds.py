@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
@@ -21,6 +22,7 @@ from hortus.apiserver.store.backend import Change
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object, Resource
 
+_log = logging.getLogger("hortus.apiserver.crds")
 _AGE = Column("Age", ".metadata.creationTimestamp", type="date")
 
 
@@ -55,7 +57,11 @@ class CustomKinds:
     async def load(self, cluster: str) -> None:
         page = await self._storage.list(f"{cluster}/{SUFFIX}", fresh=False)
         for record in page.records:
-            self._serve(cluster, orjson.loads(record.value))
+            try:
+                self._serve(cluster, orjson.loads(record.value))
+            except Exception:
+                # The cluster's other kinds do not depend on it.
+                _log.exception("a CRD is not understood and not served", extra={"object": record.name})
 
     def _changed(self, change: Change) -> None:
         cluster = change.key.bucket.partition("/")[0]

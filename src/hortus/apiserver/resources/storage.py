@@ -73,6 +73,21 @@ class Storage:
     ) -> Page:
         return await self.backend.list(bucket, prefix=prefix, after=after, limit=limit, revision=revision, fresh=fresh)
 
+    async def survey(self, look: Callable[[Record], object], suffix: str = "") -> None:
+        """Show `look` every object of the kind `suffix` in any cluster, or every object there is.
+
+        For those who begin with what is stored. An object that `look` cannot take is logged and left out: whoever
+        wrote it may have lost it, but nobody else their server.
+        """
+        for bucket in await self.buckets(""):
+            if suffix and not bucket.endswith(f"/{suffix}"):
+                continue
+            for record in (await self.list(bucket)).records:
+                try:
+                    look(record)
+                except Exception:
+                    _log.exception("an object is not understood and left out", extra=_place(record.key))
+
     async def count(self, bucket: str) -> int:
         return await self.backend.count(bucket)
 
@@ -99,5 +114,8 @@ def _told(listener: Listener, change: Change) -> None:
         listener(change)
     except Exception:
         # The commit is made and others must hear of it, whatever one listener thinks of the object.
-        key = change.key
-        _log.exception("a cache could not follow a change", extra={"bucket": key.bucket, "object": key.name})
+        _log.exception("a cache could not follow a change", extra=_place(change.key))
+
+
+def _place(key: Key) -> dict[str, str]:
+    return {"bucket": key.bucket, "object": key.name}

@@ -211,7 +211,7 @@ def may_go(obj: Object) -> bool:
     """Whether nothing holds an object any more that is marked for deletion."""
     if obj["metadata"].get("finalizers") or obj["metadata"].get("deletionGracePeriodSeconds"):
         return False
-    held = obj["kind"] == "Namespace" and obj["apiVersion"] == "v1" and obj.get("spec", {}).get("finalizers")
+    held = obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1" and obj.get("spec", {}).get("finalizers")
     return not held
 
 
