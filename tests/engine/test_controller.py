@@ -10,13 +10,15 @@ from tests.engine.fake_api import WIDGETS, widget
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache
-from hortus.engine.controller import Controller
+from hortus.engine.controller import CLEANUP_SECONDS, Controller
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.outcomes import Actor, ReconcileError, Result, Retry, Terminal
 from hortus.engine.predicates import annotation_changed, annotations_changed, generation_changed
+from hortus.engine.queue import FREE_STEPS
 from hortus.engine.scope import current_scope
 from hortus.engine.shards import Permit, Roster
 from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner
+from hortus.engine.within import within
 from hortus.kube.errors import Conflict, TooManyRequests
 from hortus.kube.objects import ObjectKey
 from hortus.testing import FakeClock
@@ -90,6 +92,54 @@ async def test_requeue_after_is_kept_to_the_second() -> None:
         await stage.clock.advance(100)
         assert stage.reconciler.times == [0, 15, 15]
         assert stage.meter.results["requeue_after"] == 2
+
+
+async def test_a_reconcile_that_wants_to_be_called_again_at_once_is_slowed_down() -> None:
+    again = Result(requeue_after=0.0)
+    async with Stage(*[again] * (FREE_STEPS + 6), None, again) as stage:
+        stage.trigger.fire(A)
+        await stage.clock.advance(100)
+        assert stage.reconciler.times == [0] * (FREE_STEPS + 1) + [1, 3, 7, 15, 31, 63]
+        stage.trigger.fire(A)
+        await stage.clock.advance(10)
+        assert stage.reconciler.times[-2:] == [100, 100], "it had asked for nothing in between"
+
+
+async def test_a_server_or_a_reconcile_that_asks_for_no_pause_does_not_replace_the_back_off() -> None:
+    for error in (TooManyRequests("slow", retry_after=0), Retry("busy", after=0), Retry("busy", after=-3)):
+        async with Stage(*[error] * 5) as stage:
+            stage.trigger.fire(A)
+            await stage.clock.advance(100)
+            assert stage.reconciler.times == [0, 1, 3, 7, 15, 31]
+
+
+async def test_a_short_wish_of_a_server_does_not_stop_the_back_off_from_growing_and_a_reconcile_s_own_does() -> None:
+    async with Stage(*[TooManyRequests("slow", retry_after=2)] * 5) as stage:
+        stage.trigger.fire(A)
+        await stage.clock.advance(100)
+        assert stage.reconciler.times == [0, 2, 4, 8, 16, 32]
+    async with Stage(*[Retry("busy", after=2)] * 5) as stage:
+        stage.trigger.fire(A)
+        await stage.clock.advance(100)
+        assert stage.reconciler.times == [0, 2, 4, 6, 8, 10]
+
+
+async def test_what_a_failing_crowd_is_told_to_wait_is_spread_and_never_shortened() -> None:
+    for error in (Retry("later", after=60), TooManyRequests("slow", retry_after=60)):
+        stage = Stage(backoff=Backoff())
+
+        async def crowd(key: ObjectKey, error: Exception = error) -> Result | None:
+            raise error
+
+        stage.reconciler.script = crowd
+        async with stage:
+            for number in range(500):
+                stage.trigger.fire(ObjectKey("default", f"n{number}"))
+            await stage.clock.settle()
+            due = [seconds for _, seconds in stage.controller.queue.next_due(500)]
+            assert 60 <= min(due) < 60.5
+            assert 65.5 < max(due) <= 66
+            assert len({round(seconds) for seconds in due}) == 7
 
 
 async def test_failures_back_off_until_success_forgives() -> None:
@@ -194,6 +244,62 @@ async def test_a_reconcile_that_hangs_is_cut_off_and_its_worker_lives_on() -> No
         await stage.clock.advance(1)
         assert stage.reconciler.times == [0, 31]
         assert (stage.meter.active, stage.meter.results["success"], stage.meter.panics) == (0, 1, 0)
+
+
+async def test_a_finally_that_waits_holds_its_worker_no_longer_than_the_time_for_it() -> None:
+    stage = Stage(deadline=30, workers=1)
+    first, ended = True, 0
+
+    async def script(key: ObjectKey) -> Result | None:
+        nonlocal first, ended
+        if key != A or not first:
+            return None
+        first = False
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(3):
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    ended += 1
+        return None
+
+    stage.reconciler.script = script
+    async with stage:
+        stage.trigger.fire(A)
+        await stage.clock.advance(1)
+        stage.trigger.fire(ObjectKey("default", "b"))
+        await stage.clock.advance(29)
+        assert stage.meter.active == 1
+        await stage.clock.advance(CLEANUP_SECONDS + 0.5)
+        assert stage.reconciler.calls[1:] == [(40, "b")], "another worker stands in"
+        await stage.clock.advance(10)
+        assert (ended, stage.meter.active, stage.meter.timeouts) == (1, 0, 1)
+        assert stage.meter.results["success"] == 2, "the one that was cut off came again"
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+async def test_a_cancellation_from_elsewhere_is_a_failure_and_ends_no_worker(hidden: bool) -> None:
+    async with Stage() as stage:
+
+        async def script(key: ObjectKey) -> Result | None:
+            if len(stage.reconciler.calls) > 1:
+                return None
+            shared = asyncio.create_task(asyncio.Event().wait())
+            asyncio.get_running_loop().call_soon(shared.cancel)
+            if hidden:
+                await within(stage.clock, 10, shared)
+            else:
+                await shared
+            return None
+
+        stage.reconciler.script = script
+        stage.trigger.fire(A)
+        await stage.clock.advance(10)
+        assert stage.reconciler.times == [0, 1]
+        assert (stage.meter.results["error"], stage.meter.results["success"]) == (1, 1)
+        assert not any(task.done() for task in stage.controller.tasks)
 
 
 async def test_each_reconcile_has_the_whole_deadline() -> None:

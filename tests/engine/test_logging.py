@@ -9,6 +9,7 @@ import orjson
 import pytest
 import structlog
 
+from hortus.engine.backoff import Backoff
 from hortus.engine.controller import Controller
 from hortus.engine.logging import LogSettings, configure
 from hortus.engine.outcomes import Result, Retry
@@ -146,7 +147,7 @@ async def test_a_line_of_a_reconcile_says_which(configured: Configured) -> None:
             structlog.get_logger("hortus.domain").info("looking")
             raise Retry("not yet", reason="Waiting", after=60)
 
-    controller = Controller("widgets", Chatty(), sources=[trigger], clock=clock)
+    controller = Controller("widgets", Chatty(), sources=[trigger], clock=clock, backoff=Backoff(jitter=0))
     await controller.start()
     trigger.fire(ObjectKey("kcp-system", "a"))
     await clock.settle()

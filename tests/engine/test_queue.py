@@ -4,11 +4,13 @@ import asyncio
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.lanes import Flows
 from hortus.engine.metrics import QueueMeter
-from hortus.engine.queue import LOWEST_EVERY, Priority, Queue, QueueClosed
+from hortus.engine.queue import BAND_EVERY, Priority, Queue, QueueClosed
 from hortus.testing import FakeClock
 
 
@@ -40,19 +42,53 @@ async def test_an_event_moves_a_waiting_resync_up_and_a_resync_moves_nothing_dow
     assert [queue.take(), queue.take()] == ["second", "first"]
 
 
-async def test_resyncs_get_their_share_under_a_flood_of_events() -> None:
+@pytest.mark.parametrize("flood", list(Priority))
+@pytest.mark.parametrize("patient", list(Priority))
+async def test_no_flood_of_a_band_starves_another(flood: Priority, patient: Priority) -> None:
+    if flood is patient:
+        return
     queue = queue_of(FakeClock())
-    queue.add("patient", priority=Priority.RESYNC)
+    for number in range(1000):
+        queue.add(f"resync {number}", priority=flood)
+    queue.add("patient", priority=patient)
     served = 0
-    while True:
-        queue.add(f"event {served}")
+    while (key := queue.take()) != "patient":
+        assert key is not None
+        queue.done(key)
+        queue.add(key, priority=flood)
+        served += 1
+    assert served < BAND_EVERY
+
+
+BANDS = st.dictionaries(st.sampled_from(list(Priority)), st.integers(1, 60), min_size=1)
+
+
+@given(BANDS, st.lists(st.sampled_from(list(Priority)), max_size=60), st.booleans(), st.sampled_from(list(Priority)))
+def test_the_key_at_place_p_of_its_band_waits_for_a_bounded_number_of_others(
+    bands: dict[Priority, int], before: list[Priority], fair: bool, flood: Priority
+) -> None:
+    """Whatever was taken before, and however many keys of one other band come in meanwhile."""
+    flows = Flows[str](lambda key: key[0]) if fair else None
+    queue: Queue[str] = Queue(clock=FakeClock(monotonic=0.0, now=0.0), flows=flows, random=Random(0))
+    for number, priority in enumerate(before):
+        queue.add(f"x before {number}", priority=priority)
+    while (key := queue.take()) is not None:
+        queue.done(key)
+    place: dict[str, int] = {}
+    for priority, count in bands.items():
+        for number in range(count):
+            key = f"x {priority} {number}"
+            queue.add(key, priority=priority)
+            place[key] = number + 1
+    taken = 0
+    while place:
+        queue.add(f"x flood {taken}", priority=flood)
         key = queue.take()
         assert key is not None
-        served += 1
-        if key == "patient":
-            break
+        taken += 1
         queue.done(key)
-    assert served <= LOWEST_EVERY
+        if key in place:
+            assert taken <= BAND_EVERY * place.pop(key)
 
 
 async def test_a_key_is_never_in_two_workers_and_comes_again_when_added_meanwhile() -> None:

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.lanes import Flows
-from hortus.engine.queue import LOWEST_EVERY, Queue
+from hortus.engine.queue import TURN_EVERY, Queue
 from hortus.testing import FakeClock
 
 KEYS = st.sampled_from([f"{flow}{number}" for flow in "xyz" for number in range(3)])
@@ -85,8 +85,8 @@ class QueueMachine(RuleBasedStateMachine):
             return
         assert key in ready, "a key that may run is handed out"
         bands = {priority for priority, _ in ready.values()}
-        lowest_turn = self.taken % LOWEST_EVERY == 0
-        band = max(bands) if lowest_turn else min(bands)
+        turn, left = divmod(self.taken, TURN_EVERY)
+        band = 1 + turn % 3 if left == 0 and 1 + turn % 3 in bands else min(bands)
         rivals = [place for rival, place in ready.items() if place[0] == band and (not self.fair or rival[0] == key[0])]
         assert ready[key] == min(rivals), "first come first served in its band, and in its flow where fair"
         del self.waiting[key]

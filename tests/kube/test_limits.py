@@ -78,7 +78,25 @@ async def test_retry_after_is_waited_for_on_the_clock() -> None:
     script = Script(failure(429, "TooManyRequests", Retry_After="7"), {"a": 1})
     async with serving(script) as access, Client(access, clock=clock) as client:
         await client.get_raw("/version")
-    assert clock.time - began == 7.0
+    assert 7.0 <= clock.time - began <= 7.7
+
+
+async def test_a_server_that_asks_for_no_pause_is_not_asked_again_at_once() -> None:
+    clock = FakeTime()
+    began = clock.time
+    past = format_datetime(datetime.fromtimestamp(10, UTC), usegmt=True)
+    answers = [failure(429, "TooManyRequests", Retry_After=wish) for wish in ("0", past, "0")]
+    async with serving(Script(*answers, {"a": 1})) as access, Client(access, clock=clock) as client:
+        await client.get_raw("/version")
+    own = Retries()
+    assert clock.time - began >= own.first_wait * (1 + 2 + 4) / 2
+
+
+def test_a_crowd_that_is_told_to_wait_does_not_come_back_at_once() -> None:
+    error = errors.TooManyRequests("slow down", retry_after=5.0)
+    delays = [Retries().delay(error, 1, repeatable=False) or 0.0 for _ in range(500)]
+    assert 5.0 <= min(delays) < 5.05
+    assert 5.45 < max(delays) <= 5.5
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ import random as _random
 
 import msgspec
 
+LONGEST_STRETCH = 10.0
+"""Seconds: what was asked for comes at most so much later, so that jitter delays no daily rotation by hours."""
+
 _MAX_EXPONENT = 64
 """2**64 times any first delay is beyond every cap; it keeps the power from overflowing."""
 
@@ -32,6 +35,10 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
         """Seconds to wait when `failures` attempts have failed before this one."""
         plain = min(self.cap, self.first * self.factor ** min(failures, _MAX_EXPONENT))
         return spread(plain, self.jitter, random=random)
+
+    def stretched(self, seconds: float, *, random: _random.Random) -> float:
+        """`seconds` that somebody asked for, and up to `jitter` of it more, never less: a crowd is told the same."""
+        return seconds + min(self.jitter * seconds, LONGEST_STRETCH) * random.random()
 
 
 def spread(seconds: float, fraction: float, *, random: _random.Random) -> float:

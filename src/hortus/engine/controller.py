@@ -23,12 +23,16 @@ from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.scope import Scope, enter_scope
 from hortus.engine.shards.roster import Permit
 from hortus.engine.sources import Detach, Source, Watch
+from hortus.engine.within import Interrupted, being_cancelled
 from hortus.kube.clock import Clock, SystemClock, Timer
 from hortus.kube.errors import ApiError, Conflict, KubeError, TransportError
 from hortus.kube.fencing import Fenced, set_fence
 from hortus.kube.objects import ObjectKey
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+CLEANUP_SECONDS = 10.0
+"""After its deadline a reconcile has so long for its `finally`; then what it waits for there is cancelled as well."""
 
 SLICE_SECONDS = 0.01
 """How long workers go on without giving the loop to others when no reconcile ever waits."""
@@ -75,12 +79,14 @@ class Assignment(Protocol):
 class _Slot:
     """One worker: the end of its present reconcile's time, and why that has been cut off, if it has."""
 
-    __slots__ = ("aside", "cut", "ends", "idle", "step_aside", "task")
+    __slots__ = ("aside", "cut", "cuts", "ends", "idle", "step_aside", "task")
 
     def __init__(self, step_aside: Callable[[_Slot], None]) -> None:
         self.task: asyncio.Task[None] | None = None
         self.ends = _NEVER
         self.cut: Exception | None = None
+        self.cuts = 0
+        """How often it was cancelled for that."""
         self.idle = False
         self.aside = False
         """Whether a spare worker stands in for it."""
@@ -88,10 +94,19 @@ class _Slot:
 
     def cut_off(self, reason: Exception) -> None:
         """Cancel the reconcile that runs here, for `reason`; the first one counts."""
-        self.ends = _NEVER
         if self.cut is None and self.task is not None:
             self.cut = reason
-            self.task.cancel()
+            self._cancel(self.task)
+
+    def cut_off_again(self) -> None:
+        """Cancel what it waits for in a `finally`; until that ends another worker stands in."""
+        if self.task is not None:
+            self.step_aside()
+            self._cancel(self.task)
+
+    def _cancel(self, task: asyncio.Task[None]) -> None:
+        self.cuts += 1
+        task.cancel()
 
     def interrupt(self) -> None:
         """Its object is another replica's."""
@@ -293,15 +308,18 @@ class Controller:
                 self._outlived(slot, None)
         except asyncio.CancelledError:
             if slot.cut is None:
-                raise
-            self._failed(key, self._outlived(slot, None))
+                if being_cancelled():
+                    raise
+                self._failed(key, Interrupted())
+            else:
+                self._failed(key, self._outlived(slot, None))
         except Exception as error:
             self._failed(key, self._outlived(slot, error) if slot.cut is not None else error)
         else:
             self._succeeded(key, result)
             return True
         finally:
-            slot.ends = _NEVER
+            slot.ends, slot.cuts = _NEVER, 0
             if slot.aside:
                 self._step_back(slot)
             meter.active -= 1
@@ -319,13 +337,12 @@ class Controller:
             self._slow = min(slowest.values())
 
     def _succeeded(self, key: ObjectKey, result: Result | None) -> None:
-        queue = self.queue
-        queue.forget(key)
         if result is not None and result.requeue_after is not None:
             self._meter.results["requeue_after"] += 1
-            queue.add(key, priority=Priority.RETRY, after=result.requeue_after)
+            self.queue.repeat(key, result.requeue_after)
         else:
             self._meter.results["success"] += 1
+            self.queue.forget(key)
         self._resync_later(key)
 
     def _resync_later(self, key: ObjectKey) -> None:
@@ -347,7 +364,7 @@ class Controller:
             self._resync_later(key)
             _log.error("reconcile failed for good", reason=error.reason, error=str(error), actor=error.actor)
             return
-        delay = queue.retry(key, after=_asked_delay(error))
+        delay = queue.retry(key, after=_asked_delay(error), firm=isinstance(error, Retry))
         self._report(error, delay)
 
     def _report(self, error: Exception, delay: float) -> None:
@@ -379,17 +396,22 @@ class Controller:
         now = self.clock.monotonic() + 0.0005
         next_end = _NEVER
         for slot in (*self._slots, *self._spares):
-            if slot.ends > now:
-                next_end = min(next_end, slot.ends)
-            else:
-                slot.cut_off(DeadlineExceeded(self._deadline or 0.0))
+            if slot.ends <= now:
+                slot.ends = now + CLEANUP_SECONDS
+                if slot.cut is None:
+                    slot.cut_off(DeadlineExceeded(self._deadline or 0.0))
+                else:
+                    slot.cut_off_again()
+            next_end = min(next_end, slot.ends)
         self._watchdog = self.clock.call_later(next_end - now, self._cut_off) if next_end < _NEVER else None
 
     def _outlived(self, slot: _Slot, cause: Exception | None) -> Exception:
-        """Take our own cancellation back, so that the worker lives on; a second one is not ours to take."""
+        """Take our own cancellations back, so that the worker lives on; another's is not ours to take."""
         error, slot.cut = slot.cut, None
         assert slot.task is not None and error is not None, "a worker that was cut off has a task and a reason"
-        if slot.task.uncancel():
+        for _ in range(slot.cuts):
+            slot.task.uncancel()
+        if slot.task.cancelling():
             raise asyncio.CancelledError
         error.__cause__ = cause
         return error

@@ -3,7 +3,8 @@
 Keys go in from watches, timers and failures; workers take them out. A key is held once however often it is added, is
 never in two workers at once, and when it is added while it is in work it comes again afterwards. People go before
 machines: `Priority` orders bands, and inside a band keys are served first come first served, or fair between flows
-(`hortus.engine.lanes`). So that lower bands never starve, every 32nd key comes from the lowest band that has one.
+(`hortus.engine.lanes`). So that no band starves, the lower ones take turns at every 16th key: of 48 keys, one at least
+comes from each band that has one. The key at place p of its band is taken after at most 48 p others.
 
 Everything happens on one event loop without locks and, but for a worker that finds nothing to do, without awaits.
 """
@@ -25,8 +26,14 @@ from hortus.kube.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 
-LOWEST_EVERY = 32
-"""One key in so many comes from the lowest waiting band: 3 % of the work, so that a flood of events hides nothing."""
+TURN_EVERY = 16
+"""One key in so many is the turn of a lower band: each of the three has 2 % of the work, whatever floods the others."""
+
+FREE_STEPS = 16
+"""How often in a row a reconcile is called again at once before it is slowed down: for those that go step by step."""
+
+LEAST_PAUSE = 1.0
+"""Seconds: a shorter pause that a reconcile asks for after a failure does not replace the back-off."""
 
 
 class Priority(IntEnum):
@@ -40,6 +47,11 @@ class Priority(IntEnum):
     """It was there when we started."""
     RESYNC = 3
     """Nothing happened; we look at it from time to time."""
+
+
+_LOWER = tuple(priority for priority in Priority if priority is not Priority.EVENT)
+BAND_EVERY = TURN_EVERY * len(_LOWER)
+"""Of so many keys one at least comes from each band that has keys that may run."""
 
 
 class QueueClosed(Exception):
@@ -70,6 +82,8 @@ class Queue(Generic[K]):
         self._running: dict[K, float] = {}
         self._again: dict[K, int] = {}
         self._failures: dict[K, int] = {}
+        self._hurries: dict[K, int] = {}
+        """How often in a row each key was asked for again at once."""
         self._delays: Delays[K] = Delays(clock, self.add_at)
         self._takers: deque[asyncio.Future[None]] = deque()
         self._watchers: list[asyncio.Future[None]] = []
@@ -104,12 +118,36 @@ class Queue(Generic[K]):
         elif priority < known:
             self._enter(key, priority, self._lanes[known].discard(key))
 
-    def retry(self, key: K, *, after: float | None = None) -> float:
-        """Count a failure of `key` and have it again after its back-off, or `after` seconds; returns the delay."""
+    def retry(self, key: K, *, after: float | None = None, firm: bool = False) -> float:
+        """Count a failure of `key` and have it again after its back-off, or `after` seconds if that is longer.
+
+        A `firm` wish of at least `LEAST_PAUSE` counts although the back-off has grown beyond it. Returns the delay.
+        """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        delay = self._backoff.delay(failures, random=self._random) if after is None else after
+        delay = self._backoff.delay(failures, random=self._random)
+        if after is not None:
+            asked = self._backoff.stretched(after, random=self._random)
+            delay = asked if firm and after >= LEAST_PAUSE else max(asked, delay)
         self._meter.retries += 1
+        self.add(key, priority=Priority.RETRY, after=delay)
+        return delay
+
+    def repeat(self, key: K, after: float) -> float:
+        """`key` succeeded and is wanted again after `after` seconds, to the second; returns the delay.
+
+        Less than the first delay of the back-off means at once; who says so more than `FREE_STEPS` times in a row is
+        slowed down by the back-off.
+        """
+        self._failures.pop(key, None)
+        if after >= self._backoff.first:
+            self._hurries.pop(key, None)
+            delay = after
+        else:
+            hurries = self._hurries.get(key, 0)
+            self._hurries[key] = hurries + 1
+            slowed = hurries >= FREE_STEPS
+            delay = self._backoff.delay(hurries - FREE_STEPS, random=self._random) if slowed else after
         self.add(key, priority=Priority.RETRY, after=delay)
         return delay
 
@@ -117,6 +155,8 @@ class Queue(Generic[K]):
         """`key` succeeded: its next failure begins with the first delay again."""
         if self._failures:
             self._failures.pop(key, None)
+        if self._hurries:
+            self._hurries.pop(key, None)
 
     def failures(self, key: K) -> int:
         """How often `key` has failed in a row."""
@@ -129,6 +169,7 @@ class Queue(Generic[K]):
             self._lanes[known].discard(key)
         self._again.pop(key, None)
         self._failures.pop(key, None)
+        self._hurries.pop(key, None)
         self._delays.cancel(key)
         self._tell_idle()
 
@@ -248,8 +289,12 @@ class Queue(Generic[K]):
 
     def _pop(self) -> tuple[K, float] | None:
         self._taken += 1
-        lanes = self._lanes if self._taken % LOWEST_EVERY else reversed(self._lanes)
-        for lane in lanes:
+        turns, kept = divmod(self._taken, TURN_EVERY)
+        if not kept:
+            lane = self._lanes[_LOWER[turns % len(_LOWER)]]
+            if lane and (found := lane.pop()) is not None:
+                return found
+        for lane in self._lanes:
             if lane and (found := lane.pop()) is not None:
                 return found
         return None

@@ -11,8 +11,24 @@ from hortus.kube.clock import Clock
 T = TypeVar("T")
 
 
+class Interrupted(OSError):
+    """What was waited for was cancelled, and not by who cancels the task that waits: a failure like any other."""
+
+    def __init__(self) -> None:
+        super().__init__("the work that was waited for was cancelled by somebody else")
+
+
+def being_cancelled() -> bool:
+    """Whether the current task itself is asked to end: a CancelledError can also come from what it waits for."""
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
+
+
 async def within(clock: Clock, seconds: float, step: Awaitable[T]) -> T:
-    """The result of `step`; it is cancelled, and TimeoutError raised, when it takes longer than `seconds`."""
+    """The result of `step`; it is cancelled, and TimeoutError raised, when it takes longer than `seconds`.
+
+    Raises Interrupted when somebody else cancels `step`.
+    """
     task = asyncio.ensure_future(step)
     late = False
 
@@ -24,14 +40,11 @@ async def within(clock: Clock, seconds: float, step: Awaitable[T]) -> T:
     try:
         return await task
     except asyncio.CancelledError:
-        if late and task.cancelled() and not _current_is_cancelled():
-            raise TimeoutError(f"not done within {seconds:g} s") from None
+        if task.cancelled() and not being_cancelled():
+            if late:
+                raise TimeoutError(f"not done within {seconds:g} s") from None
+            raise Interrupted from None
         task.cancel()
         raise
     finally:
         timer.cancel()
-
-
-def _current_is_cancelled() -> bool:
-    current = asyncio.current_task()
-    return current is not None and current.cancelling() > 0

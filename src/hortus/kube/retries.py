@@ -1,7 +1,8 @@
 """When a failed attempt is worth another, and how long to wait first.
 
-What the server asks for by Retry-After is honoured up to `longest_wait`; a longer wish is not waited for here: the
-caller gets the error, with the (capped) wish in `retry_after`, and its own queue can do better than a blocked worker.
+What the server asks for by Retry-After is honoured up to `longest_wait`, and never shortens our own wait: "0", or a
+date that has passed, asks for nothing. A longer wish is not waited for here: the caller gets the error, with the
+(capped) wish in `retry_after`, and its own queue can do better than a blocked worker.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from hortus.kube.errors import ApiError, ConnectionFailed, KubeError
 
 LONGEST_WISH = 600.0
 """Seconds; a server that says `Retry-After: 999999999` is not believed beyond this."""
+
+_STRETCH = 1.1
+"""What a crowd is told to wait is made longer by up to a tenth, so that it does not come back in one moment."""
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,9 +37,21 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
             if not (_asked(error) or (repeatable and error.http_code in (500, 502, 503, 504))):
                 return None
             if error.retry_after is not None:
-                return error.retry_after if error.retry_after <= self.longest_wait else None
+                return self._wished(error.retry_after, attempt)
         elif not (repeatable and isinstance(error, ConnectionFailed)) or error.permanent:
             return None
+        return self._own(attempt)
+
+    def _wished(self, seconds: float, attempt: int) -> float | None:
+        """Seconds to wait where a server asks for `seconds`: a tenth more at most, never less, nor less than our own.
+
+        None when that is longer than `longest_wait`.
+        """
+        if seconds > self.longest_wait:
+            return None
+        return max(self._own(attempt), seconds * random.uniform(1.0, _STRETCH))  # noqa: S311 - spreads a crowd
+
+    def _own(self, attempt: int) -> float:
         wait = min(self.longest_wait, self.first_wait * 2.0 ** (attempt - 1))
         return wait * random.uniform(0.5, 1.0)  # noqa: S311 - spreads a crowd, hides nothing
 

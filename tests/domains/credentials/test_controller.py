@@ -365,7 +365,7 @@ async def test_where_the_garden_cannot_be_watched_a_missing_shoot_is_asked_for_a
         await here.until_condition("FailedToGetKubeconfig")
         await here.rest()
         here.garden.shoots.add("c-1")
-        await here.advance(300)
+        await here.advance(311)
         shown = await here.until_condition(CREATED)
     assert shown["status"] == "True"
 
@@ -571,7 +571,7 @@ async def test_a_garden_that_names_a_time_is_not_asked_before(here: World) -> No
         here.garden.failure = None
         await here.advance(29)
         assert here.garden.calls == ["c-1"]
-        await here.advance(1.1)
+        await here.advance(4.1)
         await here.until_condition(CREATED)
 
 

@@ -161,7 +161,8 @@ class Transfer:
             return False
         wait = min(self.settings.longest_wait, self.settings.first_wait * 2.0 ** (attempt - 1))
         spread = random.uniform(0.5, 1.0)  # noqa: S311 - spreads a crowd, hides nothing
-        await self.clock.sleep(asked if asked is not None else wait * spread)
+        # A server that asks for no pause at all does not replace ours.
+        await self.clock.sleep(max(asked or 0.0, wait * spread))
         return True
 
     def wish(self, headers: Mapping[str, str]) -> float | None:
