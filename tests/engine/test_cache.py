@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from random import Random
 
@@ -252,3 +253,107 @@ def test_transforms_save_what_nobody_reads() -> None:
     full = widget("a", metadata={"managedFields": [{"manager": "kubectl"}, {"manager": "hortus"}], "annotations": {}})
     assert managed_fields_of("hortus")(copy_of(full))["metadata"]["managedFields"] == [{"manager": "hortus"}]
     assert "managedFields" not in without_managed_fields(copy_of(full))["metadata"]
+
+
+def _sized(obj: Object) -> Object:
+    """A transform that understands only numbers."""
+    return {"metadata": obj["metadata"], "size": int(obj["spec"]["size"])}
+
+
+async def test_an_object_on_which_the_transform_fails_is_passed_over_and_reported(world: World) -> None:
+    world.api.put(WIDGETS, widget("good", spec={"size": 1}))
+    world.api.put(WIDGETS, widget("bad", spec={"size": "xl"}))
+    cache = world.caches.get(WIDGETS, transform=_sized)
+    world.caches.start()
+    with capture_logs() as logs:
+        await world.clock.settle()
+        assert cache.has_synced
+        assert {key.name for key in cache} == {"good"}
+        [(_, problem)] = world.caches.problems()
+        assert "1 objects are not understood, one is default/bad: ValueError" in str(problem)
+
+        world.api.put(WIDGETS, widget("good", spec={"size": "xxl"}))
+        world.api.put(WIDGETS, widget("new", spec={"size": 3}))
+        await world.clock.settle()
+        assert {obj["metadata"]["name"]: obj["size"] for obj in cache.values()} == {"good": 1, "new": 3}
+        cache.learn({**widget("own", spec={"size": "s"}), "metadata": {"name": "own", "resourceVersion": "99"}})
+    assert world.api.count("list") == 1, "nothing was begun again"
+    assert sum(entry["event"] == "an object was not understood" for entry in logs) == 3
+
+    # A list tells of it as well: it is not gone.
+    world.api.put(SECRETS, {"metadata": {"name": "other", "namespace": "default"}})
+    world.api.compact()
+    world.api.drop_watches()
+    with capture_logs():
+        await world.clock.advance(60)
+    assert world.api.count("list") == 2
+    assert {obj["metadata"]["name"]: obj["size"] for obj in cache.values()} == {"good": 1, "new": 3}
+
+    world.api.put(WIDGETS, widget("good", spec={"size": 2}))
+    world.api.remove(WIDGETS, "bad")
+    await world.clock.settle()
+    assert cache[ObjectKey("default", "good")]["size"] == 2
+    assert cache.problem is None
+
+
+async def test_an_object_on_which_an_index_fails_is_kept_and_hides_no_other(world: World) -> None:
+    cache = world.caches.get(WIDGETS)
+    cache.add_index("size", lambda obj: [str(int(obj["spec"]["size"]))])
+    world.caches.start()
+    with capture_logs() as logs:
+        for name, size in (("a", 1), ("b", "xl"), ("c", 1)):
+            world.api.put(WIDGETS, widget(name, spec={"size": size}))
+        await world.clock.settle()
+        world.api.put(WIDGETS, widget("a", spec={"size": "xs"}))
+        world.api.put(WIDGETS, widget("b", spec={"size": 1}))
+        await world.clock.settle()
+        assert sorted(key.name for key in cache.keys_by("size", "1")) == ["b", "c"]
+        world.api.remove(WIDGETS, "a")
+        await world.clock.settle()
+    assert len(cache) == 2
+    assert any(entry["event"] == "an index failed on an object" for entry in logs)
+    assert world.api.count("list") == 1
+
+
+async def test_a_deletion_tells_the_object_in_the_shape_in_which_it_was_kept(world: World) -> None:
+    told: list[Object] = []
+    cache = world.caches.get(WIDGETS, transform=_sized)
+    cache.subscribe(lambda change: told.append(change.current))
+    world.caches.start()
+    world.api.put(WIDGETS, widget("a", spec={"size": 1}))
+    await world.clock.settle()
+    world.api.remove(WIDGETS, "a")
+    await world.clock.settle()
+    assert [obj.keys() for obj in told] == [{"metadata", "size"}] * 2
+
+
+async def test_a_server_that_names_a_time_is_not_asked_for_a_list_before(world: World) -> None:
+    world.api.down = ServiceUnavailable("too busy", retry_after=90)
+    await started(world)
+    for _ in range(9):
+        await world.clock.advance(9.9)
+        assert world.api.count("list") == 1
+    await world.clock.advance(12)
+    assert world.api.count("list") == 2
+
+
+async def test_a_list_that_fails_slowly_is_not_repeated_without_a_pause(world: World) -> None:
+    async def slow(*_: object) -> None:
+        world.api.calls.append(("list",))
+        await world.clock.sleep(15)
+        raise ConnectionFailed("api", "timed out")
+
+    world.api._call = slow  # type: ignore[method-assign]
+    await started(world)
+    await world.clock.advance(600)
+    # 15 s each and a pause that grows to 30 s; without one it would be 40.
+    assert 12 <= world.api.count("list") <= 25
+
+
+async def test_a_cancellation_from_elsewhere_does_not_end_a_watch(world: World) -> None:
+    cache = await started(world)
+    world.api.drop_watches(asyncio.CancelledError())  # type: ignore[arg-type]
+    await world.clock.advance(10)
+    world.api.put(WIDGETS, widget("a"))
+    await world.clock.settle()
+    assert len(cache) == 1

@@ -46,23 +46,36 @@ Transform = Callable[[Object], Object]
 _NO_KEYS: Collection[ObjectKey] = ()
 
 
-class _Index:
-    __slots__ = ("_function", "_keys")
+class NotUnderstood(Exception):
+    """Objects on which a transform or an index function failed; the cache goes on without their latest state."""
 
-    def __init__(self, function: IndexFunction) -> None:
+
+class _Index:
+    __slots__ = ("_function", "_keys", "_name")
+
+    def __init__(self, name: str, function: IndexFunction) -> None:
+        self._name = name
         self._function = function
         self._keys: dict[str, dict[ObjectKey, None]] = {}
 
     def update(self, key: ObjectKey, old: Object | None, new: Object | None) -> None:
-        before = set(self._function(old)) if old is not None else set()
-        after = set(self._function(new)) if new is not None else set()
+        before = self._values(key, old) if old is not None else set()
+        after = self._values(key, new) if new is not None else set()
         for value in before - after:
-            keys = self._keys[value]
-            del keys[key]
-            if not keys:
+            keys = self._keys.get(value, {})
+            keys.pop(key, None)
+            if not keys and value in self._keys:
                 del self._keys[value]
         for value in after - before:
             self._keys.setdefault(value, {})[key] = None
+
+    def _values(self, key: ObjectKey, obj: Object) -> set[str]:
+        try:
+            return set(self._function(obj))
+        except Exception:
+            # Filed under nothing: one object that the function does not understand must not hide all others.
+            _log.exception("an index failed on an object", index=self._name, object=str(key))
+            return set()
 
     def keys(self, value: str) -> Collection[ObjectKey]:
         return self._keys.get(value, _NO_KEYS)
@@ -85,6 +98,7 @@ class Cache:
         self._handlers: tuple[Handler, ...] = ()
         self._synced = asyncio.Event()
         self._seen_version = 0
+        self._refused: dict[ObjectKey, str] = {}
 
     # Reading. Everything returned is read only.
 
@@ -127,7 +141,7 @@ class Cache:
         """File every object under the values that `function` returns for it; the same name again changes nothing."""
         if name in self._indexes:
             return
-        index = self._indexes[name] = _Index(function)
+        index = self._indexes[name] = _Index(name, function)
         for key, obj in self._objects.items():
             index.update(key, None, obj)
 
@@ -150,6 +164,14 @@ class Cache:
         """Return when the first list is complete."""
         await self._synced.wait()
 
+    @property
+    def problem(self) -> NotUnderstood | None:
+        """Which objects are not here in their latest state because the transform failed on them, or None."""
+        if not self._refused:
+            return None
+        key, why = next(iter(self._refused.items()))
+        return NotUnderstood(f"{len(self._refused)} objects are not understood, one is {key}: {why}")
+
     # Writing: for the reflector, for tests, and `learn` for one's own writes.
 
     def learn(self, obj: Object) -> None:
@@ -162,12 +184,28 @@ class Cache:
         version = version_of(obj)
         if version > self._seen_version and (self._belongs is None or self._belongs(obj)):
             known = self._objects.get(key_of(obj))
-            if known is None or version_of(known) < version:
-                self.put(self.shrink(obj))
+            if (known is None or version_of(known) < version) and (kept := self.taken(obj)) is not None:
+                self.put(kept)
 
     def shrink(self, obj: Object) -> Object:
         """`obj` as it is kept here; may be the same dict with less in it."""
         return obj if self._transform is None else self._transform(obj)
+
+    def taken(self, obj: Object) -> Object | None:
+        """`obj` as it is kept here; None, and `problem` says so, when the transform fails on it.
+
+        What is known of such an object stays as it is: it is not gone.
+        """
+        key = key_of(obj)
+        try:
+            kept = self.shrink(obj)
+        except Exception as error:
+            _log.exception("an object was not understood", cache=self.name, object=str(key))
+            self._refused[key] = f"{type(error).__name__}: {error}"
+            return None
+        if self._refused:
+            self._refused.pop(key, None)
+        return kept
 
     def put(self, obj: Object, *, initial: bool = False) -> None:
         """Hold `obj` as it is from now on; the same resource version again changes nothing and tells nobody."""
@@ -183,6 +221,7 @@ class Cache:
 
         Passed over when `learn` has brought another object of that name since.
         """
+        self._refused.pop(key, None)
         old = self._objects.get(key)
         if old is not None and last is not None and _uid(old) != _uid(last) and version_of(last) < version_of(old):
             return
@@ -192,10 +231,16 @@ class Cache:
                 index.update(key, old, None)
             self._tell(Change(key, last if last is not None else old, None))
 
-    def replace(self, objects: Iterable[Object], version: int) -> None:
-        """Become what a list at resource version `version` found, telling the differences and only those."""
+    def replace(self, objects: Iterable[Object], version: int, *, refused: Collection[ObjectKey] = ()) -> None:
+        """Become what a list at resource version `version` found, telling the differences and only those.
+
+        Those of `refused` are in the list too, and were not `taken`.
+        """
         first = not self._synced.is_set()
+        self._refused = {key: why for key, why in self._refused.items() if key in refused}
         gone = dict.fromkeys(self._objects)
+        for key in refused:
+            gone.pop(key, None)
         for obj in objects:
             gone.pop(key_of(obj), None)
             self.observe(obj, initial=first)
@@ -209,6 +254,7 @@ class Cache:
     def reset(self) -> None:
         """Hold nothing any more, telling each object as gone: another cluster answers, whose versions begin anew."""
         self._seen_version = 0
+        self._refused.clear()
         for key in list(self._objects):
             self.drop(key)
 

@@ -106,9 +106,9 @@ class Caches:
         ]
 
     def problems(self) -> Iterator[tuple[Cache, Exception | None]]:
-        """Every cache, with why it is not being kept current now."""
+        """Every cache, with why it, or what it holds of an object, is not being kept current now."""
         for cache in self:
-            yield cache, self._reflectors[cache.name].problem
+            yield cache, self._reflectors[cache.name].problem or cache.problem
 
     def __iter__(self) -> Iterator[Cache]:
         return iter(list(self._caches.values()))

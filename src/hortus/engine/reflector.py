@@ -2,12 +2,14 @@
 
 In flows an API client, out come calls on a `Cache`. A watch that ends is resumed at the last resource version seen,
 bookmarks included; one that the server no longer can resume (410) is followed by a new list, of which the cache works
-out the difference, so that deletions during the gap are noticed. Failures back off with jitter and are only logged:
-whoever must know asks `Reflector.problem` or waits for `Cache.synced`.
+out the difference, so that deletions during the gap are noticed. Failures back off with jitter, at least as long as the
+server asks, and are only logged: whoever must know asks `Reflector.problem` or waits for `Cache.synced`. An object that
+is not understood is reported and passed over; it stops nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from random import Random
@@ -17,9 +19,10 @@ import structlog
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache
+from hortus.engine.within import being_cancelled
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Gone, KubeError
-from hortus.kube.objects import Object, Resource, key_of
+from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -27,7 +30,7 @@ RETRY = Backoff(first=0.8, cap=30.0, jitter=0.5)
 """Between attempts to list or watch: client-go's reflector has 0.8 s to 30 s as well."""
 
 STEADY_SECONDS = 10.0
-"""A watch that lasted so long was healthy: it is resumed at once and the back-off begins anew."""
+"""A watch that lasted so long, and ended well or brought something, was healthy: it is resumed at once."""
 
 
 class Page(Protocol):
@@ -115,48 +118,71 @@ class Reflector:
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self._version = ""
         self._failures = 0
+        self._watching_since: float | None = None
+        self._heard = False
+        """Whether the present watch has brought anything."""
         self.problem: Exception | None = None
         """Why the cache is not being kept current now, or None."""
 
     async def run(self) -> None:
         """List and watch for ever; ends by cancellation only."""
         while True:
-            started = self._clock.monotonic()
+            self._watching_since = None
+            failure: BaseException | None = None
             try:
                 if not self._version:
                     await self._list()
                 await self._watch()
-            except Gone:
+            except Gone as error:
                 _log.info("the watch is too old, listing again", cache=self._cache.name)
-                self._version = ""
+                self._version, failure = "", error
             except (KubeError, OSError) as error:
-                self.problem = error
+                self.problem = failure = error
                 _log.warning("list or watch failed", cache=self._cache.name, error=str(error), failures=self._failures)
+            except asyncio.CancelledError as error:
+                if being_cancelled():
+                    raise
+                failure = error
+                _log.warning("list or watch was cancelled by somebody else", cache=self._cache.name)
             except Exception as error:
                 # An answer of a shape that nobody planned for; a cache that silently stopped would be worse.
-                self.problem = error
+                self.problem = failure = error
                 _log.exception("list or watch was not understood", cache=self._cache.name)
-            if self._clock.monotonic() - started >= STEADY_SECONDS:
+            asked = getattr(failure, "retry_after", None) or 0.0
+            if self._was_steady(failure):
                 self._failures = 0
-            else:
-                await self._pause()
+            if asked or not self._was_steady(failure):
+                await self._pause(asked)
 
-    async def _pause(self) -> None:
+    def _was_steady(self, failure: BaseException | None) -> bool:
+        """Whether the watch that has just ended was a healthy one. A list that took long, to fail, is none."""
+        began = self._watching_since
+        if began is None or self._clock.monotonic() - began < STEADY_SECONDS:
+            return False
+        return failure is None or self._heard
+
+    async def _pause(self, asked: float) -> None:
         delay = self._backoff.delay(self._failures, random=self._random)
         self._failures += 1
-        await self._clock.sleep(delay)
+        await self._clock.sleep(max(delay, self._backoff.stretched(asked, random=self._random)))
 
     async def _list(self) -> None:
         chosen, cache = self._selection, self._cache
         items: list[Object] = []
+        refused: set[ObjectKey] = set()
         version = ""
         async for page in self._client.pages(chosen.resource, chosen.namespace, chosen.labels, chosen.fields):
             if page.restarted:
                 items.clear()
+                refused.clear()
             # Shrunk page by page: the peak of a first list is what is kept, plus one page.
-            items.extend(map(cache.shrink, page.items))
+            for item in page.items:
+                if (kept := cache.taken(item)) is not None:
+                    items.append(kept)
+                else:
+                    refused.add(key_of(item))
             version = page.resource_version
-        cache.replace(items, _number(version))
+        cache.replace(items, _number(version), refused=refused)
         self._version = version
         self.problem = None
 
@@ -170,16 +196,18 @@ class Reflector:
             fields=chosen.fields,
             bookmarks=True,
         )
+        self._watching_since, self._heard = self._clock.monotonic(), False
         async with aclosing(events):
             async for event in events:
                 self._take(event.type, event.object)
+                self._heard = True
 
     def _take(self, kind: str, obj: Object) -> None:
         cache = self._cache
         if kind == "DELETED":
-            cache.drop(key_of(obj), obj)
-        elif kind != "BOOKMARK":
-            cache.observe(cache.shrink(obj))
+            cache.drop(key_of(obj), cache.taken(obj))
+        elif kind != "BOOKMARK" and (kept := cache.taken(obj)) is not None:
+            cache.observe(kept)
         self._version = obj["metadata"]["resourceVersion"]
         cache.advance(_number(self._version))
         self.problem = None
