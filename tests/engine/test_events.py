@@ -3,12 +3,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import orjson
 import pytest
+from structlog.testing import capture_logs
 from tests.engine.fake_api import FakeApi, widget
 
 from hortus.engine.events import BURST, EVENTS, MOST_PENDING, NORMAL, WARNING, EventRecorder
 from hortus.kube.errors import ConnectionFailed, Forbidden
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, Resource
 from hortus.testing import FakeClock
 
 A = widget("a", metadata={"uid": "u1"})
@@ -160,3 +162,41 @@ async def test_cluster_scoped_objects_and_long_names_have_events_too(stage: Stag
     assert event["metadata"]["namespace"] == "default"
     assert len(event["metadata"]["name"]) == 253
     assert "namespace" not in event["involvedObject"]
+
+
+async def test_an_event_that_cannot_be_encoded_is_dropped_and_the_next_one_written(stage: Stage) -> None:
+    written = stage.api.create
+
+    async def encoding(resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+        orjson.dumps(obj)
+        return await written(resource, obj, namespace=namespace)
+
+    stage.api.create = encoding  # type: ignore[method-assign, assignment]
+    with capture_logs() as logs:
+        stage.recorder.event(A, WARNING, "Broken", "half of a pair: \ud800")
+        stage.recorder.event(widget("b"), NORMAL, "Fine", "x")
+        await stage.clock.settle()
+    assert [event["reason"] for event in stage.stored()] == ["Fine"]
+    assert stage.recorder.dropped == 1
+    assert "half of a pair" not in str(logs)
+    await stage.clock.advance(60)
+    stage.recorder.event(widget("c"), NORMAL, "Later", "x")
+    await stage.clock.settle()
+    assert [event["reason"] for event in stage.stored()] == ["Fine", "Later"]
+
+
+async def test_an_event_about_what_is_no_object_fails_nobody(stage: Stage) -> None:
+    with capture_logs():
+        stage.recorder.event({"kind": "Widget"}, NORMAL, "Odd", "x")
+        stage.recorder.event(A, NORMAL, "Odd", None)  # type: ignore[arg-type]
+    assert stage.recorder.dropped == 2
+
+
+async def test_a_cancellation_from_elsewhere_does_not_end_the_recorder(stage: Stage) -> None:
+    stage.api.down = asyncio.CancelledError()  # type: ignore[assignment]
+    stage.recorder.event(A, NORMAL, "Lost", "x")
+    await stage.clock.settle()
+    stage.api.down = None
+    stage.recorder.event(A, NORMAL, "Kept", "x")
+    await stage.clock.settle()
+    assert [event["reason"] for event in stage.stored()] == ["Kept"]

@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import structlog
 
 from hortus.engine.redaction import redact_text
+from hortus.engine.within import being_cancelled
 from hortus.kube import PatchKind
 from hortus.kube.clock import Clock
 from hortus.kube.errors import ApiError, KubeError, NotFound, TooManyRequests
@@ -132,6 +133,14 @@ class EventRecorder:
 
     def event(self, obj: Object, kind: str, reason: str, message: str) -> None:
         """Note that `reason` happened to `obj`. `kind` is NORMAL or WARNING. Never waits, never fails."""
+        try:
+            self._note(obj, kind, reason, message)
+        except Exception:
+            # An event is a courtesy: what cannot be said must not be what fails a reconcile.
+            self.dropped += 1
+            _log.exception("an event was not understood")
+
+    def _note(self, obj: Object, kind: str, reason: str, message: str) -> None:
         now = self._clock.monotonic()
         about = _about(obj)
         message = redact_text(message)[:_LONGEST_MESSAGE]
@@ -208,16 +217,27 @@ class EventRecorder:
             try:
                 await self._write(series)
                 series.attempts = 0
-            except KubeError as error:
+            except (KubeError, OSError) as error:
                 series.attempts += 1
                 if series.attempts >= ATTEMPTS or not _worth_another(error):
-                    self.dropped += 1
-                    series.attempts = 0
+                    self._give_up(series)
                     _log.debug("an event was not written", reason=series.reason, error=str(error))
                 else:
                     self._pending.setdefault(id(series), series)
                     return False
+            except asyncio.CancelledError:
+                self._give_up(series)
+                if being_cancelled():
+                    raise
+            except Exception as error:
+                # It cannot be encoded, say. Others can: the recorder lives on.
+                self._give_up(series)
+                _log.warning("an event cannot be written", reason=series.reason, error=type(error).__name__)
         return True
+
+    def _give_up(self, series: _Series) -> None:
+        self.dropped += 1
+        series.attempts = 0
 
     async def _write(self, series: _Series) -> None:
         if series.name:
@@ -276,7 +296,7 @@ def _home(about: _About) -> str:
     return about.namespace or "default"
 
 
-def _worth_another(error: KubeError) -> bool:
+def _worth_another(error: KubeError | OSError) -> bool:
     return not isinstance(error, ApiError) or isinstance(error, TooManyRequests) or error.http_code >= 500
 
 
