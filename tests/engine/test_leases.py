@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.engine.fake_api import FakeApi
 
 from hortus.engine.leases import LEASES, Elector, LeaseTimes
@@ -233,3 +235,32 @@ async def test_a_stopped_process_begins_no_reconcile_when_it_comes_back() -> Non
 def test_times_that_leave_no_room_are_refused() -> None:
     with pytest.raises(ValueError, match="duration > renew_deadline"):
         LeaseTimes(duration=10, renew_deadline=10)
+    for duration in (float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="finite duration"):
+            LeaseTimes(duration=duration)
+
+
+@given(duration=st.floats(0.5, 100), share=st.floats(0.9, 0.999))
+def test_a_lease_never_says_less_than_its_holder_counts_with(duration: float, share: float) -> None:
+    """Another waits for what the lease says; the holder goes on for its renew deadline."""
+
+    async def written() -> int:
+        api, clock = FakeApi(), FakeClock()
+        times = LeaseTimes(duration=duration, renew_deadline=duration * share, retry_period=duration / 10)
+        elector = Elector(api, name="lease", namespace="ns", clock=clock, times=times)
+        await elector.acquire()
+        spec = api.objects[LEASES, ObjectKey("ns", "lease")]["spec"]
+        elector._renewing.cancel() if elector._renewing is not None else None
+        return int(spec["leaseDurationSeconds"])
+
+    assert asyncio.run(written()) >= duration
+
+
+async def test_a_lease_whose_duration_is_nonsense_counts_as_one_of_ours(world: World) -> None:
+    spec = {"holderIdentity": "gone", "leaseDurationSeconds": "soon"}
+    world.api.put(LEASES, {"metadata": {"name": KEY[1].name, "namespace": KEY[1].namespace}, "spec": spec})
+    one = world.join("one")
+    await world.advance(14)
+    assert not one.leading
+    await world.advance(4)
+    assert one.leading

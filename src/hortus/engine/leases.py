@@ -13,6 +13,7 @@ The clock is the monotonic one, which goes on while a process is stopped and, on
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import socket
 import uuid
@@ -54,8 +55,13 @@ class LeaseTimes(msgspec.Struct, frozen=True, kw_only=True):
     retry_period: float = 2.0
 
     def __post_init__(self) -> None:
-        if not self.duration > self.renew_deadline > self.retry_period > 0:
-            raise ValueError(f"{self} needs duration > renew_deadline > retry_period > 0")
+        if not math.inf > self.duration > self.renew_deadline > self.retry_period > 0:
+            raise ValueError(f"{self} needs a finite duration > renew_deadline > retry_period > 0")
+
+    @property
+    def seconds(self) -> int:
+        """The duration as a Lease says it, in whole seconds: never less than what the holder counts with."""
+        return math.ceil(self.duration)
 
 
 def default_identity() -> str:
@@ -173,8 +179,9 @@ class Elector:
         holder = _holder(lease)
         if not holder or holder == self.identity:
             return True
-        duration = float(lease["spec"].get("leaseDurationSeconds") or self._times.duration)
-        return self._clock.monotonic() >= self._seen_at + duration
+        duration = lease["spec"].get("leaseDurationSeconds")
+        seconds = float(duration) if isinstance(duration, int) and duration > 0 else self._times.duration
+        return self._clock.monotonic() >= self._seen_at + seconds
 
     def _record(self, lease: Object | None) -> Object:
         """The lease as it is when we hold it from now on."""
@@ -185,7 +192,7 @@ class Elector:
         spec = {
             **before,
             "holderIdentity": self.identity,
-            "leaseDurationSeconds": max(1, round(self._times.duration)),
+            "leaseDurationSeconds": self._times.seconds,
             "acquireTime": before.get("acquireTime", now) if mine else now,
             "renewTime": now,
             "leaseTransitions": transitions if mine or lease is None else transitions + 1,
