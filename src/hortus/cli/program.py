@@ -81,6 +81,9 @@ _OWN: tuple[Flag, ...] = (
 
 FLAGS: tuple[Flag, ...] = (*_OWN, *credentials.FLAGS, *clusters.FLAGS, *access_settings.FLAGS, *canary.FLAGS)
 
+_LEASE_CALLS = ConnectionSettings(connections=4)
+"""Leases have connections of their own: they are renewed in time also while every other call hangs."""
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -113,10 +116,12 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
     if tracing is not None:
         observer = TracedCalls(tracing, clock, observer)
     async with AsyncExitStack() as stack:
+        access_to = _access(values["kubeconfig"])
         client = await stack.enter_async_context(
-            Client(_access(values["kubeconfig"]), settings=ConnectionSettings(connections=64), observer=observer)
+            Client(access_to, settings=ConnectionSettings(connections=64), observer=observer)
         )
-        manager = _manager(client, registry, values, clock=clock, tracing=tracing)
+        leases = await stack.enter_async_context(Client(access_to, settings=_LEASE_CALLS, observer=observer))
+        manager = _manager(client, leases, registry, values, clock=clock, tracing=tracing)
         limiter = RateLimiter(settings.garden_qps, settings.garden_burst, clock=manager.clock)
         garden = await stack.enter_async_context(
             Client(
@@ -126,11 +131,12 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
                 limiter=limiter,
             )
         )
-        for one in (client, garden):
+        for one in (client, leases, garden):
             manager.on_resume(one.cut)
         _follow(manager, garden, settings.garden_kubeconfig)
         if values["kubeconfig"]:
-            _follow(manager, client, values["kubeconfig"])
+            for one in (client, leases):
+                _follow(manager, one, values["kubeconfig"])
         events = EventRecorder(client, component=COMPONENT, clock=manager.clock)
         manager.add_server(events)
         shoots = manager.caches_of(garden).get(SHOOTS, namespace=settings.garden_namespace, transform=_outline)
@@ -251,14 +257,20 @@ def _follow(manager: Manager, client: Client, path: str) -> None:
 
 
 def _manager(
-    client: Client, registry: CollectorRegistry, values: Mapping[str, Any], *, clock: Clock, tracing: Tracing | None
+    client: Client,
+    leases: Client,
+    registry: CollectorRegistry,
+    values: Mapping[str, Any],
+    *,
+    clock: Clock,
+    tracing: Tracing | None,
 ) -> Manager:
     election, shards = None, None
     if values["sharding"]:
-        shards = sharding.shards(client, values, namespace=_lease_namespace(values, "sharding"), clock=clock)
+        shards = sharding.shards(leases, values, namespace=_lease_namespace(values, "sharding"), clock=clock)
     elif values["leader-elect"]:
         namespace = _lease_namespace(values, "leader-elect")
-        election = Elector(client, name=ELECTION_NAME, namespace=namespace, clock=clock)
+        election = Elector(leases, name=ELECTION_NAME, namespace=namespace, clock=clock)
     return Manager(client, clock=clock, registry=registry, election=election, shards=shards, tracing=tracing)
 
 
