@@ -34,7 +34,7 @@ INFRASTRUCTURE: dict[str, Object] = {
             "vpc": {"cidr": "10.250.0.0/16"},
             "zones": [
                 {"name": "eu-central-1a", "workers": "10.250.0.0/19"},
-                {"name": "eu-central-1b", "workers": "10.250.32.0/19"},
+                {"name": "eu-central-1b", "workers": "10.250.64.0/19"},
             ],
         }
     },

@@ -8,7 +8,9 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, pool, runtime
 
+from hortus.domains.clusters.shoot import shoot_for
 from hortus.domains.clusters.shoot.subnets import MOST_ZONES, single, triple
 
 AWS = """
@@ -38,6 +40,20 @@ AZURE = """
 10.180.0.0/17 2 10.180.16.0/20
 10.180.0.0/17 3 10.180.32.0/20
 """
+ALICLOUD = """
+10.250.0.0/16 10.250.0.0/19 10.250.64.0/19 10.250.128.0/19 10.250.192.0/22 10.250.204.0/22 10.250.216.0/22
+10.250.0.0/22 10.250.0.0/25 10.250.1.0/25 10.250.2.0/25 10.250.3.0/28 10.250.3.48/28 10.250.3.96/28 10.250.3.144/28
+10.250.0.0/23 10.250.0.0/26 10.250.0.128/26 10.250.1.0/26 10.250.1.128/29 10.250.1.152/29 10.250.1.176/29 10.250.1.200/29
+10.250.0.0/24 10.250.0.0/27 10.250.0.64/27 10.250.0.128/27 10.250.0.192/30 10.250.0.204/30 10.250.0.216/30 10.250.0.228/30
+10.180.0.0/23 10.180.0.0/26 10.180.0.128/26 10.180.1.0/26
+"""
+RANGES = {"type": "calico", "pods": "10.96.0.0/13", "services": "10.104.0.0/13"}
+LAST_ZONES = {
+    "10.250.0.0/16": ["10.250.228.0/22", "10.250.240.0/22"],
+    "10.250.0.0/22": ["10.250.3.192/28"],
+    "10.250.0.0/23": ["10.250.1.224/29"],
+    "10.250.0.0/24": ["10.250.0.240/30"],
+}
 NODES = st.tuples(st.integers(0, 2**32 - 1), st.integers(16, 24)).map(
     lambda given: IPv4Network((given[0] >> (32 - given[1]) << (32 - given[1]), given[1]))
 )
@@ -54,6 +70,20 @@ def test_aws_zones_are_cut_as_in_the_table(row: str) -> None:
 def test_azure_zones_are_cut_as_in_the_table(row: str) -> None:
     nodes, zone, subnet = row.split()
     assert str(single(IPv4Network(nodes), int(zone) - 1)) == subnet
+
+
+@pytest.mark.parametrize("row", ALICLOUD.strip().splitlines())
+def test_alicloud_zones_are_cut_as_in_the_table(row: str) -> None:
+    """Each number of zones is a row of its own there: a zone that is added moves none of the others."""
+    nodes, *wanted = row.split()
+    wanted += LAST_ZONES.get(nodes, [])
+    letters = "abcdefgh"[: len(wanted)]
+    for count in range(1, len(wanted) + 1):
+        zones = [f"eu-central-1{letter}" for letter in letters[:count]]
+        made = runtime("alicloud", networking={**RANGES, "nodes": nodes}, pool=pool(zones=zones))
+        infrastructure = shoot_for(made, CONFIG, CONTEXT)["spec"]["provider"]["infrastructureConfig"]
+        cut = [{"name": zone, "workers": subnet} for zone, subnet in zip(zones, wanted, strict=False)]
+        assert infrastructure["networks"] == {"vpc": {"cidr": nodes}, "zones": cut}
 
 
 @given(NODES)

@@ -56,9 +56,11 @@ BAD: list[tuple[Object, str]] = [
     (_networks(pods="10.96.0.0/25"), "too small: the prefix may have at most 24 bits"),
     (_networks(services="10.104.0.0/29"), "too small: the prefix may have at most 28 bits"),
     (_networks(nodes="10.250.3.0/16"), "must begin at the range's first address: 10.250.0.0/16"),
-    (_networks(nodes="10.250.0.0"), "failed to parse CIDR: must be an IPv4 range"),
-    (_networks(nodes="fd00::/16"), "failed to parse CIDR: must be an IPv4 range"),
-    (_networks(nodes="10.250.0.0/33"), "failed to parse CIDR: must be an IPv4 range"),
+    (_networks(nodes="10.250.0.0"), "failed to parse worker network CIDR: must be an IPv4 range"),
+    (_networks(nodes="fd00::/16"), "failed to parse worker network CIDR: must be an IPv4 range"),
+    (_networks(nodes="10.250.0.0/33"), "failed to parse worker network CIDR: must be an IPv4 range"),
+    (_networks(pods="10.250.0.0/33"), "failed to parse CIDR: must be an IPv4 range"),
+    (_networks(nodes="10.250.0.0/30"), "CIDR prefix length must be between 16 and 24"),
     (
         _networks(nodes="10.250.0.0/23", zones=[f"eu-central-1{letter}" for letter in "abcd"]),
         "too small for 4 zones: AWS makes no subnet below /28, so the prefix may have at most 22 bits",
@@ -75,7 +77,10 @@ BAD: list[tuple[Object, str]] = [
     (_main(zones=["eu-central-1"]), "must be a zone of region eu-central-1"),
     (_main(zones=["eu-central-1a", "eu-central-1a"]), "zone name eu-central-1a is duplicated"),
     (_main(zones=[]), "zones: Required value: Number of networking zones must be between 1 and 8"),
-    (_main(zones=[f"eu-central-1{letter}" for letter in "abcdefghi"]), "Too many: 9: must have at most 8 items"),
+    (
+        _main(zones=[f"eu-central-1{letter}" for letter in "abcdefghi"]),
+        "workers: Invalid value: 9: Number of networking zones must be between 1 and 8",
+    ),
     (runtime("gcp", pool=pool()), "zones: Required value: zones list is empty"),
     (runtime("azure", pool=pool(zones=["9"])), "zone name 9 is not valid, must be between 1 and 8"),
     (runtime("azure", pool=pool(zones=["0"])), "zone name 0 is not valid, must be between 1 and 8"),
@@ -231,7 +236,7 @@ CHANGES: list[tuple[Callable[[Object], None], str]] = [
     ),
     (
         _edit(provider={"type": "aws", "workers": [pool(zones=[f"eu-central-1{letter}" for letter in "abcdefghi"])]}),
-        "spec.shoot.provider.workers: Too many: 9: must have at most 8 items",
+        "spec.shoot.provider.workers: Invalid value: 9: Number of networking zones must be between 1 and 8",
     ),
 ]
 

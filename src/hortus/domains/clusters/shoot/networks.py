@@ -29,7 +29,7 @@ def network_problems(shoot: Object) -> list[FieldError]:
     problems: list[FieldError] = []
     networks: dict[str, IPv4Network] = {}
     for name in RANGES:
-        problems += _range_problems(name, networking[name], networks)
+        problems += _range_problems(name, networking[name], networks, cut=name == "nodes" and provider in ZONED)
     problems += _overlaps(networks)
     if "nodes" in networks:
         problems += size_problems(shoot)
@@ -42,14 +42,18 @@ def size_problems(shoot: Object) -> list[FieldError]:
     return list(_size_problems(shoot, IPv4Network(shoot["networking"]["nodes"], strict=False)))
 
 
-def _range_problems(name: str, text: str, networks: dict[str, IPv4Network]) -> Iterator[FieldError]:
+def _range_problems(
+    name: str, text: str, networks: dict[str, IPv4Network], *, cut: bool = False
+) -> Iterator[FieldError]:
+    """Adds a usable range to `networks`. Of a range that is `cut` for zones the sizes are checked by that."""
     path = f"{PATH}.{name}"
     network = _parsed(text)
     if network is None:
-        yield invalid(path, text, "failed to parse CIDR: must be an IPv4 range such as 10.250.0.0/16")
+        what = "worker network CIDR" if name == "nodes" else "CIDR"
+        yield invalid(path, text, f"failed to parse {what}: must be an IPv4 range such as 10.250.0.0/16")
     elif str(network) != text:
         yield invalid(path, text, f"must begin at the range's first address: {network}")
-    elif network.prefixlen > _LONGEST[name]:
+    elif network.prefixlen > _LONGEST[name] and not cut:
         yield invalid(path, text, f"too small: the prefix may have at most {_LONGEST[name]} bits")
     else:
         networks[name] = network

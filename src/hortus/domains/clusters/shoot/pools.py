@@ -11,7 +11,7 @@ from hortus.domains.clusters.shoot.workers import pools_of, zones_of
 from hortus.kube import Object, naming
 from hortus.kube.quantities import Quantity, QuantityError
 from hortus.schema import FieldError
-from hortus.schema.problems import duplicate, invalid, not_supported, required, too_many
+from hortus.schema.problems import duplicate, invalid, not_supported, required
 
 PATH: Final = "spec.shoot.provider"
 NAME_LIMIT: Final = 15
@@ -112,15 +112,21 @@ def _zone_count_problems(runtime: Object) -> Iterator[FieldError]:
     provider = runtime["spec"]["shoot"]["provider"]["type"]
     zones = zones_of(pools_of(runtime))
     if not zones and provider in ("aws", "alicloud"):
-        yield required(f"{path_of(0)}.zones", "Number of networking zones must be between 1 and 8")
+        yield required(f"{path_of(0)}.zones", _zone_count(provider))
     elif not zones and provider == "gcp":
         yield required(f"{path_of(0)}.zones", "zones list is empty")
     elif provider in ZONED and len(zones) > subnets.MOST_ZONES:
-        yield too_many(f"{PATH}.workers", len(zones), subnets.MOST_ZONES)
+        yield invalid(f"{PATH}.workers", len(zones), _zone_count(provider))
     if zones:
         for index, pool in enumerate(pools_of(runtime)):
             if not pool.get("zones") and provider in ZONED:
                 yield required(f"{path_of(index)}.zones", "either all pools have zones or none has")
+
+
+def _zone_count(provider: str) -> str:
+    """The Go system's words; Azure's lite plan of old has no zones."""
+    least = 0 if provider == "azure" else 1
+    return f"Number of networking zones must be between {least} and {subnets.MOST_ZONES}"
 
 
 def _is_quantity(text: str) -> bool:

@@ -102,11 +102,10 @@ def _zone(provider: str, nodes: IPv4Network, slot: int, name: str) -> Object:
             "public": str(cut.public),
             "workers": str(cut.workers),
         }
-    subnet = str(subnets.single(nodes, slot))
     if provider == "azure":
         gateway = {"enabled": True, "idleConnectionTimeoutMinutes": NAT_IDLE_MINUTES}
-        return {"name": int(name), "cidr": subnet, "natGateway": gateway}
-    return {"name": name, "workers": subnet}
+        return {"name": int(name), "cidr": str(subnets.single(nodes, slot)), "natGateway": gateway}
+    return {"name": name, "workers": str(subnets.triple(nodes, slot).workers)}
 
 
 def _zones(provider: str, shoot: Object, names: Sequence[str]) -> list[Object]:

@@ -5,9 +5,10 @@ Clusters live in these numbers: they are the Go system's, and changing one would
 
 Both layouts begin with K, three bits longer than the nodes' prefix, so there are eight blocks of /K:
 
-- `triple` (AWS). Zones 1 to 3 take two blocks each: one for the workers, half of the other for public, half for
-  internal load balancers. Zones 4 to 8 share the last two blocks, in pieces of /K+3, three to a zone.
-- `single` (Azure, Alibaba Cloud). One block for each zone.
+- `triple` (AWS, Alibaba Cloud). Zones 1 to 3 take two blocks each: one for the workers, half of the other for public,
+  half for internal load balancers. Zones 4 to 8 share the last two blocks, in pieces of /K+3, three to a zone. Alibaba
+  Cloud gets the workers' subnets alone, at the same places.
+- `single` (Azure). One block for each zone.
 """
 
 from __future__ import annotations
