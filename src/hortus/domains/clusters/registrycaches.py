@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from hortus.domains.clusters import service
-from hortus.domains.clusters.inside import InsideError, Workloads, cache_configs, custom_configs
+from hortus.domains.clusters.inside import InsideError, Workloads, asks_for_caches, cache_configs
 from hortus.domains.clusters.types import MANAGER, RUNTIMES, Label
 from hortus.engine import Cache, Result
 from hortus.kube import Client
@@ -80,7 +80,7 @@ class RegistryCaches:
                 return (None if listed == present else listed), LISTER
         if not self._switches or isinstance(present, list):
             return None, SWITCHER
-        exists = any((config.get("spec") or {}).get("caches") for config in await custom_configs(cluster))
+        exists = await asks_for_caches(cluster)
         enabled = bool((present or {}).get("enabled"))
         return (None if exists == enabled else {"enabled": exists}), SWITCHER
 
@@ -104,7 +104,7 @@ def entries(configs: Iterable[Object]) -> list[Object]:
             "name": config["metadata"]["name"],
             "namespace": config["metadata"]["namespace"],
             "uid": config["metadata"]["uid"],
-            "config": config.get("spec") or {},
+            "config": config["spec"],
         }
         for config in configs
     ]

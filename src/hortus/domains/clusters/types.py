@@ -217,6 +217,30 @@ class Security(Fields, frozen=True):
     """Network security."""
 
 
+_SWITCH: Final = {"properties": {"enabled": {"type": "boolean"}}, "required": ["enabled"]}
+_FREE: Final = {"x-kubernetes-preserve-unknown-fields": True}
+_CACHE: Final = {
+    "type": "object",
+    "required": ["upstream"],
+    "properties": {
+        "upstream": {"type": "string", "minLength": 1},
+        "remoteURL": {"type": "string"},
+        "secretReferenceName": {"type": "string"},
+        **{name: {"type": "object", **_FREE} for name in ("volume", "garbageCollection", "proxy", "http")},
+    },
+    **_FREE,
+}
+_ENTRY: Final = {"type": "object", "required": ["config"], "properties": {"config": _CACHE}, **_FREE}
+_CACHES: Final = {"items": _ENTRY}
+# A schema without a type cannot name two of them; each kind of scalar is refused by a keyword for it that none meets.
+_NO_SCALAR: Final = {
+    "pattern": "^$must be an object or a list of caches",
+    "minimum": 1,
+    "maximum": 0,
+    "not": {"enum": [True, False]},
+}
+
+
 class RuntimeSpec(Fields, frozen=True):
     """What is wanted."""
 
@@ -227,10 +251,7 @@ class RuntimeSpec(Fields, frozen=True):
     audit_log_access_enabled: bool | None = None
     """Whether the customer may read the cluster's audit log."""
     image_registry_cache: (
-        Annotated[
-            Any, PreserveUnknown(), Extra({"properties": {"enabled": {"type": "boolean"}}, "required": ["enabled"]})
-        ]
-        | None
+        Annotated[Any, PreserveUnknown(), Extra(_SWITCH), Extra(_CACHES), Extra(_NO_SCALAR)] | None
     ) = None
     """Whether images are cached in the cluster, as an object with `enabled`; or the caches themselves, as a list."""
 

@@ -26,13 +26,8 @@ from hortus.domains.clusters.shoot import (
     patch_for,
 )
 from hortus.domains.clusters.shoot.access import MOST_CIDRS
-from hortus.domains.clusters.shoot.extensions import (
-    ACL,
-    ACL_PROVIDERS,
-    NETWORK_FILTER,
-    NVIDIA_OPENSHELL,
-    REGISTRY_CACHE,
-)
+from hortus.domains.clusters.shoot.caches import REGISTRY_CACHE
+from hortus.domains.clusters.shoot.extensions import ACL, ACL_PROVIDERS, NETWORK_FILTER, NVIDIA_OPENSHELL
 from hortus.domains.clusters.shoot.kubernetes import CONFIG_MAP_KEY
 from hortus.domains.clusters.shoot.networks import RANGES
 from hortus.domains.clusters.shoot.placement import SEED_REGION

@@ -9,7 +9,7 @@ All of them compare first and write what differs. InsideError says that a cluste
 """
 
 from hortus.domains.clusters.inside.administrators import bind_administrators
-from hortus.domains.clusters.inside.caches import cache_configs, custom_configs, registry_caches
+from hortus.domains.clusters.inside.caches import asks_for_caches, cache_configs, registry_caches
 from hortus.domains.clusters.inside.oidc import configure_oidc
 from hortus.domains.clusters.inside.provisioninginfo import publish_provisioning_info
 from hortus.domains.clusters.inside.workloads import InsideError, NoWayIn, PoolWorkloads, Workloads
@@ -19,10 +19,10 @@ __all__ = [
     "NoWayIn",
     "PoolWorkloads",
     "Workloads",
+    "asks_for_caches",
     "bind_administrators",
     "cache_configs",
     "configure_oidc",
-    "custom_configs",
     "publish_provisioning_info",
     "registry_caches",
 ]

@@ -1,9 +1,13 @@
-"""Registry caches that a cluster's owner asked for inside it: by CustomConfigs, later by RegistryCacheConfigs (2.6)."""
+"""Registry caches that a cluster's owner asked for inside it: by CustomConfigs, later by RegistryCacheConfigs (2.6).
+
+The owner may replace the definitions of both kinds, so what has not the shape of a cache is passed over.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from hortus.domains.clusters.shoot.caches import is_cache
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource
@@ -15,19 +19,24 @@ CACHE_CONFIGS: Final = Resource("core.kyma-project.io", "v1beta1", "registrycach
 async def registry_caches(cluster: Client) -> tuple[Object, ...]:
     """The caches of all CustomConfigs, in order of their namespaces and names. Raises KubeError."""
     return tuple(
-        cache
-        for config in await custom_configs(cluster)
-        for cache in (config.get("spec") or {}).get("caches") or ()
-        if cache.get("upstream")
+        cache for config in await _sorted(cluster, CUSTOM_CONFIGS) for cache in _listed(config) if is_cache(cache)
     )
 
 
-async def custom_configs(cluster: Client) -> list[Object]:
-    return await _sorted(cluster, CUSTOM_CONFIGS)
+async def asks_for_caches(cluster: Client) -> bool:
+    """Whether any CustomConfig lists a cache. Raises KubeError."""
+    return any(_listed(config) for config in await _sorted(cluster, CUSTOM_CONFIGS))
 
 
 async def cache_configs(cluster: Client) -> list[Object]:
-    return await _sorted(cluster, CACHE_CONFIGS)
+    """The RegistryCacheConfigs whose spec is a cache, in order of their namespaces and names. Raises KubeError."""
+    return [config for config in await _sorted(cluster, CACHE_CONFIGS) if is_cache(config.get("spec"))]
+
+
+def _listed(config: Object) -> list[Any]:
+    spec = config.get("spec")
+    caches = spec.get("caches") if isinstance(spec, dict) else None
+    return caches if isinstance(caches, list) else []
 
 
 async def _sorted(cluster: Client, resource: Resource) -> list[Object]:

@@ -63,7 +63,9 @@ async def _put(cluster: Client, found: Object | None, provider: Object) -> None:
 
 def _within(spec: Any, wanted: Object) -> bool:
     """Whether `spec` says nothing that we say differently or not at all."""
-    return all(wanted.get(name) == value for name, value in (spec or {}).items() if name in FIELDS.values())
+    # A cluster's owner may replace the definition, and with it the shape.
+    found = spec if isinstance(spec, dict) else {}
+    return all(wanted.get(name) == value for name, value in found.items() if name in FIELDS.values())
 
 
 def _provider(index: int, oidc: Mapping[str, Any]) -> Object:

@@ -46,8 +46,17 @@ def _completeness_problems(providers: list[Object] | tuple[()]) -> Iterator[Fiel
 
 def _issuer_problems(path: str, oidc: Object) -> Iterator[FieldError]:
     issuer = oidc.get("issuerURL")
-    if issuer and (urlsplit(issuer).scheme != "https" or not urlsplit(issuer).hostname):
+    if issuer and not _is_https(issuer):
         yield invalid(f"{path}.issuerURL", issuer, "must be a URL that begins with https://")
+
+
+def _is_https(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        # Such as brackets that hold no IPv6 address.
+        return False
+    return parts.scheme == "https" and bool(parts.hostname)
 
 
 def _acl_problems(cidrs: list[str] | tuple[()], provider: str, context: Context) -> Iterator[FieldError]:

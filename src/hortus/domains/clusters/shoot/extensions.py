@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from hortus.domains.clusters.configuration import AuditTenant, Configuration
+from hortus.domains.clusters.shoot.caches import REGISTRY_CACHE, registry_cache
 from hortus.domains.clusters.shoot.context import Context
 from hortus.kube import Object
 
@@ -19,7 +20,6 @@ CERTIFICATES: Final = "shoot-cert-service"
 DNS: Final = "shoot-dns-service"
 OIDC: Final = "shoot-oidc-service"
 AUDIT_LOG: Final = "shoot-auditlog-service"
-REGISTRY_CACHE: Final = "registry-cache"
 ACL: Final = "acl"
 NVIDIA_OPENSHELL: Final = "shoot-nvidia-openshell"
 
@@ -38,7 +38,7 @@ def created_extensions(runtime: Object, config: Configuration, context: Context)
         _audit_log(context.tenant),
         _acl(runtime, context),
         _nvidia_openshell(runtime),
-        _registry_cache(runtime, context),
+        registry_cache(runtime, context),
     ]
     return [extension for extension in made if extension is not None]
 
@@ -51,7 +51,7 @@ def patched_extensions(runtime: Object, context: Context, live: Sequence[Object]
     if context.acl:
         _put_or_disable(found, ACL, _acl(runtime, context))
     _put_or_disable(found, NVIDIA_OPENSHELL, _nvidia_openshell(runtime))
-    _put_or_disable(found, REGISTRY_CACHE, _registry_cache(runtime, context))
+    _put_or_disable(found, REGISTRY_CACHE, registry_cache(runtime, context))
     return found
 
 
@@ -59,14 +59,6 @@ def audit_resource(tenant: AuditTenant) -> Object:
     """The entry of `spec.resources` that carries the audit log's credentials to the cluster's seed."""
     reference = {"apiVersion": "v1", "kind": "Secret", "name": tenant.secret_name}
     return {"name": AUDIT_CREDENTIALS, "resourceRef": reference}
-
-
-def caches_of(runtime: Object, context: Context) -> list[Object]:
-    """The registry caches that are wanted: listed in the Runtime itself, or only switched on there."""
-    wanted = runtime["spec"].get("imageRegistryCache")
-    if isinstance(wanted, list):
-        return [entry["config"] for entry in wanted if entry.get("config")]
-    return list(context.caches) if (wanted or {}).get("enabled") else []
 
 
 def _put(extensions: list[Object], wanted: Object | None) -> None:
@@ -164,39 +156,3 @@ def _nvidia_openshell(runtime: Object) -> Object | None:
     if not runtime["spec"]["shoot"].get("enableNvidiaOpenshell"):
         return None
     return {"type": NVIDIA_OPENSHELL, "disabled": False}
-
-
-def _registry_cache(runtime: Object, context: Context) -> Object | None:
-    caches = caches_of(runtime, context)
-    if not caches:
-        return None
-    return {
-        "type": REGISTRY_CACHE,
-        "disabled": False,
-        "providerConfig": {
-            "apiVersion": "registry.extensions.gardener.cloud/v1alpha3",
-            "kind": "RegistryConfig",
-            "caches": [_cache(cache) for cache in caches],
-        },
-    }
-
-
-_CACHE_FIELDS = {
-    "remoteURL": None,
-    "volume": ("size", "storageClassName"),
-    "garbageCollection": ("ttl",),
-    "secretReferenceName": None,
-    "proxy": ("httpProxy", "httpsProxy"),
-}
-"""What Gardener's extension takes over of a cache; `http.tls` is not handed on."""
-
-
-def _cache(cache: Object) -> Object:
-    made: Object = {"upstream": cache["upstream"]}
-    for name, inner in _CACHE_FIELDS.items():
-        value: Any = cache.get(name)
-        if value is not None and inner is not None:
-            value = {key: value[key] for key in inner if value.get(key) is not None}
-        if value:
-            made[name] = value
-    return made

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot.access import access_problems
+from hortus.domains.clusters.shoot.caches import cache_problems
 from hortus.domains.clusters.shoot.changes import change_problems
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.networks import network_problems
@@ -41,7 +42,7 @@ def problems_of(
     shoot = runtime["spec"]["shoot"]
     if problems := [*_label_problems(runtime), *_provider_problems(shoot), *main_pool_problems(runtime, live)]:
         return problems
-    problems = [*_basic_problems(shoot), *access_problems(shoot, context)]
+    problems = [*_basic_problems(shoot), *access_problems(shoot, context), *cache_problems(runtime)]
     problems += pool_problems(runtime)
     if live is None:
         problems += network_problems(shoot)
