@@ -33,10 +33,7 @@ FAST: dict[str, Any] = {
         "reconcile_duration": 0.3,
         "delete_duration": 0.2,
         "progress_period": 0.1,
-        # The examples name a binding "hyperscaler secret", which is no name that an object can have.
-        "require_bindings": False,
     },
-    "controllers": {"structured-auth-enabled": True},
 }
 
 

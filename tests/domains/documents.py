@@ -1,6 +1,6 @@
-"""Random documents that a CRD's schema admits: made from nothing, and grafted onto an example that works.
+"""Random documents that a CRD's schema admits, grafted onto an example that works.
 
-A document from nothing rarely gets beyond the first rule that the schema cannot say; a graft replaces one part of a good
+A document from nothing rarely gets beyond the first rule that the schema cannot say; a graft replaces parts of a good
 one, so that all else lets it through. The same seed gives the same documents.
 """
 
@@ -66,10 +66,7 @@ class Documents:
         for _ in range(self._random.randint(1, 3)):
             places = list(_places(self._schema["properties"][below], made, below))
             parent, name, schema = self._random.choice(places)
-            if name in schema.get("_optional", ()) and self._random.random() < 0.1:
-                parent.pop(name, None)
-            else:
-                parent[name] = self.value(schema)
+            parent[name] = self.value(schema)
         return made
 
     def value(self, schema: Mapping[str, Any], depth: int = 0) -> Any:

@@ -159,6 +159,44 @@ async def test_invalid_by_itself(garden: Client, what: str) -> None:
     assert words in refused.value.message
 
 
+OIDC = {"kubeAPIServer": {"oidcConfig": {"clientID": "a", "issuerURL": "https://a.example.org"}}}
+
+
+@pytest.mark.parametrize("version", ["1.32.9", "1.34.1"])
+async def test_oidc_fields_are_refused_from_1_32_on(garden: Client, version: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        await garden.create(SHOOTS, shoot("no", kubernetes={"version": version, **OIDC}))
+    assert (
+        "spec.kubernetes.kubeAPIServer.oidcConfig: Invalid value: "
+        '{"clientID":"a","issuerURL":"https://a.example.org"}: '
+        "for Kubernetes versions >= 1.32, oidcConfig field is no longer supported"
+    ) in refused.value.message
+
+
+async def test_a_shoot_with_oidc_fields_is_not_raised_beyond_1_31(garden: Client) -> None:
+    await garden.create(SHOOTS, shoot("oidc", kubernetes={"version": "1.31.13", **OIDC}))
+    change: Object = {"spec": {"kubernetes": {"version": "1.32.9"}}}
+    with pytest.raises(Invalid, match="oidcConfig field is no longer supported"):
+        await garden.patch(SHOOTS, "oidc", change, NAMESPACE)
+    change["spec"]["kubernetes"]["kubeAPIServer"] = {"oidcConfig": None}
+    await garden.patch(SHOOTS, "oidc", change, NAMESPACE)
+
+
+@pytest.mark.parametrize("purpose", ["infrastructure", "pleasure"])
+async def test_the_purpose_infrastructure_is_gardeners_own(garden: Client, purpose: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        await garden.create(SHOOTS, shoot("no", purpose=purpose))
+    assert (
+        f'spec.purpose: Unsupported value: "{purpose}": supported values: "development", "evaluation", "production", '
+        '"testing"'
+    ) in refused.value.message
+
+
+async def test_a_binding_that_no_object_can_be_is_a_placeholder(garden: Client) -> None:
+    """As in the samples of the Go system, which are to work as they are."""
+    await garden.create(SHOOTS, shoot("placeholder", secretBindingName="hyperscaler secret"))
+
+
 CHANGES = {
     "provider.type": ({"provider": {"type": "gcp"}}, 'spec.provider.type: Invalid value: "gcp": field is immutable'),
     "networking.pods": (

@@ -132,7 +132,7 @@ class GardenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     seed_capacity: int = 0
     """Shoots that a seed of the simulation takes (`status.allocatable.shoots`); 0 is any number."""
     require_bindings: bool = True
-    """Whether a Shoot must name a SecretBinding or CredentialsBinding that exists."""
+    """Whether a Shoot must name a SecretBinding or CredentialsBinding that exists. A placeholder passes."""
     random_seed: int = 0
     """What `jitter` and `chance` follow from: the same seed, the same fate of each shoot."""
     faults: tuple[Fault, ...] = ()

@@ -212,6 +212,28 @@ async def test_structured_authentication_is_a_config_map_only_where_it_is_switch
         assert ("oidcConfig" in api_server) is not structured
 
 
+async def test_from_1_32_on_structured_authentication_is_used_whatever_the_flag_says(here: World) -> None:
+    """Gardener refuses the fields there: at creation, and where a cluster is raised to it."""
+    here.choices["structured_authentication"] = False
+    async with here.controlled():
+        await here.grow(here.runtime(kubernetes={"version": "1.31"}))
+        assert "oidcConfig" in (await here.shoot())["spec"]["kubernetes"]["kubeAPIServer"]
+        await here.change({"spec": {"shoot": {"kubernetes": {"version": "1.32"}}}})
+        await here.until_patched(2)
+        await here.until_event("NotApplied")
+        api_server = (await here.shoot())["spec"]["kubernetes"]["kubeAPIServer"]
+        assert "oidcConfig" not in api_server
+        assert api_server["structuredAuthentication"] == {"configMapName": "structured-auth-config-c-1"}
+        await here.create(here.runtime("rt-2", shoot="c-2", kubernetes={"version": "1.33"}))
+        made = await here.until("Shoot", "c-2", lambda found: found)
+        assert "oidcConfig" not in made["spec"]["kubernetes"]["kubeAPIServer"]
+        maps = (await here.garden.list(CONFIG_MAPS, here.garden_namespace)).items
+        kept = {found["metadata"]["name"] for found in maps}
+        assert kept >= {"structured-auth-config-c-1", "structured-auth-config-c-2"}
+        told = [event["message"] for event in await here.events() if event["reason"] == "NotApplied"]
+        assert all("oidcConfig: Forbidden: from Kubernetes 1.32 on Gardener takes it" in text for text in told)
+
+
 async def test_the_operators_ranges_are_waited_for_and_let_in(here: World) -> None:
     here.choices["acl"] = True
     here.choices["configuration"] = samples.configuration(

@@ -146,7 +146,6 @@ class _Parts:
             client=self._client,
             clusters=self.clusters,
             garden=self._garden,
-            structured_authentication=self._settings.structured_authentication,
             unexpected=self._metrics.unexpected_stop,
         )
 

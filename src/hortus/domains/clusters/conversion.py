@@ -24,6 +24,7 @@ from hortus.domains.clusters.shoot import (
     Context,
     ConversionError,
     Patch,
+    has_structured_authentication,
     patch_for,
     profile_name,
     remarks_of,
@@ -59,7 +60,7 @@ class Conversion:
         self._workloads = workloads
         self._access = access
         self._audit_log_mandatory = audit_log_mandatory
-        self.structured_authentication = structured_authentication
+        self._switches = Context(structured_authentication=structured_authentication)
         self._ignore_removed_zones = ignore_removed_zones
         self._profiles = profiles
 
@@ -81,9 +82,12 @@ class Conversion:
 
     def tell_remarks(self, visit: Visit, live: Object | None = None) -> None:
         """Events for what is done otherwise than the Runtime asks, such as a version that is not taken back."""
-        context = Context(structured_authentication=self.structured_authentication)
-        for remark in remarks_of(visit.runtime, self.configuration, context, live=live):
+        for remark in remarks_of(visit.runtime, self.configuration, self._switches, live=live):
             visit.tell(WARNING, NOT_APPLIED, str(remark))
+
+    def structured(self, runtime: Object, live: Object | None = None) -> bool:
+        """Whether the cluster gets its OIDC by a ConfigMap. `live` is its Shoot, if there is one."""
+        return has_structured_authentication(runtime, self.configuration, self._switches, live)
 
     async def _context(self, runtime: Object, caches: tuple[Object, ...]) -> Context:
         ranges = await self._access.ranges(runtime)
@@ -91,7 +95,7 @@ class Conversion:
             tenant=self._tenant(runtime),
             windows=self._windows(),
             caches=caches,
-            structured_authentication=self.structured_authentication,
+            structured_authentication=self._switches.structured_authentication,
             acl=self._access.enabled,
             operator_cidrs=ranges.operator,
             nat_address=ranges.nat,

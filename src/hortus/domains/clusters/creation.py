@@ -28,7 +28,7 @@ class Creation:
         if runtime["spec"]["shoot"].get("enforceSeedLocation"):
             await self._find_seed(runtime)
         shoot = await self._conversion.shoot(runtime)
-        if self._conversion.structured_authentication:
+        if self._conversion.structured(runtime):
             await authenticate(self._garden, runtime, self._conversion)
         try:
             visit.live = await self._garden.create(shoot)

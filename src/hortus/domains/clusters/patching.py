@@ -43,7 +43,7 @@ class Patching:
         await self._announce(visit)
         before = await self._read(visit)
         patch = await self._conversion.patch(visit.runtime, before)
-        if self._conversion.structured_authentication:
+        if self._conversion.structured(visit.runtime, before):
             await authenticate(self._garden, visit.runtime, self._conversion)
         after = await self._send(visit, before, patch) if patch.differs else before
         self._conversion.tell_remarks(visit, before)

@@ -22,7 +22,7 @@ from hortus.domains.clusters.visit import Visit
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import FALSE, TRUE, UNKNOWN, WARNING, Actor, Cache, Result, Retry, has_finalizer, remove_finalizer
 from hortus.kube import Client
-from hortus.kube.errors import KubeError, NotFound
+from hortus.kube.errors import Forbidden, KubeError, NotFound
 
 _KIND = ConditionType.DEPROVISIONED
 FORCED = "ShootDeletionForced"
@@ -39,14 +39,12 @@ class Retirement:
         client: Client,
         clusters: Cache,
         garden: Garden,
-        structured_authentication: bool,
         unexpected: Callable[[], None],
     ) -> None:
         """`unexpected` counts a stop that leaves no way forward."""
         self._client = client
         self._clusters = clusters
         self._garden = garden
-        self._structured_authentication = structured_authentication
         self._unexpected = unexpected
 
     async def retire(self, visit: Visit, live: Live) -> Result:
@@ -73,8 +71,8 @@ class Retirement:
             if not taken and await self._garden.ask(name) is not None:
                 # The watch was behind: there is one.
                 return Result(requeue_after=GARDEN)
-            if self._structured_authentication and not taken:
-                await self._garden.delete_config_map(authentication_name(visit.runtime))
+            if not taken:
+                await self._forget(authentication_name(visit.runtime))
         except KubeError as error:
             _log.warning("the garden cannot be asked whether the shoot is gone", error=str(error))
             return Result(requeue_after=GARDEN)
@@ -82,6 +80,14 @@ class Retirement:
             return pause
         await remove_finalizer(self._client, RUNTIMES, visit.runtime, FINALIZER)
         return None
+
+    async def _forget(self, name: str) -> None:
+        """Delete the ConfigMap that a Shoot left. Raises KubeError."""
+        try:
+            await self._garden.delete_config_map(name)
+        except Forbidden:
+            # Who may not delete one has never been able to make it: all clusters have their OIDC in the Shoot.
+            _log.info("config maps may not be deleted in the garden, so none was made", name=name)
 
     async def _disconnect(self, visit: Visit) -> Result | None:
         """None once there is no GardenerCluster of this Runtime any more."""

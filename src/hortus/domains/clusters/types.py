@@ -168,7 +168,7 @@ class RuntimeShoot(Fields, frozen=True):
     provider: Provider
     """The provider of the infrastructure, and the machines."""
     purpose: str
-    """What the cluster is for: production, evaluation, development, testing or infrastructure."""
+    """What the cluster is for: production, evaluation, development or testing."""
     region: str
     """Region of the provider."""
     secret_binding_name: str

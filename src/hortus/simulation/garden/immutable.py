@@ -11,9 +11,16 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
+import orjson
+
 from hortus.apiserver.resources.definition import FieldProblem
 from hortus.kube.objects import Object
 
+GARDEN_NAMESPACE = "garden"
+"""The namespace of Gardener's own project."""
+_PURPOSES = ("evaluation", "testing", "development", "production")
+_OIDC_END = (1, 32)
+"""The first version of Kubernetes for which `oidcConfig` is refused."""
 _NETWORKS = ("nodes", "pods", "services")
 _FIXED = (
     "provider.type",
@@ -28,13 +35,39 @@ _SETTABLE = frozenset(("networking.nodes", "controlPlane.highAvailability.failur
 
 
 def own_problems(shoot: Object) -> list[FieldProblem]:
-    return [*_pool_problems(shoot["spec"]), *_network_problems(shoot["spec"].get("networking") or {})]
+    """What is wrong with a Shoot by itself, in the words of Gardener 1.117."""
+    spec = shoot["spec"]
+    return [
+        *_purpose_problems(shoot),
+        *_authentication_problems(spec),
+        *_pool_problems(spec),
+        *_network_problems(spec.get("networking") or {}),
+    ]
 
 
 def change_problems(shoot: Object, old: Object) -> list[FieldProblem]:
     """What an update may not change."""
     spec, before = shoot["spec"], old["spec"]
     return [*_fixed_problems(spec, before), *_version_problems(spec, before)]
+
+
+def _purpose_problems(shoot: Object) -> Iterator[FieldProblem]:
+    purpose = shoot["spec"].get("purpose")
+    home = shoot["metadata"].get("namespace") == GARDEN_NAMESPACE
+    allowed = sorted([*_PURPOSES, "infrastructure"] if home else _PURPOSES)
+    if purpose and purpose not in allowed:
+        words = ", ".join(f'"{one}"' for one in allowed)
+        text = f'Unsupported value: "{purpose}": supported values: {words}'
+        yield FieldProblem("spec.purpose", text, "FieldValueNotSupported")
+
+
+def _authentication_problems(spec: Object) -> Iterator[FieldProblem]:
+    api_server = (spec.get("kubernetes") or {}).get("kubeAPIServer") or {}
+    oidc = api_server.get("oidcConfig")
+    if oidc is not None and _numbers(_at(spec, "kubernetes.version") or "")[:2] >= _OIDC_END:
+        text = "for Kubernetes versions >= 1.32, oidcConfig field is no longer supported"
+        shown = orjson.dumps(oidc, option=orjson.OPT_SORT_KEYS).decode()
+        yield FieldProblem("spec.kubernetes.kubeAPIServer.oidcConfig", f"Invalid value: {shown}: {text}")
 
 
 def _pool_problems(spec: Object) -> Iterator[FieldProblem]:

@@ -38,7 +38,9 @@ def aged(draw: st.DrawFn, shoot: Object) -> Object:
     live = lived(shoot, finalizers=["gardener"])
     spec = live["spec"]
     if draw(st.booleans()):
-        spec["kubernetes"]["version"] = draw(st.sampled_from(["1.31.7", "1.32.2", "1.33.0"]))
+        # Gardener raises no Shoot with oidcConfig beyond 1.31.
+        later = [] if "oidcConfig" in spec["kubernetes"]["kubeAPIServer"] else ["1.32.2", "1.33.0"]
+        spec["kubernetes"]["version"] = draw(st.sampled_from(["1.31.7", *later]))
     for worker in spec["provider"]["workers"]:
         if draw(st.booleans()):
             worker["machine"]["image"]["version"] = draw(st.sampled_from(["1592.9.0", "2000.1.0"]))

@@ -23,6 +23,7 @@ from hortus.domains.clusters.shoot import (
     Patch,
     authentication,
     authentication_name,
+    has_structured_authentication,
     patch_for,
 )
 from hortus.domains.clusters.shoot.access import MOST_CIDRS
@@ -338,7 +339,7 @@ def structured_differences(
     runtime: Object, config: Configuration, context: Context, structured: Object | None
 ) -> list[Difference]:
     """What a patch would change in the ConfigMap that is written beside the Shoot."""
-    if not context.structured_authentication:
+    if not has_structured_authentication(runtime, config, context):
         return []
     path = f"configmap/{authentication_name(runtime)}.data[{CONFIG_MAP_KEY}]"
     wanted = authentication(runtime, config)["data"][CONFIG_MAP_KEY]

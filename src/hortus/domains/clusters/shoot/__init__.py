@@ -13,7 +13,7 @@ Contract: infrastructure-manager, sections 1.4, 2.4, 3 and 10. What becomes of e
 from hortus.domains.clusters.shoot.changes import owner_of
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.conversion import SHOOTS, shoot_for
-from hortus.domains.clusters.shoot.kubernetes import authentication, authentication_name
+from hortus.domains.clusters.shoot.kubernetes import authentication, authentication_name, has_structured_authentication
 from hortus.domains.clusters.shoot.patching import Patch, patch_for, pools_in_place
 from hortus.domains.clusters.shoot.placement import profile_name
 from hortus.domains.clusters.shoot.problems import ConversionError
@@ -29,6 +29,7 @@ __all__ = [
     "Patch",
     "authentication",
     "authentication_name",
+    "has_structured_authentication",
     "owner_of",
     "patch_for",
     "pools_in_place",

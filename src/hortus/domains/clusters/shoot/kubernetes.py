@@ -11,6 +11,8 @@ from hortus.domains.clusters.shoot.context import Context
 from hortus.kube import Object, Resource, yaml
 
 CONFIG_MAP_KEY: Final = "config.yaml"
+STRUCTURED_FROM: Final = "1.32"
+"""From this version on Gardener refuses `oidcConfig` (ValidateShoot of its API server, release 1.117)."""
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 
 _OIDC_FIELDS = (
@@ -31,7 +33,7 @@ def kubernetes(runtime: Object, config: Configuration, context: Context, live: O
     """The `spec.kubernetes` of the Shoot for `runtime`; `live` is the Shoot as it is."""
     defaults = config.converter.kubernetes
     fields: Object = {"version": version(runtime, config, live)}
-    if api_server := _api_server(runtime, config, context):
+    if api_server := _api_server(runtime, config, context, live):
         fields["kubeAPIServer"] = api_server
     if defaults.kubelet.feature_gates:
         fields["kubelet"] = {"featureGates": defaults.kubelet.feature_gates}
@@ -45,10 +47,17 @@ def version(runtime: Object, config: Configuration, live: Object | None = None) 
     return versions.kept(wanted, running)
 
 
-def _api_server(runtime: Object, config: Configuration, context: Context) -> Object:
+def has_structured_authentication(
+    runtime: Object, config: Configuration, context: Context, live: Object | None = None
+) -> bool:
+    """Whether OIDC goes by structured authentication: by the flag, and where the garden takes nothing else."""
+    return context.structured_authentication or versions.reaches(version(runtime, config, live), STRUCTURED_FROM)
+
+
+def _api_server(runtime: Object, config: Configuration, context: Context, live: Object | None) -> Object:
     defaults = config.converter.kubernetes.api_server
     fields: Object = {}
-    if context.structured_authentication:
+    if has_structured_authentication(runtime, config, context, live):
         fields["structuredAuthentication"] = {"configMapName": authentication_name(runtime)}
     else:
         fields["oidcConfig"] = _legacy_oidc(runtime, config)

@@ -15,6 +15,7 @@ from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.conversion import common_spec, head, provider_part
 from hortus.domains.clusters.shoot.extensions import patched_extensions
+from hortus.domains.clusters.shoot.kubernetes import has_structured_authentication
 from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.domains.clusters.shoot.providers import patched_configs
 from hortus.domains.clusters.shoot.validation import problems_of
@@ -49,7 +50,7 @@ def patch_for(
     if problems := problems_of(runtime, config, context, live=live, profile=profile):
         raise ConversionError(problems)
     shoot = _configuration(runtime, live, config, context)
-    drop_oidc = _drop_oidc(live) if context.structured_authentication else None
+    drop_oidc = _drop_oidc(live) if has_structured_authentication(runtime, config, context, live) else None
     pools = None if pools_in_place(shoot, live) else _pools(shoot, live)
     differs = bool(drop_oidc or pools) or not owned_matches(live, shoot, FIELD_MANAGER)
     return Patch(drop_oidc, pools, shoot, differs)

@@ -25,7 +25,8 @@ from hortus.schema.problems import invalid, not_supported, required
 
 NAME_LIMIT = 21
 """Most characters of project and shoot name together (gardener, section 1.1)."""
-PURPOSES = ("evaluation", "testing", "development", "production", "infrastructure")
+PURPOSES = ("evaluation", "testing", "development", "production")
+"""Gardener's, but `infrastructure`, which it keeps for its own namespace `garden`."""
 TOLERANCES = ("node", "zone")
 
 

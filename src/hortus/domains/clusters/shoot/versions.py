@@ -33,6 +33,11 @@ def kept(wanted: str, live: str) -> str:
     return live if is_version(live) and is_version(wanted) and not greater(wanted, live) else wanted
 
 
+def reaches(version: str, least: str) -> bool:
+    """Whether `version` is `least` or later; False when it is none."""
+    return is_version(version) and not greater(least, version)
+
+
 def covers(series: str, version: str) -> bool:
     """Whether `version` is `series`, or one of it when `series` names only major and minor, as Gardener takes it."""
     return version == series or (series.count(".") == 1 and version.startswith(f"{series}."))
