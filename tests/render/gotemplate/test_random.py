@@ -166,7 +166,7 @@ def test_a_plain_template_gives_what_go_gives(
     assert _comparable(found, template) == _comparable(("" if problem else output, problem), template)
 
 
-_PIECES = st.sampled_from(
+PIECES = st.sampled_from(
     [
         *_words(
             "{{ }} {{- -}} if else end range with define template block nil ( ) | . $ $x := = , 1 1.5 0x true upper"
@@ -179,7 +179,7 @@ _SMALL = Limits(output=100_000, steps=20_000, depth=50, seconds=2.0, text=100_00
 
 
 @settings(max_examples=600, deadline=None)
-@given(st.one_of(st.lists(_PIECES, max_size=25).map("".join), st.lists(_PIECES, max_size=12).map(" ".join), st.text()))
+@given(st.one_of(st.lists(PIECES, max_size=25).map("".join), st.lists(PIECES, max_size=12).map(" ".join), st.text()))
 def test_whatever_is_given_for_a_template_ends_in_text_or_our_own_error(text: str) -> None:
     output, error = render_line(text, {"a": 1}, limits=_SMALL)
     assert not output or not error

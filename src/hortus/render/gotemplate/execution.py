@@ -2,7 +2,8 @@
 
 Every node becomes a function of (run, dot, frame); variables become numbered places in the frame, found while
 compiling by the scopes that Go's evaluator would have at run time. Errors are made only when something fails, from
-the node that Go would name.
+the node that Go would name. A template is compiled when it is called first, the branch of an `if` when it is taken:
+most of what a chart or its library could do, it does not.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Any, NoReturn
 
 from hortus.render.gotemplate import nodes
 from hortus.render.gotemplate.calls import Functions
-from hortus.render.gotemplate.expressions import Expressions, last_at
+from hortus.render.gotemplate.expressions import Expressions, Frame, last_at
 from hortus.render.gotemplate.quoting import quote
-from hortus.render.gotemplate.run import Compiled, Execute, Run
+from hortus.render.gotemplate.run import Execute, Run
 from hortus.render.gotemplate.values import ABSENT, ELEMENTS, Struct
 from hortus.render.gotemplate.verbs import text_of
 
@@ -26,14 +27,33 @@ class _Continue(Exception):
     pass
 
 
-def compile_tree(tree: nodes.Tree, functions: Functions, missing: str) -> Compiled:
-    """A tree as something that runs. `missing` is default, zero or error, for keys that are not there."""
-    compiler = _Compiler(tree, functions, missing)
-    execute = compiler.statements(tree.root, {"$": 0})
-    return Compiled(tree.name, execute, compiler.slots, is_empty=tree.root.is_empty())
+class Code:
+    """What a tree does, whatever names it goes by. `missing` is default, zero or error, for keys not there."""
+
+    __slots__ = ("_execute", "_functions", "_missing", "_tree", "is_empty", "slots")
+
+    def __init__(self, tree: nodes.Tree, functions: Functions, missing: str) -> None:
+        self._tree: nodes.Tree | None = tree
+        self._functions = functions
+        self._missing = missing
+        self._execute: Execute | None = None
+        self.slots = tree.slots
+        self.is_empty = tree.root.is_empty()
+
+    @property
+    def execute(self) -> Execute:
+        """Compiled with the first call."""
+        if self._execute is None:
+            assert self._tree is not None
+            compiler = _Compiler(self._tree.source, self._functions, self._missing, Frame())
+            self._execute = compiler.statements(self._tree.root, {"$": 0})
+            self._tree = None
+        return self._execute
 
 
 class _Compiler(Expressions):
+    __slots__ = ()
+
     # Statements
 
     def statements(self, found: nodes.Nodes, scope: dict[str, int]) -> Execute:
@@ -48,15 +68,20 @@ class _Compiler(Expressions):
 
         return execute
 
+    def at(self, base: int) -> _Compiler:
+        """The compiler of a statement."""
+        return _Compiler(self.source, self.functions, self.missing, self.frame, base)
+
     def statement(self, node: nodes.Node, scope: dict[str, int]) -> Execute:
         if isinstance(node, nodes.Text):
             return self._text(node.text)
         if isinstance(node, nodes.Action):
-            return self._action(node, scope)
+            return self.at(node.base)._action(node, scope)
         if isinstance(node, nodes.Branch):
-            return self._range(node, scope) if node.keyword == "range" else self._choice(node, scope)
+            own = self.at(node.base)
+            return own._range(node, scope) if node.keyword == "range" else own._choice(node, scope)
         if isinstance(node, nodes.Template):
-            return self._template(node, scope)
+            return self.at(node.base)._template(node, scope)
         assert isinstance(node, nodes.Jump)
         return _jump(_Break if node.keyword == "break" else _Continue)
 
@@ -87,14 +112,20 @@ class _Compiler(Expressions):
         inner = dict(scope)
         evaluate = self.pipeline(node.pipe, inner)
         sets_dot = node.keyword == "with"
-        body = self.statements(node.body, {key: slot for key, slot in inner.items() if key != "." or not sets_dot})
-        otherwise = self.statements(node.otherwise, dict(inner)) if node.otherwise is not None else None
+        body: Execute | None = None
+        otherwise: Execute | None = None
 
         def choose(run: Run, dot: Any, frame: list[Any]) -> None:
+            nonlocal body, otherwise
             value = evaluate(run, dot, frame)
             if value if not isinstance(value, Struct) else True:
+                if body is None:
+                    known = {key: slot for key, slot in inner.items() if key != "." or not sets_dot}
+                    body = self.statements(node.body, known)
                 body(run, value if sets_dot else dot, frame)
-            elif otherwise is not None:
+            elif node.otherwise is not None:
+                if otherwise is None:
+                    otherwise = self.statements(node.otherwise, dict(inner))
                 otherwise(run, dot, frame)
 
         return choose
@@ -106,7 +137,7 @@ class _Compiler(Expressions):
         def call(run: Run, dot: Any, frame: list[Any]) -> None:
             found = run.templates.get(name)
             if found is None:
-                raise self.failure(node, f"template {quote(name)} not defined")
+                raise self.failure(run, node, f"template {quote(name)} not defined")
             run.call(found, ABSENT if evaluate is None else evaluate(run, dot, frame))
 
         return call
@@ -117,25 +148,27 @@ class _Compiler(Expressions):
         evaluate = self.pipeline(pipe, inner)
         targets = [inner.get(variable.names[0]) for variable in pipe.declared]
         # Whether Go knows the elements only as interface {}; told in errors alone.
-        told = self.slots
-        self.slots += 1
+        told = self.frame.take()
         opaque = {"." + variable.names[0]: told for variable in pipe.declared[-1:]}
-        body = self.statements(node.body, {**inner, **opaque, ".": told})
-        otherwise = self.statements(node.otherwise, dict(inner)) if node.otherwise is not None else None
+        body: Execute | None = None
+        otherwise: Execute | None = None
         item = targets[-1] if targets else None
         key = targets[0] if len(targets) > 1 else None
         at = last_at(pipe)
         jumps = _has_jump(node.body)
 
         def loop(run: Run, dot: Any, frame: list[Any]) -> None:
+            nonlocal body, otherwise
             value = evaluate(run, dot, frame)
             if isinstance(value, list | bytes):
                 pairs: Any = enumerate(value)
             elif isinstance(value, dict):
                 pairs = [(name, value[name]) for name in sorted(value)]
             else:
-                pairs = self._counted(value, at, len(targets))
+                pairs = self._counted(run, value, at, len(targets))
             empty = True
+            if body is None:
+                body = self.statements(node.body, {**inner, **opaque, ".": told})
             step = run.spent.step
             frame[told] = isinstance(value, list | dict) and type(value) not in ELEMENTS
             for index, part in pairs:
@@ -154,20 +187,22 @@ class _Compiler(Expressions):
                     continue
                 except _Break:
                     return
-            if empty and otherwise is not None:
+            if empty and node.otherwise is not None:
+                if otherwise is None:
+                    otherwise = self.statements(node.otherwise, dict(inner))
                 otherwise(run, dot, frame)
 
         return loop
 
-    def _counted(self, value: Any, at: nodes.Node, variables: int) -> Any:
+    def _counted(self, run: Run, value: Any, at: nodes.Node, variables: int) -> Any:
         if value is ABSENT or value is None:
             return ()
         if isinstance(value, int) and not isinstance(value, bool):
             if variables > 1:
-                raise self.failure(at, f"can't use {value} to iterate over more than one variable")
+                raise self.failure(run, at, f"can't use {value} to iterate over more than one variable")
             kind = type(value)
             return ((ABSENT, kind(number)) for number in range(value))
-        raise self.failure(at, f"range can't iterate over {text_of(value)}")
+        raise self.failure(run, at, f"range can't iterate over {text_of(value)}")
 
 
 def _shown(value: Any) -> str:

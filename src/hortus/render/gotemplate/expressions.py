@@ -33,22 +33,41 @@ def last_at(node: nodes.Node) -> nodes.Node:
             return node
 
 
-class Expressions:
-    """Compiles what stands between the delimiters of one template."""
+class Frame:
+    """The places that the variables of one template take."""
 
-    def __init__(self, tree: nodes.Tree, functions: Functions, missing: str) -> None:
-        self.tree = tree
+    __slots__ = ("taken",)
+
+    def __init__(self) -> None:
+        self.taken = 1
+
+    def take(self) -> int:
+        self.taken += 1
+        return self.taken - 1
+
+
+class Expressions:
+    """Compiles what stands between the delimiters of one statement; positions count from its `base`."""
+
+    __slots__ = ("base", "frame", "functions", "missing", "source")
+
+    def __init__(self, source: nodes.Source, functions: Functions, missing: str, frame: Frame, base: int = 0) -> None:
+        self.source = source
         self.functions = functions
         self.missing = missing
-        self.slots = 1
+        self.frame = frame
+        self.base = base
 
-    def failure(self, node: nodes.Node, message: str) -> ExecutionError:
-        where = self.tree.source.location(node.position)
-        return ExecutionError(f"template: {where}: executing {quote(self.tree.name)} at <{node}>: {message}")
+    def failure(self, run: Run, node: nodes.Node, message: str) -> ExecutionError:
+        """The error as Go words it. Templates of the same content share their code, so the run knows the names."""
+        template = run.current
+        assert template is not None
+        where = f"{template.origin}:{self.source.location(self.base + node.position)}"
+        return ExecutionError(f"template: {where}: executing {quote(template.name)} at <{node}>: {message}")
 
     def failing(self, node: nodes.Node, message: str) -> Evaluate:
-        def fail(_run: Run, _dot: Any, _frame: list[Any]) -> NoReturn:
-            raise self.failure(node, message)
+        def fail(run: Run, _dot: Any, _frame: list[Any]) -> NoReturn:
+            raise self.failure(run, node, message)
 
         return fail
 
@@ -84,7 +103,7 @@ class Expressions:
                 value = ABSENT if value is None else value
             for target, variable in zip(targets, pipe.declared, strict=True):
                 if target is None:
-                    raise self.failure(last_at(pipe), f"undefined variable: {variable.names[0]}")
+                    raise self.failure(run, last_at(pipe), f"undefined variable: {variable.names[0]}")
                 frame[target] = value
             return value
 
@@ -94,9 +113,8 @@ class Expressions:
         name = variable.names[0]
         if pipe.assigns:
             return scope.get(name)
-        scope[name] = self.slots
+        scope[name] = self.frame.take()
         scope.pop("." + name, None)
-        self.slots += 1
         return scope[name]
 
     def command(self, command: nodes.Command, scope: dict[str, int]) -> Evaluate:
@@ -217,7 +235,7 @@ class Expressions:
             try:
                 return read(receiver, name, self.missing, opaque=_is_opaque(above, frame, told))
             except FieldError as error:
-                raise self.failure(last, str(error)) from None
+                raise self.failure(run, last, str(error)) from None
 
         return slow
 
@@ -242,7 +260,7 @@ class Expressions:
                 opaque = _is_opaque(above, frame, told)
                 return read(receiver, names[-1], self.missing, has_arguments=True, opaque=opaque)
             except FieldError as error:
-                raise self.failure(last, str(error)) from None
+                raise self.failure(run, last, str(error)) from None
 
         return chain
 
@@ -303,17 +321,17 @@ class Expressions:
         def apply(run: Run, dot: Any, frame: list[Any], final: Any) -> Any:
             problem = unpiped if final is NO_FINAL else piped
             if problem:
-                raise self.failure(identifier, problem)
+                raise self.failure(run, identifier, problem)
             values = [part(run, dot, frame) for part in evaluate]
             if final is not NO_FINAL:
                 try:
                     values.append(parameter.convert(final))
                 except Refused as error:
-                    raise self.failure(at, str(error)) from None
+                    raise self.failure(run, at, str(error)) from None
             try:
                 value = call(run, *values) if passes else call(*values)
             except FunctionError as error:
-                raise self.failure(command, f"error calling {function.name}: {error}") from None
+                raise self.failure(run, command, f"error calling {function.name}: {error}") from None
             if type(value) is str or type(value) is list:
                 run.spent.weigh(value)
             return value
@@ -325,7 +343,7 @@ class Expressions:
             try:
                 value = apply(run, dot, frame)
             except FunctionError as error:
-                raise self.failure(command, f"error calling {function.name}: {error}") from None
+                raise self.failure(run, command, f"error calling {function.name}: {error}") from None
             if type(value) is str or type(value) is list:
                 run.spent.weigh(value)
             return value
@@ -342,7 +360,8 @@ class Expressions:
         def decide(run: Run, dot: Any, frame: list[Any], final: Any) -> Any:
             value: Any = ABSENT
             if not parts and final is NO_FINAL:
-                raise self.failure(identifier, f"wrong number of args for {function.name}: want at least 1 got {count}")
+                problem = f"wrong number of args for {function.name}: want at least 1 got {count}"
+                raise self.failure(run, identifier, problem)
             for part in parts:
                 value = part(run, dot, frame)
                 if is_true(value) is stops:
@@ -388,7 +407,7 @@ class Expressions:
             try:
                 return parameter.convert(value)
             except Refused as error:
-                raise self.failure(at, str(error)) from None
+                raise self.failure(run, at, str(error)) from None
 
         return typed
 

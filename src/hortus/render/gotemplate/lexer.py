@@ -6,9 +6,8 @@ the errors are the same (text/template/parse). The whole text is cut at once int
 
 from __future__ import annotations
 
-import enum
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hortus.render.gotemplate.quoting import quote
 
@@ -24,45 +23,51 @@ _SPACES = re.compile(r"[ \t\r\n]+")
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
 _RAW = re.compile(r"`[^`]*`")
 _CHARACTER = re.compile(r"'(?:[^'\\\n]|\\[^\n])*'")
+_END = r"(?=[ \t\r\n.,|:)(]|\}\}|\Z)"
+_COMMON = re.compile(
+    rf"([ \t\r\n]++(?!-\}}\}}))|(\.[A-Za-z_]\w*+{_END})|([A-Za-z_]\w*+{_END})"
+    rf'|("(?:[^"\\\n]|\\[^\n])*+")|(\|)|(\$\w*+{_END})|(\.{_END})|([0-9]++(?=[ )|}}]))|(:=)|(\()|(=)'
+)
+"""The tokens of which nearly all actions consist, where nothing about them is odd."""
 _TERMINATORS = frozenset(" \t\r\n.,|:)(")
 
 
-class T(enum.Enum):
-    """Kinds of tokens."""
+class T:
+    """Kinds of tokens. Plain words, as looking up the members of an enumeration takes a part of the time to parse."""
 
-    ERROR = enum.auto()
-    BOOL = enum.auto()
-    CHAR = enum.auto()
-    CHARACTER = enum.auto()
-    COMPLEX = enum.auto()
-    ASSIGN = enum.auto()
-    DECLARE = enum.auto()
-    EOF = enum.auto()
-    FIELD = enum.auto()
-    IDENTIFIER = enum.auto()
-    LEFT = enum.auto()
-    LEFT_PAREN = enum.auto()
-    NUMBER = enum.auto()
-    PIPE = enum.auto()
-    RAW = enum.auto()
-    RIGHT = enum.auto()
-    RIGHT_PAREN = enum.auto()
-    SPACE = enum.auto()
-    STRING = enum.auto()
-    TEXT = enum.auto()
-    VARIABLE = enum.auto()
-    DOT = enum.auto()
-    NIL = enum.auto()
-    BLOCK = enum.auto()
-    BREAK = enum.auto()
-    CONTINUE = enum.auto()
-    DEFINE = enum.auto()
-    ELSE = enum.auto()
-    END = enum.auto()
-    IF = enum.auto()
-    RANGE = enum.auto()
-    TEMPLATE = enum.auto()
-    WITH = enum.auto()
+    ERROR: Final = "error"
+    BOOL: Final = "bool"
+    CHAR: Final = "char"
+    CHARACTER: Final = "character"
+    COMPLEX: Final = "complex"
+    ASSIGN: Final = "assign"
+    DECLARE: Final = "declare"
+    EOF: Final = "eof"
+    FIELD: Final = "field"
+    IDENTIFIER: Final = "identifier"
+    LEFT: Final = "left"
+    LEFT_PAREN: Final = "left paren"
+    NUMBER: Final = "number"
+    PIPE: Final = "pipe"
+    RAW: Final = "raw"
+    RIGHT: Final = "right"
+    RIGHT_PAREN: Final = "right paren"
+    SPACE: Final = "space"
+    STRING: Final = "string"
+    TEXT: Final = "text"
+    VARIABLE: Final = "variable"
+    DOT: Final = "dot"
+    NIL: Final = "nil"
+    BLOCK: Final = "block"
+    BREAK: Final = "break"
+    CONTINUE: Final = "continue"
+    DEFINE: Final = "define"
+    ELSE: Final = "else"
+    END: Final = "end"
+    IF: Final = "if"
+    RANGE: Final = "range"
+    TEMPLATE: Final = "template"
+    WITH: Final = "with"
 
 
 KEYWORDS = {
@@ -78,12 +83,27 @@ KEYWORDS = {
     "template": T.TEMPLATE,
     "with": T.WITH,
 }
+WORDS = {**KEYWORDS, "true": T.BOOL, "false": T.BOOL}
+_COMMON_KINDS = (
+    T.ERROR,
+    T.SPACE,
+    T.FIELD,
+    T.IDENTIFIER,
+    T.STRING,
+    T.PIPE,
+    T.VARIABLE,
+    T.DOT,
+    T.NUMBER,
+    T.DECLARE,
+    T.LEFT_PAREN,
+    T.ASSIGN,
+)
 _KEYWORD_KINDS = frozenset(KEYWORDS.values()) | {T.DOT}
 _SINGLE = {"=": T.ASSIGN, "|": T.PIPE}
 
 
 class Token(NamedTuple):
-    kind: T
+    kind: str
     text: str
     position: int
     line: int
@@ -125,7 +145,7 @@ class _Lexer:
         self._emit(T.EOF, self.position)
         return self.found
 
-    def _emit(self, kind: T, end: int) -> None:
+    def _emit(self, kind: str, end: int) -> None:
         text = self.text[self.position : end]
         self.found.append(Token(kind, text, self.position, self.line))
         self._skip(end)
@@ -211,6 +231,7 @@ class _Lexer:
     def _action(self) -> None:
         """Emit what stands between the delimiters, and the right one."""
         while True:
+            self._common()
             at = self.position
             trim = self._right_trim(at)
             if trim or self.text.startswith("}}", at):
@@ -219,6 +240,23 @@ class _Lexer:
                 self._right(trim)
                 return
             self._inside(at)
+
+    def _common(self) -> None:
+        """Emit common tokens as long as they come."""
+        text, at, line, emit = self.text, self.position, self.line, self.found.append
+        while match := _COMMON.match(text, at):
+            word, end, group = match[0], match.end(), match.lastindex
+            assert group is not None
+            kind = _COMMON_KINDS[group]
+            if kind is T.IDENTIFIER:
+                kind = WORDS.get(word, kind)
+            emit(Token._make((kind, word, at, line)))
+            if kind is T.SPACE:
+                line += word.count("\n")
+            elif kind is T.LEFT_PAREN:
+                self.parens += 1
+            at = end
+        self.position, self.line = at, line
 
     def _right(self, trim: bool) -> None:
         if trim:
@@ -280,14 +318,14 @@ class _Lexer:
             return
         self._word(at, end, kind)
 
-    def _word(self, at: int, start: int, kind: T | None) -> None:
+    def _word(self, at: int, start: int, kind: str | None) -> None:
         found = _WORD.match(self.text, start)
         end = found.end() if found else start
         if not self._at_terminator(end):
             raise self._fail(f"bad character {_unicode(self.text[end])}")
         word = self.text[at:end]
         if kind is None:
-            kind = KEYWORDS.get(word) or (T.BOOL if word in ("true", "false") else T.IDENTIFIER)
+            kind = WORDS.get(word, T.IDENTIFIER)
         self._emit(kind, end)
 
     def _identifier(self, at: int) -> None:

@@ -1,6 +1,7 @@
 """The tree of a parsed template. `str(node)` is the node as Go's error messages quote it.
 
-Positions are offsets into the text the tree was parsed from, at the places where Go puts them.
+Positions are offsets at the places where Go puts them, into the text the tree was parsed from; those of a statement's
+expressions count from the `base` of the statement, as an action that stands in many texts is one tree.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ class Source:
         self.text = text
 
     def location(self, position: int) -> str:
-        """`name:line:column`, columns counted in bytes as Go does."""
+        """`line:column`, columns counted in bytes as Go does."""
         before = self.text[:position]
         line = before.count("\n") + 1
         start = before.rfind("\n") + 1
-        return f"{self.name}:{line}:{len(before[start:].encode('utf-8', 'surrogateescape'))}"
+        return f"{line}:{len(before[start:].encode('utf-8', 'surrogateescape'))}"
 
 
 class Node:
@@ -36,7 +37,7 @@ class Text(Node):
     __slots__ = ("text",)
 
     def __init__(self, position: int, text: str) -> None:
-        super().__init__(position)
+        self.position = position
         self.text = text
 
     def __str__(self) -> str:
@@ -49,7 +50,7 @@ class Nodes(Node):
     __slots__ = ("nodes",)
 
     def __init__(self, position: int) -> None:
-        super().__init__(position)
+        self.position = position
         self.nodes: list[Node] = []
 
     def __str__(self) -> str:
@@ -63,10 +64,10 @@ class Nodes(Node):
 class Literal(Node):
     """A string, boolean or number. `value` is what it is where any type will do; `integer` and so on where not."""
 
-    __slots__ = ("boolean", "floating", "integer", "kind", "shown", "unsigned", "value")
+    __slots__ = ("floating", "integer", "kind", "shown", "unsigned", "value")
 
     def __init__(self, position: int, kind: str, shown: str, value: Any) -> None:
-        super().__init__(position)
+        self.position = position
         self.kind = kind
         self.shown = shown
         self.value = value
@@ -98,7 +99,7 @@ class Field(Node):
     __slots__ = ("names",)
 
     def __init__(self, position: int, names: list[str]) -> None:
-        super().__init__(position)
+        self.position = position
         self.names = names
 
     def __str__(self) -> str:
@@ -106,14 +107,13 @@ class Field(Node):
 
 
 class Variable(Node):
-    """$x.Y; the first name has the dollar sign. `slot` is where the frame keeps it."""
+    """$x.Y; the first name has the dollar sign."""
 
-    __slots__ = ("names", "slot")
+    __slots__ = ("names",)
 
     def __init__(self, position: int, names: list[str]) -> None:
-        super().__init__(position)
+        self.position = position
         self.names = names
-        self.slot = 0
 
     def __str__(self) -> str:
         return ".".join(self.names)
@@ -125,7 +125,7 @@ class Identifier(Node):
     __slots__ = ("name",)
 
     def __init__(self, position: int, name: str) -> None:
-        super().__init__(position)
+        self.position = position
         self.name = name
 
     def __str__(self) -> str:
@@ -138,7 +138,7 @@ class Chain(Node):
     __slots__ = ("names", "node")
 
     def __init__(self, position: int, node: Node) -> None:
-        super().__init__(position)
+        self.position = position
         self.node = node
         self.names: list[str] = []
 
@@ -151,7 +151,7 @@ class Command(Node):
     __slots__ = ("arguments",)
 
     def __init__(self, position: int) -> None:
-        super().__init__(position)
+        self.position = position
         self.arguments: list[Node] = []
 
     def __str__(self) -> str:
@@ -162,7 +162,7 @@ class Pipe(Node):
     __slots__ = ("assigns", "commands", "declared")
 
     def __init__(self, position: int) -> None:
-        super().__init__(position)
+        self.position = position
         self.assigns = False
         self.declared: list[Variable] = []
         self.commands: list[Command] = []
@@ -175,11 +175,12 @@ class Pipe(Node):
 
 
 class Action(Node):
-    __slots__ = ("pipe",)
+    __slots__ = ("base", "pipe")
 
-    def __init__(self, position: int, pipe: Pipe) -> None:
-        super().__init__(position)
+    def __init__(self, position: int, pipe: Pipe, base: int = 0) -> None:
+        self.position = position
         self.pipe = pipe
+        self.base = base
 
     def __str__(self) -> str:
         return f"{{{{{self.pipe}}}}}"
@@ -188,10 +189,11 @@ class Action(Node):
 class Branch(Node):
     """if, with or range."""
 
-    __slots__ = ("body", "keyword", "otherwise", "pipe")
+    __slots__ = ("base", "body", "keyword", "otherwise", "pipe")
 
-    def __init__(self, keyword: str, pipe: Pipe, body: Nodes, otherwise: Nodes | None) -> None:
-        super().__init__(pipe.position)
+    def __init__(self, keyword: str, pipe: Pipe, body: Nodes, otherwise: Nodes | None, base: int = 0) -> None:
+        self.position = pipe.position
+        self.base = base
         self.keyword = keyword
         self.pipe = pipe
         self.body = body
@@ -208,7 +210,7 @@ class Jump(Node):
     __slots__ = ("keyword",)
 
     def __init__(self, position: int, keyword: str) -> None:
-        super().__init__(position)
+        self.position = position
         self.keyword = keyword
 
     def __str__(self) -> str:
@@ -218,10 +220,11 @@ class Jump(Node):
 class Template(Node):
     """A call of another template."""
 
-    __slots__ = ("name", "pipe", "shown")
+    __slots__ = ("base", "name", "pipe", "shown")
 
-    def __init__(self, position: int, name: str, shown: str, pipe: Pipe | None) -> None:
-        super().__init__(position)
+    def __init__(self, position: int, name: str, shown: str, pipe: Pipe | None, base: int = 0) -> None:
+        self.position = position
+        self.base = base
         self.name = name
         self.shown = shown
         self.pipe = pipe
@@ -231,11 +234,12 @@ class Template(Node):
 
 
 class Tree:
-    """One template: its name, its nodes and the text it came from."""
+    """One template: its name, its nodes, the text it came from, and the places its variables need in a frame."""
 
-    __slots__ = ("name", "root", "source")
+    __slots__ = ("name", "root", "slots", "source")
 
-    def __init__(self, name: str, source: Source, root: Nodes) -> None:
+    def __init__(self, name: str, source: Source, root: Nodes, slots: int) -> None:
         self.name = name
         self.source = source
         self.root = root
+        self.slots = slots

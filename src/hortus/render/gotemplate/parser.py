@@ -46,10 +46,12 @@ def parse(name: str, text: str, functions: Container[str], *, refused: Container
     `functions` are the names that may be called; a call of a `refused` one is told apart from an unknown one.
     """
     source = nodes.Source(name, text)
-    return _Parser(source, functions, refused).run()
+    return Parser(source, functions, refused).run()
 
 
-class _Parser:
+class Parser:
+    """Reads one text."""
+
     def __init__(self, source: nodes.Source, functions: Container[str], refused: Container[str]) -> None:
         self.source = source
         self.functions = functions
@@ -61,32 +63,38 @@ class _Parser:
         self.action_line = 0
         self.range_depth = 0
         self.depth = 0
+        self.slots = 0
+        """Places that the variables and ranges of a template need in its frame, beside `$`."""
 
     # Tokens
 
     def next(self) -> Token:
-        token = self.tokens[self.at] if self.at < len(self.tokens) else self.tokens[-1]
+        token = self.peek()
         self.at += 1
         return token
 
     def peek(self) -> Token:
-        return self.tokens[self.at] if self.at < len(self.tokens) else self.tokens[-1]
+        try:
+            return self.tokens[self.at]
+        except IndexError:
+            return self.tokens[-1]
 
     def backup(self) -> None:
         self.at -= 1
 
     def next_word(self) -> Token:
-        token = self.next()
-        while token.kind is T.SPACE:
-            token = self.next()
+        token = self.peek_word()
+        self.at += 1
         return token
 
     def peek_word(self) -> Token:
-        while self.peek().kind is T.SPACE:
+        token = self.peek()
+        while token.kind is T.SPACE:
             self.at += 1
-        return self.peek()
+            token = self.peek()
+        return token
 
-    def expect(self, context: str, *kinds: T) -> Token:
+    def expect(self, context: str, *kinds: str) -> Token:
         token = self.next_word()
         if token.kind not in kinds:
             raise self.unexpected(token, context)
@@ -131,24 +139,24 @@ class _Parser:
     def _add(self, name: str, root: nodes.Nodes) -> None:
         known = self.trees.get(name)
         if known is None or known.root.is_empty():
-            self.trees[name] = nodes.Tree(name, self.source, root)
+            self.trees[name] = nodes.Tree(name, self.source, root, self.slots + 1)
         elif not root.is_empty():
             raise self.error(f"template: multiple definition of template {quote(name)}")
 
     def _definition(self) -> None:
         context = "define clause"
-        name = self._unquoted(self.expect(context, T.STRING, T.RAW))
+        name = self.unquoted(self.expect(context, T.STRING, T.RAW))
         self.expect(context, T.RIGHT)
         self._separate(name, context)
 
     def _separate(self, name: str, context: str) -> None:
-        outer = (self.variables, self.range_depth, self.action_line)
-        self.variables, self.range_depth, self.action_line = ["$"], 0, 0
+        outer = (self.variables, self.range_depth, self.action_line, self.slots)
+        self.variables, self.range_depth, self.action_line, self.slots = ["$"], 0, 0, 0
         root, end = self._list()
         if not isinstance(end, _End):
             raise self.error(f"unexpected {end} in {context}")
         self._add(name, root)
-        self.variables, self.range_depth, self.action_line = outer
+        self.variables, self.range_depth, self.action_line, self.slots = outer
 
     def _list(self) -> tuple[nodes.Nodes, nodes.Node]:
         self.depth += 1
@@ -183,13 +191,13 @@ class _Parser:
         if token.kind is T.ELSE:
             return self._else()
         if token.kind is T.TEMPLATE:
-            return self._template()
+            return self.template()
         if token.kind is T.BLOCK:
             return self._block()
         if token.kind in (T.BREAK, T.CONTINUE):
             return self._jump(token)
         self.backup()
-        return nodes.Action(self.peek().position, self._pipeline("command", T.RIGHT))
+        return nodes.Action(self.peek().position, self.pipeline("command", T.RIGHT))
 
     def _jump(self, token: Token) -> nodes.Node:
         following = self.next_word()
@@ -207,8 +215,9 @@ class _Parser:
 
     def _control(self, keyword: str) -> nodes.Branch:
         known = len(self.variables)
-        pipe = self._pipeline(keyword, T.RIGHT)
+        pipe = self.pipeline(keyword, T.RIGHT)
         self.range_depth += keyword == "range"
+        self.slots += keyword == "range"
         body, end = self._list()
         self.range_depth -= keyword == "range"
         otherwise = self._otherwise(keyword, end) if isinstance(end, _Else) else None
@@ -232,29 +241,32 @@ class _Parser:
         return found
 
     def _block(self) -> nodes.Node:
+        found = self.block_head()
+        self._separate(found.name, "block clause")
+        return found
+
+    def block_head(self) -> nodes.Template:
         context = "block clause"
         token = self.next_word()
         name = self._template_name(token, context)
-        pipe = self._pipeline(context, T.RIGHT)
-        self._separate(name, context)
-        return nodes.Template(token.position, name, quote(name), pipe)
+        return nodes.Template(token.position, name, quote(name), self.pipeline(context, T.RIGHT))
 
-    def _template(self) -> nodes.Node:
+    def template(self) -> nodes.Template:
         context = "template clause"
         token = self.next_word()
         name = self._template_name(token, context)
         pipe = None
         if self.next_word().kind is not T.RIGHT:
             self.backup()
-            pipe = self._pipeline(context, T.RIGHT)
+            pipe = self.pipeline(context, T.RIGHT)
         return nodes.Template(token.position, name, quote(name), pipe)
 
     def _template_name(self, token: Token, context: str) -> str:
         if token.kind not in (T.STRING, T.RAW):
             raise self.unexpected(token, context)
-        return self._unquoted(token)
+        return self.unquoted(token)
 
-    def _unquoted(self, token: Token) -> str:
+    def unquoted(self, token: Token) -> str:
         try:
             return unquote(token.text)
         except ValueError as error:
@@ -262,7 +274,7 @@ class _Parser:
 
     # Pipelines
 
-    def _pipeline(self, context: str, end: T) -> nodes.Pipe:
+    def pipeline(self, context: str, end: str) -> nodes.Pipe:
         pipe = nodes.Pipe(self.peek_word().position)
         self._declarations(pipe, context)
         while True:
@@ -288,6 +300,7 @@ class _Parser:
             pipe.assigns = following.kind is T.ASSIGN
             pipe.declared.append(nodes.Variable(variable.position, [variable.text]))
             self.variables.append(variable.text)
+            self.slots += 1
             if not comma:
                 return
             if context != "range" or len(pipe.declared) >= 2:
@@ -347,7 +360,7 @@ class _Parser:
         if kind is T.IDENTIFIER:
             return self._function(token)
         if kind in (T.STRING, T.RAW):
-            return nodes.Literal(token.position, "string", token.text, self._unquoted(token))
+            return nodes.Literal(token.position, "string", token.text, self.unquoted(token))
         if kind is T.VARIABLE:
             if token.text not in self.variables:
                 raise self.error(f"undefined variable {quote(token.text)}")
@@ -369,7 +382,7 @@ class _Parser:
         if self.depth >= _DEEPEST:
             raise self.error("max expression depth exceeded")
         self.depth += 1
-        found = self._pipeline("parenthesized pipeline", T.RIGHT_PAREN)
+        found = self.pipeline("parenthesized pipeline", T.RIGHT_PAREN)
         self.depth -= 1
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from hortus.render.gotemplate.errors import LimitExceeded, Limits
 
@@ -13,16 +13,29 @@ _LOOK_AT_CLOCK = 1024
 """Steps between two looks at the clock."""
 
 
+class Runnable(Protocol):
+    """What a template does; templates of the same content share it."""
+
+    slots: int
+    is_empty: bool
+
+    @property
+    def execute(self) -> Execute: ...
+
+
 class Compiled:
-    """A template ready to run."""
+    """A template by its name and the name of the text it came from."""
 
-    __slots__ = ("execute", "is_empty", "name", "slots")
+    __slots__ = ("code", "name", "origin")
 
-    def __init__(self, name: str, execute: Execute, slots: int, *, is_empty: bool) -> None:
+    def __init__(self, name: str, origin: str, code: Runnable) -> None:
         self.name = name
-        self.execute = execute
-        self.slots = slots
-        self.is_empty = is_empty
+        self.origin = origin
+        self.code = code
+
+    @property
+    def is_empty(self) -> bool:
+        return self.code.is_empty
 
 
 class Spent:
@@ -58,13 +71,15 @@ class Spent:
 class Run:
     """Where templates write and look each other up."""
 
-    __slots__ = ("out", "set", "spent", "templates")
+    __slots__ = ("current", "out", "set", "spent", "templates")
 
     def __init__(self, templates: dict[str, Compiled], spent: Spent, template_set: Any = None) -> None:
         self.out: list[str] = []
         self.templates = templates
         self.spent = spent
         self.set = template_set
+        self.current: Compiled | None = None
+        """The template that runs, for errors."""
 
     def call(self, template: Compiled, data: Any) -> None:
         """Execute a template with a frame of its own, into the same output."""
@@ -73,11 +88,14 @@ class Run:
         if spent.depth >= spent.limits.depth:
             raise LimitExceeded(f"templates call each other more than {spent.limits.depth} levels deep")
         spent.depth += 1
-        frame = [None] * template.slots
+        code = template.code
+        frame = [None] * code.slots
         frame[0] = data
+        outer, self.current = self.current, template
         try:
-            template.execute(self, data, frame)
+            code.execute(self, data, frame)
         finally:
+            self.current = outer
             spent.depth -= 1
 
     def text(self, template: Compiled, data: Any) -> str:

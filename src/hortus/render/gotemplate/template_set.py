@@ -5,13 +5,30 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
+from hortus.render.bounded import Bounded
 from hortus.render.gotemplate import parser
 from hortus.render.gotemplate.builtin import BUILTIN
 from hortus.render.gotemplate.calls import Functions
 from hortus.render.gotemplate.errors import ExecutionError, LimitExceeded, Limits, ParseError, TemplateError
-from hortus.render.gotemplate.execution import compile_tree
+from hortus.render.gotemplate.execution import Code
+from hortus.render.gotemplate.nodes import Tree
 from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.run import Compiled, Run, Spent
+from hortus.render.gotemplate.skimming import MAIN, Skimmer
+
+Codes = dict[str, Code]
+_KEPT_BYTES = 64 << 20
+_WEIGHT, _PER_CHARACTER = 2000, 40
+
+
+class Shelf:
+    """Texts read before, for sets whose templates may call the same functions."""
+
+    def __init__(self, skimmer: Skimmer) -> None:
+        self.skimmer = skimmer
+        self.texts: Bounded[tuple[str, str], Codes] = Bounded(
+            _KEPT_BYTES, lambda key, _: _WEIGHT + _PER_CHARACTER * len(key[0])
+        )
 
 
 class TemplateSet:
@@ -26,8 +43,7 @@ class TemplateSet:
         self.missing = missing
         self.refused = refused
         self.templates: dict[str, Compiled] = {}
-        self.texts: dict[str, tuple[Compiled | None, dict[str, Compiled]]] = {}
-        """Texts compiled while rendering, by a function such as Helm's `tpl`."""
+        self.shelf = Shelf(Skimmer(self.functions, refused))
 
     def add(self, name: str, text: str) -> None:
         """Parse `text` and add what it defines. A later definition takes the place of an earlier one, unless it is
@@ -36,12 +52,35 @@ class TemplateSet:
 
     def compiled(self, name: str, text: str, known: dict[str, Compiled]) -> dict[str, Compiled]:
         """What `text` defines, without what is empty where something is `known`. Raises ParseError."""
+        found = {}
+        for key, code in self._codes(name, text).items():
+            key = name if key == MAIN else key
+            if not code.is_empty or key not in known:
+                found[key] = Compiled(key, name, code)
+        return found
+
+    def _codes(self, name: str, text: str) -> Codes:
+        """By name, the text's own as MAIN where it may go by any name."""
+        found = self.shelf.texts.get((text, ""))
+        if found is None:
+            trees = self.shelf.skimmer.trees(text)
+            if trees is not None:
+                found = self._kept(trees, text, "")
+        if found is None or name in found:
+            # Its name tells what it defines, or it is for the parser to say what is wrong.
+            found = self.shelf.texts.get((text, name))
+        return self._kept(self._parsed(name, text), text, name) if found is None else found
+
+    def _kept(self, trees: dict[str, Tree], text: str, name: str) -> Codes:
+        found = {key: Code(tree, self.functions, self.missing) for key, tree in trees.items()}
+        self.shelf.texts.put((text, name), found)
+        return found
+
+    def _parsed(self, name: str, text: str) -> dict[str, Tree]:
         try:
-            trees = parser.parse(name, text, self.functions, refused=self.refused)
-            found = {key: compile_tree(tree, self.functions, self.missing) for key, tree in trees.items()}
+            return parser.parse(name, text, self.functions, refused=self.refused)
         except RecursionError:
             raise ParseError(f"template: {name}: nested too deeply") from None
-        return {key: template for key, template in found.items() if not template.is_empty or key not in known}
 
     def execute(self, name: str, data: Any, *, limits: Limits = Limits()) -> str:  # noqa: B008 - frozen
         """What the template writes with `data` as dot. Raises TemplateError."""

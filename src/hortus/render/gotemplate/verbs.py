@@ -317,11 +317,17 @@ def _bytes(value: bytes, verb: str, flags: Flags) -> str:
         return _quoted(wire_text(value), flags)
     if verb in ("x", "X"):
         return _hex(value, verb, flags)
+    # A file of a chart is printed byte by byte: how a byte looks is worked out once, not for each byte.
     if verb == "v" and flags.sharp_v:
-        return "[]byte{" + ", ".join(f"0x{byte:x}" for byte in value) + "}"
+        return "[]byte{" + _each(value, ", ", lambda byte: f"0x{byte:x}") + "}"
     if verb in ("v", "d"):
-        return "[" + " ".join(_based(byte, "d", flags, sharp=False) for byte in value) + "]"
-    return "[" + " ".join(_integer(Uint8(byte), verb, flags) for byte in value) + "]"
+        return "[" + _each(value, " ", lambda byte: _based(byte, "d", flags, sharp=False)) + "]"
+    return "[" + _each(value, " ", lambda byte: _integer(Uint8(byte), verb, flags)) + "]"
+
+
+def _each(value: bytes, between: str, show: Callable[[int], str]) -> str:
+    shown = {byte: show(byte) for byte in set(value)}
+    return between.join(map(shown.__getitem__, value))
 
 
 def _list(value: Any, verb: str, flags: Flags, depth: int) -> str:

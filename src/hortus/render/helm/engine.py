@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Any, NamedTuple
 
 from hortus.render.gotemplate.calls import METHODS
 from hortus.render.gotemplate.errors import ExecutionError, LimitExceeded, Limits, ParseError, TemplateError
 from hortus.render.gotemplate.run import Compiled, Run, Spent
-from hortus.render.gotemplate.template_set import TemplateSet
+from hortus.render.gotemplate.skimming import Skimmer
+from hortus.render.gotemplate.template_set import Shelf, TemplateSet
 from hortus.render.gotemplate.values import FilesMap, ValuesMap, VersionSet
 from hortus.render.helm.capabilities import METHODS_OF_VERSIONS
 from hortus.render.helm.chart import Chart
@@ -20,7 +20,6 @@ from hortus.render.helm.functions import HELM, REFUSED, WARNING_BEGIN, WARNING_E
 from hortus.render.helm.metadata import chart_struct
 
 _WARNING = re.compile(f"{WARNING_BEGIN}(.*){WARNING_END}", re.DOTALL)
-_MOST_COMPILED = 4096
 METHODS.update({FilesMap: METHODS_OF_FILES, ValuesMap: METHODS_OF_VALUES, VersionSet: METHODS_OF_VERSIONS})
 
 
@@ -38,18 +37,14 @@ class _HelmSet(TemplateSet):
         self.missing = missing
         self.refused = REFUSED
         self.templates: dict[str, Compiled] = {}
-        self.texts = _TEXTS[missing]
+        self.shelf = _SHELVES[missing]
         self.lookup = lookup
 
 
-_TEXTS: dict[str, Any] = {"zero": {}, "error": {}}
-"""Texts that charts gave to `tpl`, compiled, by how missing keys are taken."""
-
-
-@functools.lru_cache(maxsize=_MOST_COMPILED)
-def _compiled(name: str, text: str, missing: str) -> dict[str, Compiled]:
-    """What a file defines; charts are rendered over and over, and their files do not change."""
-    return _HelmSet(missing, None).compiled(name, text, {})
+_SKIMMER = Skimmer(HELM, REFUSED)
+_SHELVES = {"zero": Shelf(_SKIMMER), "error": Shelf(_SKIMMER)}
+"""What files of charts and texts given to `tpl` define, by how missing keys are taken: charts are rendered over and
+over, and copies of one library stand in many."""
 
 
 def render_templates(
@@ -81,13 +76,9 @@ def render_templates(
 
 def _add(found: TemplateSet, name: str, text: str) -> None:
     try:
-        defined = _compiled(name, text, found.missing)
+        found.add(name, text)
     except ParseError as error:
         raise ChartError(_parse_problem(name, str(error))) from None
-    known = found.templates
-    for key, template in defined.items():
-        if not template.is_empty or key not in known:
-            known[key] = template
 
 
 def _rendered(found: TemplateSet, run: Run, name: str, template: _Template) -> str:

@@ -58,21 +58,10 @@ def _tpl(run: Run, text: str, data: Any) -> str:
     return found.replace("<no value>", "")
 
 
-_MOST_TEXTS = 500
-_Known = dict[str, tuple[Compiled | None, dict[str, Compiled]]]
-
-
 def _compiled(run: Run, text: str) -> tuple[Compiled | None, dict[str, Compiled]]:
-    """A text's own template and those it defines. Charts give the same text over and over: it is kept."""
-    known: _Known = run.set.texts
-    found = known.get(text)
-    if found is None:
-        defined = run.set.compiled(ROOT, text, {})
-        found = (defined.pop(ROOT, None), defined)
-        if len(known) >= _MOST_TEXTS:
-            known.clear()
-        known[text] = found
-    main, others = found
+    """A text's own template and those it defines. Charts give the same text over and over: its set keeps it."""
+    others = run.set.compiled(ROOT, text, {})
+    main = others.pop(ROOT, None)
     if others:
         others = {name: it for name, it in others.items() if not it.is_empty or name not in run.templates}
     return main, others

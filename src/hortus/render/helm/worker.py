@@ -8,6 +8,7 @@ rendering takes too long.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import resource
 import sys
@@ -25,6 +26,8 @@ from hortus.render.helm.loading import load_files
 _MOST_CHARTS = 64
 _MOST_RENDERINGS = 20_000
 """Renderings after which a worker makes room for a fresh one."""
+_COLLECTED_AFTER = 20_000
+"""Objects made and kept between two looks of the garbage collector."""
 _STACK = 192 << 20
 """Bytes; more than 8 kB for each of the frames below."""
 _DEEPEST_STACK = 20_000
@@ -113,6 +116,10 @@ def main() -> None:
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.setrecursionlimit(_DEEPEST_STACK)
+    # What is loaded by now stays; and trees of templates are many objects that stay too, which the collector need not
+    # look at again and again while they are built.
+    gc.freeze()
+    gc.set_threshold(_COLLECTED_AFTER, 10, 20)
     # Nothing that prints by mistake may break a frame.
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=1 << 16)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
