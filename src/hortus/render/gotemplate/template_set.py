@@ -17,8 +17,9 @@ from hortus.render.gotemplate.run import Compiled, Run, Spent
 from hortus.render.gotemplate.skimming import MAIN, Skimmer
 
 Codes = dict[str, Code]
-_KEPT_BYTES = 64 << 20
-_WEIGHT, _PER_CHARACTER = 2000, 40
+_KEPT_BYTES = 96 << 20
+_PER_CHARACTER, _PER_ACTION = 2, 1000
+"""Bytes, about: a text is there whole and in parts; an action has its nodes, and closures once it was reached."""
 
 
 class Shelf:
@@ -27,7 +28,7 @@ class Shelf:
     def __init__(self, skimmer: Skimmer) -> None:
         self.skimmer = skimmer
         self.texts: Bounded[tuple[str, str], Codes] = Bounded(
-            _KEPT_BYTES, lambda key, _: _WEIGHT + _PER_CHARACTER * len(key[0])
+            _KEPT_BYTES, lambda key, _: _PER_ACTION * (1 + key[0].count("{{")) + _PER_CHARACTER * len(key[0])
         )
 
 

@@ -81,17 +81,27 @@ class WorkerPool:
         self, message: protocol.Render, files: tuple[tuple[str, bytes], ...], reader: Reader | None
     ) -> protocol.Done:
         worker = self._idle.pop() if self._idle else _Worker(self._settings)
+        is_fresh = not worker.has_rendered
+        answer = await self._asked(worker, message, files, reader)
+        if isinstance(answer, protocol.Failed) and answer.wants_memory and not is_fresh:
+            # What was rendered before may hold the memory that this chart needs.
+            answer = await self._asked(_Worker(self._settings), message, files, reader)
+        if isinstance(answer, protocol.Failed):
+            raise ChartError(answer.message)
+        return answer
+
+    async def _asked(
+        self, worker: _Worker, message: protocol.Render, files: tuple[tuple[str, bytes], ...], reader: Reader | None
+    ) -> protocol.Done | protocol.Failed:
         keep = False
         try:
             answer = await worker.render(message, files, reader)
-            keep = not (isinstance(answer, protocol.Failed) and answer.is_last)
+            keep = not answer.is_last
         finally:
             if keep and not self._closed:
                 self._idle.append(worker)
             else:
                 worker.kill()
-        if isinstance(answer, protocol.Failed):
-            raise ChartError(answer.message)
         return answer
 
 
@@ -102,6 +112,7 @@ class _Worker:
         self._settings = settings
         self._process: asyncio.subprocess.Process | None = None
         self._known: set[str] = set()
+        self.has_rendered = False
 
     async def render(
         self, message: protocol.Render, files: tuple[tuple[str, bytes], ...], reader: Reader | None
@@ -151,6 +162,7 @@ class _Worker:
             elif isinstance(answer, protocol.Lookup):
                 await self._send(await _found(answer, reader))
             else:
+                self.has_rendered = True
                 if isinstance(answer, protocol.Done):
                     self._known.add(message.digest)
                 return answer

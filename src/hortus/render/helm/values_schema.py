@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Any
 
+from hortus.render.bounded import Bounded
 from hortus.render.helm.chart import Chart
 from hortus.render.helm.errors import ChartError
 from hortus.schema.jsonschema import JsonSchema, JsonSchemaError
 
+_KEPT_BYTES = 32 << 20
+_WEIGHT = 30
+"""Bytes of a compiled schema for each of its text, about."""
+_SCHEMAS: Bounded[bytes, JsonSchema] = Bounded(_KEPT_BYTES, lambda data, _: _WEIGHT * len(data))
 
-@functools.lru_cache(maxsize=256)
+
 def _compiled(data: bytes) -> JsonSchema:
-    try:
-        return JsonSchema.compile(json.loads(data))
-    except (ValueError, RecursionError) as error:
-        raise JsonSchemaError(f"values.schema.json cannot be used: {error}") from None
+    found = _SCHEMAS.get(data)
+    if found is None:
+        try:
+            found = JsonSchema.compile(json.loads(data))
+        except (ValueError, RecursionError) as error:
+            raise JsonSchemaError(f"values.schema.json cannot be used: {error}") from None
+        _SCHEMAS.put(data, found)
+    return found
 
 
 def check_values(chart: Chart, values: dict[str, Any]) -> None:

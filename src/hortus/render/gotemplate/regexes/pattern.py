@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
 
+from hortus.render.bounded import Bounded
 from hortus.render.gotemplate.regexes.classes import Ranges
 from hortus.render.gotemplate.regexes.machine import Machine, Span
 from hortus.render.gotemplate.regexes.syntax import (
@@ -120,10 +120,16 @@ class Pattern:
         return ""
 
 
-@functools.lru_cache(maxsize=256)
+_KEPT: Bounded[str, Pattern] = Bounded(8 << 20, lambda text, _: 2000 + 200 * len(text))
+
+
 def compile_pattern(text: str) -> Pattern:
     """The expression, from a cache. Raises RegexError."""
-    return Pattern(text)
+    found = _KEPT.get(text)
+    if found is None:
+        found = Pattern(text)
+        _KEPT.put(text, found)
+    return found
 
 
 def _span(found: re.Match[str] | None) -> Span | None:
