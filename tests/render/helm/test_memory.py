@@ -98,12 +98,14 @@ def test_a_worker_that_has_grown_says_so_with_its_answer_and_ends(monkeypatch: p
 
 
 def test_the_last_rendering_of_a_worker_says_that_it_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_address_space", lambda: 0)
     monkeypatch.setattr(worker, "_MOST_RENDERINGS", 2)
     found = answers(1 << 40, *[message(source(number)) for number in range(4)])
     assert [answer.is_last for answer in found] == [False, True]
 
 
-def test_a_worker_keeps_charts_by_their_size_and_asks_for_those_it_dropped() -> None:
+def test_a_worker_keeps_charts_by_their_size_and_asks_for_those_it_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "_address_space", lambda: 0)
     charts = [source(number, 1_000_000) for number in range(20)]
     room_for_ten = 10 * 3 * 1_000_100 * worker._CHART_SHARE
     again = [message(charts[19], with_files=False), message(charts[0], with_files=False)]
