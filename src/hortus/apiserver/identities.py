@@ -93,7 +93,15 @@ class EscalationGuard:
     ) -> bool:
         resource = scope.kind.resource
         if resource.group == _RBAC and obj is not None and resource.plural in GUARDED:
-            await check_rbac_write(self._authorizer, resource.plural, obj, old, cluster=scope.cluster, user=scope.user)
+            await check_rbac_write(
+                self._authorizer,
+                resource.plural,
+                obj,
+                old,
+                cluster=scope.cluster,
+                user=scope.user,
+                named=not scope.unnamed,
+            )
         return False
 
 

@@ -145,6 +145,36 @@ async def test_who_may_escalate_or_writes_the_same_rules_is_let_through() -> Non
             await write(here, role("other", rule("*", "*", "*")))
 
 
+async def test_a_role_changes_its_labels_by_the_hand_of_who_holds_its_rules() -> None:
+    async with world(born=BORN) as here:
+        _, obj = made = role("strong", rule("delete", "example.com", "gardens"))
+        labelled = {**obj, "metadata": {**obj["metadata"], "labels": {"aggregate-to-view": "true"}}}
+        with pytest.raises(Forbidden, match="not currently held"):
+            await write(here, (made[0], labelled), obj)
+        collected = {**obj, "metadata": {**obj["metadata"], "finalizers": ["a/b"], "ownerReferences": []}}
+        await write(here, (made[0], collected), obj)
+        await here.write(*made)
+        await here.write(*binding("b", USER, "strong"))
+        await write(here, (made[0], labelled), obj)
+
+
+async def test_who_takes_a_gathering_rule_away_needs_every_right() -> None:
+    async with world(born=BORN) as here:
+        selectors = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+        key, old = role("g", aggregationRule=selectors)
+        with pytest.raises(Forbidden, match="must have cluster-admin privileges to use the aggregationRule"):
+            await write(here, (key, {k: v for k, v in old.items() if k != "aggregationRule"}), old)
+
+
+async def test_a_right_to_escalate_one_role_makes_no_role_by_a_post() -> None:
+    async with world() as here:
+        await here.write(*role("r", rule("escalate", "rbac.authorization.k8s.io", "clusterroles", "new")))
+        await here.write(*binding("b", USER, "r"))
+        _, obj = role("new", rule("*", "*", "*"))
+        with pytest.raises(Forbidden):
+            await check_rbac_write(here.authorizer, "clusterroles", obj, None, cluster="root", user=JANE, named=False)
+
+
 async def test_a_role_that_gathers_others_takes_every_right_to_write() -> None:
     async with world(born=BORN) as here:
         gathering = role("g", aggregationRule={"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]})

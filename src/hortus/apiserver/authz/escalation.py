@@ -27,14 +27,26 @@ _COLLECTED = frozenset({"ownerReferences", "finalizers", "managedFields", "resou
 
 
 async def check_rbac_write(
-    authorizer: RbacAuthorizer, plural: str, obj: Object, old: Object | None, *, cluster: str, user: UserInfo
+    authorizer: RbacAuthorizer,
+    plural: str,
+    obj: Object,
+    old: Object | None,
+    *,
+    cluster: str,
+    user: UserInfo,
+    named: bool = True,
 ) -> None:
-    """Whether `user` may write this object of the RBAC group over `old` (None: create). Raises Forbidden, NotFound."""
-    if MASTERS in user.groups:
+    """Refuse a write of the RBAC group over `old` (None: create) by which `user` grants what they do not hold.
+
+    Any change counts, since a label may hand a role to others by aggregation; only what the garbage collector has to
+    change does not. `named` says that the request's path names the object: otherwise a right to names is none to it.
+    Raises Forbidden, NotFound.
+    """
+    if MASTERS in user.groups or (old is not None and _content(obj) == _content(old)):
         return
     if plural in ("clusterroles", "roles"):
-        await _check_role(authorizer, plural, obj, old, cluster, user)
-    elif old is None or _content(obj) != _content(old):
+        await _check_role(authorizer, plural, obj, old, cluster, user, named=named)
+    else:
         await _check_binding(authorizer, plural, obj, cluster, user)
 
 
@@ -57,18 +69,24 @@ async def check_escalation(
 
 
 async def _check_role(
-    authorizer: RbacAuthorizer, plural: str, obj: Object, old: Object | None, cluster: str, user: UserInfo
+    authorizer: RbacAuthorizer,
+    plural: str,
+    obj: Object,
+    old: Object | None,
+    cluster: str,
+    user: UserInfo,
+    *,
+    named: bool,
 ) -> None:
-    if old is not None and all(obj.get(part) == old.get(part) for part in ("rules", "aggregationRule")):
-        return
     metadata = obj["metadata"]
     name, namespace = metadata.get("name", ""), metadata.get("namespace", "")
-    asked = Attributes(cluster, user, "escalate", API_GROUP, "v1", plural, "", namespace, name)
+    asked = Attributes(cluster, user, "escalate", API_GROUP, "v1", plural, "", namespace, name if named else "")
     if (await authorizer.authorize(asked)).allowed:
         return
     why = await check_escalation(authorizer, rules_of(obj), cluster=cluster, namespace=namespace, user=user)
-    # What an aggregate gathers is not known when it is written, so it takes every right to write one.
-    if not why and obj.get("aggregationRule"):
+    # What an aggregate gathers is not known when it is written, so it takes every right to write one, or what was one:
+    # its rules stay behind with whoever is bound to it.
+    if not why and (_gathers(obj) or (old is not None and _gathers(old))):
         lacking = await check_escalation(authorizer, _EVERYTHING, cluster=cluster, namespace="", user=user)
         why = "must have cluster-admin privileges to use the aggregationRule" if lacking else ""
     if why:
@@ -89,6 +107,10 @@ async def _check_binding(authorizer: RbacAuthorizer, plural: str, obj: Object, c
     why = await check_escalation(authorizer, rules, cluster=cluster, namespace=namespace, user=user)
     if why:
         raise _forbidden(plural, metadata.get("name", ""), why)
+
+
+def _gathers(role: Object) -> bool:
+    return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 
 def _content(obj: Object) -> Object:

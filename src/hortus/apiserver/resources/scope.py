@@ -20,6 +20,8 @@ class Scope(NamedTuple):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    unnamed: bool = False
+    """Whether `name` is from the object alone, as in a POST: rights to names are none to such a request."""
 
     @property
     def bucket(self) -> str:

@@ -58,7 +58,7 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
         return await _answered(scope, obj, warnings, options.manager, context)
     generated = not obj["metadata"].get("name")
     metadata.begin(kind, obj, scope.namespace, now)
-    scope = scope._replace(name=obj["metadata"].get("name", ""))
+    scope = scope._replace(name=obj["metadata"].get("name", ""), unnamed=not scope.name)
     context = write_context(scope, now, dry_run=options.dry_run)
     _prepare_create(kind, obj, context)
     if not applied:
