@@ -30,7 +30,7 @@ from hortus.apiserver.builtin import definitions as builtin_definitions
 from hortus.apiserver.clusters.born import born_objects, with_own_uid
 from hortus.apiserver.clusters.quotas import QuotaGuard
 from hortus.apiserver.expiry import EventExpiry
-from hortus.apiserver.identities import EscalationGuard, RequestSigner, with_identities
+from hortus.apiserver.identities import EscalationGuard, RequestSigner, SigningGuard, with_identities
 from hortus.apiserver.resources import Admission, ResourceDefinition
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.server import ApiServer
@@ -92,7 +92,7 @@ async def open_server(
         tls=keys.tls_context(),
         listening=listening,
         clusters=clusters,
-        admission=[EscalationGuard(authorizer), *admission, QuotaGuard(clusters, overlay)],
+        admission=[EscalationGuard(authorizer), SigningGuard(authorizer), *admission, QuotaGuard(clusters, overlay)],
         services=services,
         clock=clock,
     )

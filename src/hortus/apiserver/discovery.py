@@ -14,7 +14,7 @@ from typing import Any
 
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
-from hortus.apiserver.resources.subresources import BODIES, WRITTEN
+from hortus.apiserver.resources.subresources import BODIES, STATUS_VERBS, WRITTEN
 from hortus.kube.errors import NotFound
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -46,7 +46,6 @@ _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create",
 """As kube-apiserver lists them for CRDs."""
 _FIRST_STORED = {"CustomResourceDefinition": "v1beta1", "VolumeAttributesClass": "v1beta1"}
 """Versions that kube-apiserver writes these in, for the sake of the release before."""
-_STATUS_VERBS = ["get", "patch", "update"]
 
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
@@ -226,7 +225,7 @@ def _subresources(kind: Kind) -> dict[str, tuple[dict[str, str], list[str]]]:
                 version = body.version if body.group else ""
                 found[name] = ({"group": body.group, "version": version, "kind": body.kind}, ["create"])
     if kind.definition.scale is not None:
-        found["scale"] = ({"group": "autoscaling", "version": "v1", "kind": "Scale"}, _STATUS_VERBS)
+        found["scale"] = ({"group": "autoscaling", "version": "v1", "kind": "Scale"}, STATUS_VERBS)
     if kind.definition.status:
-        found["status"] = (own, _STATUS_VERBS)
+        found["status"] = (own, STATUS_VERBS)
     return dict(sorted(found.items(), reverse=kind.custom))

@@ -6,22 +6,27 @@ the other: which kinds are answered by a decision, which writes need one, and wh
 
 from __future__ import annotations
 
+import base64
 import functools
 from collections.abc import Sequence
 
 import msgspec
 
 from hortus.apiserver.authn import Authentication, ServiceAccountTokens
+from hortus.apiserver.authn.certificates import parsed_request
+from hortus.apiserver.authn.subjects import subject_of
 from hortus.apiserver.authn.token_requests import TokenRequests, token_review
 from hortus.apiserver.authz import Attributes, Authorizer, RbacAuthorizer, denied
 from hortus.apiserver.authz.escalation import GUARDED, check_rbac_write
 from hortus.apiserver.authz.reviews import REVIEWS
+from hortus.apiserver.authz.signers import GROUP, refused_decision, refused_subject
 from hortus.apiserver.clusters import LogicalClusters
 from hortus.apiserver.clusters.signing import certificate_for
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.namespaces import SERVER
 from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.definition import Answerer, ResourceDefinition
+from hortus.apiserver.resources.failures import forbidden
 from hortus.apiserver.resources.patching import modify
 from hortus.apiserver.resources.scope import Scope, WriteOptions
 from hortus.apiserver.store.backend import Change, Key
@@ -29,7 +34,6 @@ from hortus.kube.errors import BadRequest, NotFound
 from hortus.kube.objects import Object, format_time
 
 _RBAC = "rbac.authorization.k8s.io"
-_CERTIFICATES = "certificates.k8s.io"
 _REQUESTS = "certificatesigningrequests"
 
 
@@ -105,6 +109,30 @@ class EscalationGuard:
         return False
 
 
+class SigningGuard:
+    """Admission: who approves and signs CertificateSigningRequests, and what none may ask for."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def admit(
+        self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
+    ) -> bool:
+        if obj is None or scope.kind.suffix != f"{GROUP}/{_REQUESTS}":
+            return False
+        if old is not None:
+            why = await refused_decision(
+                self._authorizer, scope.subresource, obj, old, cluster=scope.cluster, user=scope.user
+            )
+        else:
+            spec = obj["spec"]
+            request = parsed_request(base64.b64decode(spec["request"]))
+            why = refused_subject(spec["signerName"], subject_of(request).organizations)
+        if why:
+            raise forbidden(scope.kind, scope.name, why)
+        return False
+
+
 class RequestSigner:
     """Signs CertificateSigningRequests once somebody has approved them."""
 
@@ -112,7 +140,7 @@ class RequestSigner:
         self._ctx = ctx
         self._clusters = clusters
         self.queue: KeyQueue[Key] = KeyQueue("certificate-signer", ctx.clock, self._sign, lambda key: key.cluster)
-        ctx.storage.listen(self._changed, f"{_CERTIFICATES}/{_REQUESTS}")
+        ctx.storage.listen(self._changed, f"{GROUP}/{_REQUESTS}")
 
     async def start(self) -> None:
         await self.queue.start()
@@ -127,7 +155,7 @@ class RequestSigner:
     async def _sign(self, key: Key) -> None:
         cluster = key.bucket.partition("/")[0]
         keys = self._clusters.keys(cluster)
-        kind = await self._ctx.registry.find(cluster, _CERTIFICATES, "v1", _REQUESTS)
+        kind = await self._ctx.registry.find(cluster, GROUP, "v1", _REQUESTS)
         record = await self._ctx.storage.get(key)
         if keys is None or kind is None or record is None:
             return

@@ -37,7 +37,7 @@ from hortus.apiserver.resources.failures import not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
 from hortus.apiserver.resources.scaling import scale_of, scaled
 from hortus.apiserver.resources.scope import Scope, WriteOptions
-from hortus.apiserver.resources.subresources import BODIES, SCALE
+from hortus.apiserver.resources.subresources import BODIES, SCALE, STATUS_VERBS, WRITTEN
 from hortus.apiserver.resources.versions import read
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.store.backend import Watch
@@ -50,11 +50,6 @@ _UNSENT_LIMIT = 64 * 1024
 
 _WITH_DUPLICATES = frozenset({"", "application/json"})
 """Media types in which a key can stand twice unnoticed."""
-_WRITTEN_AS = {
-    ("", "namespaces", "finalize"): "finalize",
-    ("certificates.k8s.io", "certificatesigningrequests", "approval"): "status",
-}
-"""Further subresources that are written like the object, and what the kind's strategy is told that they are."""
 
 
 TOKEN_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
@@ -169,15 +164,15 @@ class Router:
         if scope.subresource == "scale" and definition.scale is not None:
             return await self._scale(request, scope, info, query)
         resource = definition.resource
-        written_as = _WRITTEN_AS.get((resource.group, resource.plural, scope.subresource))
-        if written_as is not None and info.verb in ("patch", "update", "get"):
-            scope = scope._replace(subresource=written_as)
-        elif scope.subresource != "status" or not definition.status:
-            raise no_such_resource()
+        allowed = WRITTEN.get((resource.group, resource.plural, scope.subresource))
+        if allowed is None:
+            if scope.subresource != "status" or not definition.status:
+                raise no_such_resource()
+            allowed = STATUS_VERBS
+        if info.verb not in allowed:
+            raise _not_allowed()
         if info.verb == "get":
             return self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
-        if info.verb not in ("patch", "update"):
-            raise _not_allowed()
         return await self._write(request, scope, info, query)
 
     async def _scale(self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query) -> Reply:

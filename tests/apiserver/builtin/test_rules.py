@@ -7,6 +7,7 @@ import copy
 from typing import Any
 
 import pytest
+from tests.apiserver.clusters.test_signing import csr
 
 from .conftest import Rules
 
@@ -377,7 +378,8 @@ def test_a_senseless_rule_is_refused(rules: Rules, kind: str, rule: dict[str, An
 
 
 def test_a_signing_request_is_of_who_sent_it(rules: Rules) -> None:
-    spec = {"request": "YQ==", "signerName": "a.b/c", "usages": ["client auth"], "username": "admin", "groups": ["x"]}
+    pem = base64.b64encode(csr()).decode()
+    spec = {"request": pem, "signerName": "a.b/c", "usages": ["client auth"], "username": "admin", "groups": ["x"]}
     request = rules.create(_object("CertificateSigningRequest", "certificates.k8s.io/v1", spec=spec))
     assert request["spec"]["username"] == "tester"
     assert request["spec"]["groups"] == ["system:authenticated"]

@@ -14,8 +14,9 @@ from tests.apiserver.authn.world import World, world
 
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authn.certificates import name_of, new_key
+from hortus.apiserver.authz.signers import CLIENT_SIGNER
 from hortus.apiserver.clusters import certificate_kubeconfig, definition, token_kubeconfig
-from hortus.apiserver.clusters.signing import LONGEST_SECONDS, SIGNER, certificate_for
+from hortus.apiserver.clusters.signing import LONGEST_SECONDS, certificate_for
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.kube.errors import BadRequest, NotFound
 from hortus.kube.objects import parse_time
@@ -30,7 +31,7 @@ def csr(key: Any = None, *, user: str = "jane", groups: tuple[str, ...] = ("devs
 def request(pem: bytes, *conditions: str, **spec: Any) -> dict[str, Any]:
     encoded = base64.b64encode(pem).decode()
     return {
-        "spec": {"request": encoded, "signerName": SIGNER, "usages": ["client auth"], **spec},
+        "spec": {"request": encoded, "signerName": CLIENT_SIGNER, "usages": ["client auth"], **spec},
         "status": {"conditions": [{"type": one, "status": "True"} for one in conditions]},
     }
 

@@ -204,3 +204,10 @@ async def test_escalation_by_name_is_by_that_name(wire: RecordedWire, slug: str)
     assert (await wire.merge(f"{path}/{mine}", {"metadata": {"labels": {"a": "b"}}}, **_as(user))).code == 200
     with wire.unrecorded():
         await wire.delete(f"{path}/{mine}")
+
+
+async def test_a_namespace_is_finalized_by_a_put_alone(wire: RecordedWire, namespace: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/finalize"
+    assert (await wire.get(path)).code == 405
+    assert (await wire.merge(path, {"spec": {"finalizers": []}})).code == 405
+    assert (await wire.delete(path)).code == 405

@@ -7,7 +7,6 @@ import subprocess
 from typing import Any
 
 import pytest
-from tests.apiserver.wire import Wire
 from tests.conformance.api.conftest import Server
 from tests.oracles.programs import built_program, why_not
 
@@ -71,10 +70,3 @@ def test_a_typed_client_cannot_tell_the_servers_apart(seen: dict[str, Any]) -> N
     assert seen.pop("election")["held by"] == "typed"
     assert {"deployments", "deployments/scale", "deployments/status"} < set(resources)
     assert seen == SEEN
-
-
-@pytest.mark.differs("The request of a CertificateSigningRequest")
-async def test_a_signing_request_is_taken_as_it_is(wire: Wire) -> None:
-    body = {"request": "bm9uZQ==", "signerName": "example.com/signer", "usages": ["client auth"]}
-    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests?dryRun=All"
-    assert (await wire.post(path, {"metadata": {"name": "none"}, "spec": body})).code == 201

@@ -49,6 +49,26 @@ class Authority(NamedTuple):
         return self.certificate.public_bytes(Encoding.PEM)
 
 
+_REQUEST_BLOCK = b"CERTIFICATE REQUEST"
+
+
+def parsed_request(pem: bytes) -> x509.CertificateSigningRequest:
+    """The first PEM block as a signing request that is signed by the key it asks for. Raises ValueError.
+
+    Only the first block counts, whatever follows: two readers of one text must never see two requests.
+    """
+    _, found, rest = pem.partition(b"-----BEGIN ")
+    type_, _, rest = rest.partition(b"-----")
+    end = b"-----END " + _REQUEST_BLOCK + b"-----"
+    body, closed, _ = rest.partition(end)
+    if not found or type_ != _REQUEST_BLOCK or not closed:
+        raise ValueError("PEM block type must be CERTIFICATE REQUEST")
+    request = x509.load_pem_x509_csr(found + type_ + b"-----" + body + end)
+    if not request.is_signature_valid:
+        raise ValueError("the signing request is not signed by its own key")
+    return request
+
+
 class IssuedCertificate(msgspec.Struct, frozen=True):
     """A client certificate with what a kubeconfig needs beside it. All three are PEM.
 

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Literal, NamedTuple
 
 from hortus.apiserver.builtin.cells import printer
-from hortus.apiserver.builtin.fields import FIELD_VALUES
+from hortus.apiserver.builtin.fields import FIELD_VALUES, IGNORED
 from hortus.apiserver.builtin.forms import FORMS
 from hortus.apiserver.builtin.rules import STRATEGIES
 from hortus.apiserver.builtin.rules.configuration import end_namespace
@@ -32,6 +32,7 @@ _NAME_RULES: dict[str, Literal["subdomain", "label", "path-segment"]] = {
     "ClusterRole": "path-segment",
     "RoleBinding": "path-segment",
     "ClusterRoleBinding": "path-segment",
+    "CertificateSigningRequest": "path-segment",
 }
 _CREATED_ON_PUT = frozenset({"Lease", "Event", "Endpoints", "Node", "LimitRange", "ClusterRole", "ClusterRoleBinding"})
 _CREATED_ON_PUT |= {"Role", "RoleBinding", "APIService"}
@@ -84,6 +85,7 @@ def definition(entry: Entry) -> ResourceDefinition:
         strategy=strategy,
         complete=strategy.complete,
         end=end_namespace if entry.type_name == "core.Namespace" else None,
+        ignored=IGNORED.get(entry.type_name, {}),
         zero=ZERO.get(resource.kind, {}),
         short_names=_words(options, "short"),
         categories=_words(options, "cat"),

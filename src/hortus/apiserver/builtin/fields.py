@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from hortus.apiserver.builtin.cells.parts import look
 from hortus.kube.objects import Object
@@ -31,3 +32,11 @@ FIELD_VALUES: Mapping[str, Mapping[str, _Reader]] = {
     "Event": {"source": _source},
 }
 """By kind and path."""
+IGNORED: Mapping[str, Mapping[str, dict[str, Any]]] = {
+    "certificates.CertificateSigningRequest": {
+        "": {"f:spec": {}, "f:status": {}},
+        "status": {"f:spec": {}, "f:status": {"f:conditions": {}}},
+        "approval": {"f:spec": {}, "f:status": {"f:certificate": {}}},
+    },
+}
+"""By type, and subresource, what its endpoint gives nobody ownership of (ResourceDefinition.ignored)."""

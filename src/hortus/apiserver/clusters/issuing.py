@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -16,6 +15,7 @@ from hortus.apiserver.authn.certificates import (
     client_certificate,
     key_pem,
     new_key,
+    parsed_request,
 )
 from hortus.apiserver.authn.cluster_keys import ClusterKeys
 from hortus.apiserver.authn.subjects import name_of
@@ -52,14 +52,6 @@ def issue(
 def requested_key(pem: bytes) -> PublicKey:
     """The public key of a certificate signing request whose own signature holds; raises ValueError otherwise."""
     return _usable(parsed_request(pem).public_key())
-
-
-def parsed_request(pem: bytes) -> x509.CertificateSigningRequest:
-    """A PEM signing request that is signed by the key it asks for; raises ValueError."""
-    request = x509.load_pem_x509_csr(pem)
-    if not request.is_signature_valid:
-        raise ValueError("the signing request is not signed by its own key")
-    return request
 
 
 def _usable(key: CertificatePublicKeyTypes) -> PublicKey:

@@ -8,14 +8,15 @@ import base64
 import binascii
 from collections.abc import Sequence
 
+from hortus.apiserver.authn.certificates import parsed_request
 from hortus.apiserver.authn.cluster_keys import ClusterKeys
 from hortus.apiserver.authn.subjects import subject_of
 from hortus.apiserver.authz.rbac import MASTERS
-from hortus.apiserver.clusters.issuing import issue, parsed_request
+from hortus.apiserver.authz.signers import CLIENT_SIGNER
+from hortus.apiserver.clusters.issuing import issue
 from hortus.kube.errors import BadRequest
 from hortus.kube.objects import Object
 
-SIGNER = "kubernetes.io/kube-apiserver-client"
 LONGEST_SECONDS = 365 * 86400
 """What a request gets that names no time, and the most that any gets (kube-controller-manager's default)."""
 
@@ -29,13 +30,13 @@ def certificate_for(request: Object, keys: ClusterKeys, *, now: float) -> str:
     """
     spec, status = request.get("spec") or {}, request.get("status") or {}
     conditions = {condition.get("type") for condition in status.get("conditions") or ()}
-    if spec.get("signerName") != SIGNER or "Approved" not in conditions or conditions & {"Denied", "Failed"}:
+    if spec.get("signerName") != CLIENT_SIGNER or "Approved" not in conditions or conditions & {"Denied", "Failed"}:
         return ""
     if status.get("certificate"):
         return ""
     usages = set(spec.get("usages") or ())
     if "client auth" not in usages or usages - _ALLOWED_USAGES:
-        raise BadRequest(f"spec.usages {sorted(usages)}: {SIGNER} signs for client auth only")
+        raise BadRequest(f"spec.usages {sorted(usages)}: {CLIENT_SIGNER} signs for client auth only")
     seconds = min(spec.get("expirationSeconds") or LONGEST_SECONDS, LONGEST_SECONDS)
     csr, user, groups = _subject(spec.get("request", ""))
     issued = issue(keys, username=user, groups=groups, seconds=seconds, now=now, csr=csr)
@@ -49,5 +50,5 @@ def _subject(encoded: str) -> tuple[bytes, str, Sequence[str]]:
     except (ValueError, binascii.Error) as problem:
         raise BadRequest(f"spec.request is no certificate signing request: {problem}") from problem
     if MASTERS in groups:
-        raise BadRequest(f"spec.request asks for the group {MASTERS}, which {SIGNER} does not sign for")
+        raise BadRequest(f"spec.request asks for the group {MASTERS}, which {CLIENT_SIGNER} does not sign for")
     return pem, names[-1] if names else "", groups

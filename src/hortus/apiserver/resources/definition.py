@@ -110,6 +110,8 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     """Whether there is a status subresource."""
     status_on_create: bool = False
     """Whether the status sent with a create is kept all the same, as a kubelet's Node is."""
+    ignored: Mapping[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    """What an endpoint, by its subresource, takes no notice of, where that is not just the status or all but it."""
     scale: Mapping[str, str] | None = None
     """Paths specReplicasPath, statusReplicasPath, labelSelectorPath when there is a scale subresource."""
     verbs: frozenset[str] = frozenset(

@@ -73,6 +73,9 @@ def merge_failed(error: MergeError) -> ApiError:
 
 def _reset_fields(kind: Kind, subresource: str) -> FieldSet | None:
     """What this endpoint takes no notice of, and so gives nobody ownership of."""
+    own = kind.definition.ignored
+    if own and subresource in own:
+        return own[subresource]
     if not kind.definition.status:
         return None
     if subresource != "status":

@@ -11,9 +11,9 @@ BODIES = {
     ("serviceaccounts", "token"): GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest"),
 }
 """By plural and subresource; all of group "" themselves."""
-_READ_AND_WRITTEN = ["get", "patch", "update"]
+STATUS_VERBS = ["get", "patch", "update"]
 WRITTEN = {
     ("", "namespaces", "finalize"): ["update"],
-    ("certificates.k8s.io", "certificatesigningrequests", "approval"): _READ_AND_WRITTEN,
+    ("certificates.k8s.io", "certificatesigningrequests", "approval"): STATUS_VERBS,
 }
 """Further subresources that are written like the object, by group, plural and name; the verbs they are found with."""

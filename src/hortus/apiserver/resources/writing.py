@@ -260,7 +260,7 @@ def _isolated(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
     """
     if not kind.definition.status or subresource == "binding":
         return obj
-    if subresource != "status":
+    if subresource not in ("status", "approval"):
         status = old.get("status")
     else:
         status, sent = obj.get("status"), obj["metadata"]

@@ -1,4 +1,4 @@
-"""RBAC roles and bindings, and certificate signing requests.
+"""RBAC roles and bindings.
 
 That nobody grants what he has not (escalation, bind) is the authorizer's business; here is only what makes sense.
 """
@@ -102,44 +102,9 @@ class BindingStrategy(BuiltinStrategy):
         return [invalid("roleRef", shown, "cannot change roleRef")]
 
 
-class SigningRequestStrategy(BuiltinStrategy):
-    """Who asks for a certificate is who sent the request, whatever the body says."""
-
-    def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
-        if old is not None:
-            obj["spec"] = old["spec"]
-            return
-        user, spec = context.user, obj["spec"]
-        for key in ("username", "uid", "groups", "extra"):
-            spec.pop(key, None)
-        spec["username"] = user.username
-        if user.uid:
-            spec["uid"] = user.uid
-        if user.groups:
-            spec["groups"] = list(user.groups)
-        if user.extra:
-            spec["extra"] = {key: list(values) for key, values in user.extra.items()}
-
-    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
-        spec = obj["spec"]
-        found = []
-        if not spec.get("request"):
-            found.append(invalid("spec.request", "", "PEM block type must be CERTIFICATE REQUEST"))
-        if not spec.get("usages"):
-            found.append(required("spec.usages"))
-        if not spec.get("signerName"):
-            found.append(required("spec.signerName"))
-        seconds = spec.get("expirationSeconds")
-        if seconds is not None and seconds < 600:
-            sentence = "may not specify a duration less than 600 seconds (10 minutes)"
-            found.append(invalid("spec.expirationSeconds", seconds, sentence))
-        return found
-
-
 STRATEGIES: dict[str, type[BuiltinStrategy]] = {
     "rbac.Role": RoleStrategy,
     "rbac.ClusterRole": RoleStrategy,
     "rbac.RoleBinding": BindingStrategy,
     "rbac.ClusterRoleBinding": BindingStrategy,
-    "certificates.CertificateSigningRequest": SigningRequestStrategy,
 }
