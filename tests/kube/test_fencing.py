@@ -10,7 +10,7 @@ from aiohttp import web
 from hortus.kube import Client, Resource
 from hortus.kube.access import Access
 from hortus.kube.errors import ConnectionFailed
-from hortus.kube.fencing import Fenced, check_fence, set_fence, unfenced
+from hortus.kube.fencing import Fenced, set_fence
 
 from .scripted import Script, failure, serving
 
@@ -50,21 +50,6 @@ async def test_each_attempt_asks_again() -> None:
         with pytest.raises(Fenced):
             await client.patch(CONFIGMAPS, "a", {"data": {}}, "default")
     assert len(script.requests) == 1
-
-
-async def test_tasks_belong_to_the_work_that_makes_them_unless_they_are_for_all() -> None:
-    async def asked() -> bool:
-        try:
-            check_fence()
-        except Fenced:
-            return False
-        return True
-
-    set_fence(Gate(0))
-    own = asyncio.create_task(asked())
-    with unfenced():
-        shared = asyncio.create_task(asked())
-    assert [await own, await shared] == [False, True]
 
 
 async def test_a_client_that_is_cut_fails_what_is_on_its_way_and_goes_on() -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from hortus.engine.cache import Cache, Transform
 from hortus.engine.reflector import ListerWatcher, Reflector
+from hortus.engine.scope import start_shared
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object, Resource
 from hortus.kube.selectors import LabelSelector
@@ -114,4 +115,5 @@ class Caches:
         return iter(list(self._caches.values()))
 
     def _run(self, name: str) -> None:
-        self._tasks.append(asyncio.create_task(self._reflectors[name].run(), name=f"reflector {name}"))
+        # Asked for inside a reconcile, it serves all: nothing of that one goes with it.
+        self._tasks.append(start_shared(self._reflectors[name].run(), name=f"reflector {name}"))

@@ -2,7 +2,8 @@
 
 Time-driven work of a fleet (rotation, retry, resync) waits here, a heap entry a key, instead of in a sleeping task
 each. A key waits for one instant at a time: the earliest asked for. Removed entries stay in the heap until they come
-up or outnumber the living, whichever is first, so that removal costs nothing on the hot path.
+up or outnumber the living, whichever is first, so that removal costs nothing on the hot path. The timer belongs to
+nobody: it is often armed inside a reconcile, whose context must not go with what is due.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import heapq
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from hortus.engine.scope import call_shared_later
 from hortus.kube.clock import Clock, Timer
 
 K = TypeVar("K", bound=Hashable)
@@ -49,7 +51,10 @@ class Delays(Generic[K]):
         return [(key, max(0.0, entry[0] - now)) for key, entry in first]
 
     def add(self, key: K, seconds: float, priority: int) -> None:
-        """Let `key` be due in `seconds`; no effect when it is due earlier already."""
+        """Let `key` be due in `seconds`; no effect when it is due earlier already.
+
+        An earlier one replaces a later one with its priority. Two purposes that must both come are two keys.
+        """
         when = self._clock.monotonic() + seconds
         known = self._waiting.get(key)
         if known is not None and known[0] <= when:
@@ -82,7 +87,7 @@ class Delays(Generic[K]):
         if self._timer is not None:
             self._timer.cancel()
         self._armed_for = when
-        self._timer = self._clock.call_later(max(0.0, when - self._clock.monotonic()), self._fire)
+        self._timer = call_shared_later(self._clock, max(0.0, when - self._clock.monotonic()), self._fire)
 
     def _fire(self) -> None:
         self._timer = None

@@ -1,12 +1,22 @@
-"""Which reconcile is running here: for log lines, without anybody handing a logger around."""
+"""Which reconcile is running here: for log lines, without anybody handing a logger around.
+
+A task and a timer inherit the context of whoever makes them: the scope, the fence, the span. That is right for what a
+reconcile does in parallel, and wrong for what it is only the first to ask for, a cache or a probe: that would carry the
+fence of one reconcile for ever. Whatever outlives a reconcile is begun by `start_shared` and `call_shared_later`.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from collections.abc import Callable
-from contextvars import ContextVar
+from collections.abc import Callable, Coroutine
+from contextvars import Context, ContextVar
+from typing import Any, TypeVar
 
+from hortus.kube.clock import Clock, Timer
 from hortus.kube.objects import ObjectKey
+
+T = TypeVar("T")
 
 
 class Scope:
@@ -39,3 +49,13 @@ def current_scope() -> Scope | None:
 def enter_scope(scope: Scope | None) -> None:
     """For the controller's workers: what follows in this task belongs to `scope`."""
     _CURRENT.set(scope)
+
+
+def start_shared(step: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+    """Start background work that serves many reconciles; it inherits nothing of the one that runs here."""
+    return asyncio.get_running_loop().create_task(step, name=name, context=Context())
+
+
+def call_shared_later(clock: Clock, seconds: float, callback: Callable[[], object]) -> Timer:
+    """`clock.call_later` for a timer that serves many reconciles; it inherits nothing of the one that runs here."""
+    return Context().run(clock.call_later, seconds, callback)

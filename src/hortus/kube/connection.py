@@ -189,6 +189,10 @@ class Connection:
             response.content.set_exception(aiohttp.ClientPayloadError())
             _cut(response)
 
+    def close_idle(self) -> int:
+        """Close the connections that nobody uses; returns how many. Calls and streams go on."""
+        return self._pool.close_idle()
+
     def cut(self) -> None:
         """Shut every socket at once, also for what is written and not sent yet. New calls open new ones."""
         self._pool.cut()

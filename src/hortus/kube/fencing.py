@@ -9,8 +9,7 @@ is one turn of the event loop between that check and the system call; `Client.cu
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -35,18 +34,8 @@ _FENCE: ContextVar[Fence | None] = ContextVar("hortus_fence", default=None)
 
 
 def set_fence(fence: Fence | None) -> None:
-    """For workers: what follows in this task, and in tasks it makes, acts only while `fence` lets it."""
+    """For workers: what follows in this task, and in tasks and timers it makes, acts only while `fence` lets it."""
     _FENCE.set(fence)
-
-
-@contextmanager
-def unfenced() -> Iterator[None]:
-    """For what is made on behalf of one reconcile and shared by others: tasks made inside belong to no reconcile."""
-    token = _FENCE.set(None)
-    try:
-        yield
-    finally:
-        _FENCE.reset(token)
 
 
 def check_fence() -> None:
@@ -101,4 +90,4 @@ def _stop(conn: Connection, error: Fenced) -> None:
     conn.close()
 
 
-__all__ = ["Fence", "Fenced", "FencedBody", "FencedRequest", "check_fence", "set_fence", "unfenced"]
+__all__ = ["Fence", "Fenced", "FencedBody", "FencedRequest", "check_fence", "set_fence"]

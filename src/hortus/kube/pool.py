@@ -49,6 +49,17 @@ class _Connector(aiohttp.TCPConnector):
         )
         self._opened = opened
 
+    def drop_idle(self) -> int:
+        """Close the connections that are kept for later calls; returns how many those were."""
+        dropped = 0
+        # aiohttp has no way to do this short of closing the connector.
+        for kept in self._conns.values():
+            while kept:
+                kept.popleft()[0].abort()
+                dropped += 1
+        self._conns.clear()
+        return dropped
+
     async def _create_connection(
         self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> ResponseHandler:
@@ -121,6 +132,12 @@ class Pool:
         for session in leaving:
             await session.close()
         await self._cut()
+
+    def close_idle(self) -> int:
+        """Close the connections that nobody uses; returns how many."""
+        sessions = [*self._retired.values(), *([self._session] if self._session is not None else [])]
+        connectors = [session.connector for session in sessions]
+        return sum(connector.drop_idle() for connector in connectors if isinstance(connector, _Connector))
 
     def cut(self) -> None:
         """Shut every socket, so that nothing which is buffered here leaves this machine; calls in flight fail."""

@@ -1,8 +1,9 @@
 """Time in the hands of a test.
 
 A `FakeClock` stands still until the test moves it. `advance` walks from one due sleeper to the next and lets the event
-loop run dry after each, so that code which sleeps again, or schedules earlier timers, is seen in the right order. What
-waits on a real socket cannot be seen from here: wait for that on a condition of its own.
+loop run dry after each, so that code which sleeps again, or schedules earlier timers, is seen in the right order. A
+timer runs in the context in which it was made, as the loop's do. What waits on a real socket cannot be seen from here:
+wait for that on a condition of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable
+from contextvars import copy_context
 
 from hortus.kube.clock import Timer
 
@@ -21,10 +23,11 @@ _BLIND_ROUNDS = 50
 
 
 class _FakeTimer:
-    __slots__ = ("_callback", "when")
+    __slots__ = ("_callback", "_context", "when")
 
     def __init__(self, when: float, callback: Callable[[], object]) -> None:
         self.when = when
+        self._context = copy_context()
         self._callback: Callable[[], object] | None = callback
 
     @property
@@ -37,7 +40,7 @@ class _FakeTimer:
     def fire(self) -> None:
         callback, self._callback = self._callback, None
         if callback is not None:
-            callback()
+            self._context.run(callback)
 
 
 class FakeClock:
