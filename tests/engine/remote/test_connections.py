@@ -56,7 +56,7 @@ async def test_rotation_moves_to_the_new_credential_and_no_call_fails(world: Wor
     place = await world.give("red-rotates", world.server.token_kubeconfig_dict("red"))
     remote = world.pool.at(place)
     await remote.list(CONFIGMAPS)
-    first = world.pool.remote(place)._link
+    first = world.pool.remote(place).link
     stop = asyncio.Event()
 
     async def caller() -> int:
@@ -68,7 +68,7 @@ async def test_rotation_moves_to_the_new_credential_and_no_call_fails(world: Wor
 
     callers = [asyncio.create_task(caller()) for _ in range(3)]
     await world.give("red-rotates", world.server.kubeconfig_dict("red"))
-    await world.until(lambda: world.pool.remote(place)._link is not first and world.pool.remote(place)._link)
+    await world.until(lambda: world.pool.remote(place).link is not first and world.pool.remote(place).link)
     stop.set()
     assert all(await asyncio.gather(*callers))
     assert world.pool.metrics.rotations == 1
@@ -99,14 +99,14 @@ async def test_a_revoked_credential_is_read_again_before_the_breaker_opens(serve
 
             # The watch of Secrets stands still, so that only the 401 can tell of the rotation.
             world.pool._unsubscribe()
-            link = world.pool.remote(place)._link
+            link = world.pool.remote(place).link
             assert link is not None
             link.connection._pool._auth.authorization = "Bearer revoked"
             await world.give("revoked", other.kubeconfig_dict("root"))
             await remote.list(CONFIGMAPS)
             assert world.pool.state(place).reason == "Connected"
 
-            link = world.pool.remote(place)._link
+            link = world.pool.remote(place).link
             assert link is not None
             link.connection.become(Access(server=other.url, ca=other.ca, credentials=Credentials(token=Secret("no"))))
             with pytest.raises(Unauthorized):

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from tests.engine.remote.world import (
     CONFIGMAPS,
     NAMESPACE,
@@ -18,9 +19,10 @@ from tests.engine.remote.world import (
     world_of,
 )
 
-from hortus.engine import Controller, Selection, Watch
-from hortus.engine.remote import Place, RemoteStates, RemoteWatch
+from hortus.engine import Cache, Controller, Priority, Selection, Watch
+from hortus.engine.remote import Place, RemoteStates, RemoteUnavailable, RemoteWatch
 from hortus.kube import Client
+from hortus.kube.fencing import Fenced, set_fence
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.testing.apiserver import TestServer, started_apiserver
 
@@ -281,3 +283,105 @@ async def test_a_replica_watches_the_clusters_of_its_own_members_only(world: Wor
         await watch.closed()
         for name in ("mine", "yours"):
             await world.client.delete(CONFIGMAPS, name, NAMESPACE)
+
+
+async def test_a_controller_that_is_attached_later_hears_of_what_is_there(world: World) -> None:
+    await world.give("w-later", world.server.kubeconfig_dict("blue"))
+    async with following(world) as follower:
+        await follower.join("la", "w-later")
+        blue = world.pool.at(place_of("w-later"))
+        await blue.apply(CONFIGMAPS, watched("there", n="1"), field_manager="test")
+        await world.until(lambda: follower.latest("la") == {"there": {"n": "1"}})
+        told: list[tuple[ObjectKey, int]] = []
+        detach = follower.remote.attach(lambda key, priority: told.append((key, priority)), world.pool.clock)
+        assert told == [(ObjectKey(NAMESPACE, "la"), Priority.INITIAL)]
+        detach()
+        assert len(follower.remote) == 1, "the first one goes on"
+        await blue.delete(CONFIGMAPS, "there", NAMESPACE)
+        await world.client.delete(CONFIGMAPS, "la", NAMESPACE)
+
+
+async def test_what_a_member_that_goes_held_is_told_by_the_mapping_of_its_objects(world: World) -> None:
+    def by_name(member: ObjectKey, obj: Object) -> list[ObjectKey]:
+        return [ObjectKey(member.namespace, f"{member.name}-{obj['metadata']['name']}")]
+
+    await world.give("w-mapped", world.server.kubeconfig_dict("blue"))
+    follower = Follower(world)
+    watch = RemoteWatch(world.pool, follower.members, place=member_place, selection=WATCHED, to=by_name)
+    told: list[str] = []
+    detach = watch.attach(lambda key, priority: told.append(key.name), world.pool.clock)
+    blue = world.pool.at(place_of("w-mapped"))
+    try:
+        await follower.join("ma", "w-mapped")
+        for name in ("one", "two"):
+            await blue.apply(CONFIGMAPS, watched(name, n="1"), field_manager="test")
+        await world.until(lambda: set(told) == {"ma-one", "ma-two"})
+        told.clear()
+        await world.client.delete(CONFIGMAPS, "ma", NAMESPACE)
+        await world.until(lambda: len(watch) == 0)
+        assert sorted(told) == ["ma-one", "ma-two"]
+    finally:
+        detach()
+        await watch.closed()
+        for name in ("one", "two"):
+            await blue.delete(CONFIGMAPS, name, NAMESPACE)
+
+
+async def test_a_watch_that_a_reconcile_began_goes_on_when_that_reconcile_is_fenced(world: World) -> None:
+    open_gate = True
+
+    def gate() -> None:
+        if not open_gate:
+            raise Fenced("the lease is over")
+
+    await world.give("w-fenced", world.server.token_kubeconfig_dict("blue"))
+    members = Cache("members")
+    members.replace((), 0)
+    member = {"metadata": {"name": "f", "namespace": NAMESPACE, "resourceVersion": "1"}, "data": {"secret": "w-fenced"}}
+    watch = RemoteWatch(world.pool, members, place=member_place, selection=WATCHED)
+    detach = watch.attach(lambda key, priority: None, world.pool.clock)
+    key = ObjectKey(NAMESPACE, "f")
+    try:
+        set_fence(gate)
+        members.put(member)  # as a reconcile does that finds its cluster
+        shared = world.manager.cache(CONFIGMAPS, namespace="kube-system")
+        set_fence(None)
+        await world.until(lambda: watch.cache(key) is not None and watch.cache(key).has_synced)
+        await shared.synced()
+        open_gate = False
+        # Another credential ends the stream; the next one is asked for, and the new credential proven, by shared work.
+        await world.give("w-fenced", world.server.kubeconfig_dict("blue"))
+        await world.until(lambda: world.pool.metrics.rotations == 1)
+        async with Client.from_kubeconfig(world.server.kubeconfig_for("blue")) as blue:
+            await blue.apply(CONFIGMAPS, watched("seen", n="1"), field_manager="test")
+            await world.until(lambda: len(watch.cache(key) or ()) == 1)
+            assert watch.problem(key) is None
+            await blue.delete(CONFIGMAPS, "seen", NAMESPACE)
+    finally:
+        detach()
+        await watch.closed()
+
+
+async def test_a_probe_that_a_reconcile_asked_for_goes_out_when_that_reconcile_is_fenced(world: World) -> None:
+    open_gate, well = True, False
+
+    def gate() -> None:
+        if not open_gate:
+            raise Fenced("the lease is over")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if well:
+            await sane_then(_nothing)(reader, writer)
+
+    async with listening(serve) as kubeconfig:
+        await world.give("w-probed", kubeconfig)
+        set_fence(gate)
+        with pytest.raises(RemoteUnavailable):
+            await world.pool.at(place_of("w-probed")).list(CONFIGMAPS)
+        set_fence(None)
+        open_gate, well = False, True
+        await world.reaches(place_of("w-probed"), "Connected")
+
+
+async def _nothing(head: bytes, writer: asyncio.StreamWriter) -> None:
+    raise AssertionError("nothing but probes is asked for")

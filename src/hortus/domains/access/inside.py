@@ -101,8 +101,10 @@ class _Seen:
             cache.learn(obj)
 
     def _cache(self, resource: Resource) -> Cache | None:
-        cache = self._watches[resource].cache(self._member)
-        return cache if cache is not None and cache.has_synced else None
+        """What the watch shows; None while it is not current, as when it waits for a connection."""
+        watch = self._watches[resource]
+        cache = watch.cache(self._member)
+        return cache if cache is not None and cache.has_synced and watch.problem(self._member) is None else None
 
 
 class Clusters:

@@ -1,9 +1,11 @@
-"""One budget of sockets and handshakes for the connections to all clusters.
+"""One budget of sockets, watches and handshakes for the connections to all clusters.
 
 A cluster's share is what it holds: its open sockets, or its calls and streams under way where these are more, since
-each of them is about to open one. Who needs a socket when there is none takes it from the cluster that was unused the
-longest; when none is unused it waits in line, calls before watches. Making a connection costs CPU, so only so many are
-made at once; one that takes longer than a second waits for the network and counts no more.
+each of them is about to open one. Who needs a socket when there is none takes one that is unused, from the cluster
+where that was so the longest; when none is unused it waits in line. A watch keeps its socket for minutes, so it needs a
+slot besides, from its list on: there are fewer slots than sockets, and what is left is for calls. Making a connection
+costs CPU, so only so many are made at once; one that takes longer than a second waits for the network and counts no
+more.
 """
 
 from __future__ import annotations
@@ -41,25 +43,31 @@ class _Socket(socket.socket):
 
 
 class Account:
-    """The share of one cluster. `close_idle` is called to give its unused sockets back."""
+    """The share of one cluster. `close_idle` closes its unused sockets and returns how many that were."""
 
-    __slots__ = ("_budget", "_handshakes", "_held", "close_idle", "sockets", "uses")
+    __slots__ = ("_budget", "_closing", "_handshakes", "_held", "close_idle", "sockets", "uses")
 
-    def __init__(self, budget: Budget, close_idle: Callable[[], None]) -> None:
+    def __init__(self, budget: Budget, close_idle: Callable[[], int]) -> None:
         self._budget = budget
         self.close_idle = close_idle
         self.sockets = 0
         self.uses = 0
         self._held = 0
+        self._closing = 0
         self._handshakes: list[_Handshake] = []
 
-    async def enter(self, *, watch: bool = False) -> None:
+    @property
+    def unused(self) -> int:
+        """How many open sockets nobody uses."""
+        return self.sockets - self._closing - self.uses
+
+    async def enter(self) -> None:
         """Begin a call or stream: return when it may use a socket, and, unless one is unused, open one."""
-        if self.sockets > self.uses:
+        if self.unused > 0:
             self.uses += 1
             self._settle()
             return
-        await self._budget.room(watch=watch)
+        await self._budget.room()
         self.uses += 1
         self._settle()
         try:
@@ -84,18 +92,55 @@ class Account:
         """For `hortus.kube.Dialing`."""
         made = _Socket(family, kind, protocol)
         made.account = self
+        self.opened_socket()
+        return made
+
+    def opened_socket(self) -> None:
         self.sockets += 1
         self._settle()
-        return made
 
     def closed_socket(self) -> None:
         self.sockets -= 1
+        self._closing = max(0, self._closing - 1)
         self._settle()
+
+    def evict(self) -> int:
+        """Close what is unused; returns how many sockets that will be. They count until they are closed."""
+        closing = self.close_idle()
+        self._closing = min(self.sockets, self._closing + closing)
+        return closing
 
     def _settle(self) -> None:
         held = max(self.sockets, self.uses)
         change, self._held = held - self._held, held
         self._budget.moved(self, change)
+
+
+class WatchSlot:
+    """One watch's leave to hold a socket: taken before its list, given back when its stream has ended."""
+
+    __slots__ = ("_budget", "taken")
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self.taken = False
+
+    @property
+    def free(self) -> bool:
+        """Whether `take` returns at once."""
+        return self.taken or self._budget.has_slot
+
+    async def take(self) -> None:
+        """Return when this watch may go on; harmless when it has its slot."""
+        if not self.taken:
+            await self._budget.slot()
+            self.taken = True
+
+    def give(self) -> None:
+        """Let another watch have it; harmless when it has none."""
+        if self.taken:
+            self.taken = False
+            self._budget.slot_over()
 
 
 class _Handshake:
@@ -114,42 +159,94 @@ class _Handshake:
             free()
 
 
+class _Line:
+    """Those who wait for one of so many; first come, first served."""
+
+    __slots__ = ("_granted", "_room", "_waiting")
+
+    def __init__(self, room: Callable[[], int]) -> None:
+        self._room = room
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._granted = 0
+        """Those whose turn has come and who have not had the loop since."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def passes(self) -> bool:
+        """Whether somebody who comes now need not wait."""
+        return not self._waiting and self._room() > self._granted
+
+    async def turn(self) -> None:
+        """Return when it is the caller's turn, who takes his share before the loop goes on."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        try:
+            await waiter
+        except BaseException:
+            with suppress(ValueError):
+                self._waiting.remove(waiter)
+            if waiter.done() and not waiter.cancelled():
+                self._granted -= 1
+            self.move_on()
+            raise
+        self._granted -= 1
+
+    def move_on(self) -> None:
+        """Let those pass for whom there is room."""
+        while self._waiting and self._room() > self._granted:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                self._granted += 1
+                waiter.set_result(None)
+
+
 class Budget:
     """What all connections may hold together."""
 
     def __init__(self, *, sockets: int, watch_share: float, handshakes: int, clock: Clock) -> None:
         self._limit = sockets
-        self._watch_limit = max(1, int(sockets * watch_share))
+        self.watch_limit = max(1, int(sockets * watch_share))
+        """How many watches may be open at once."""
         self._clock = clock
         self._handshakes = asyncio.Semaphore(handshakes)
         self._unused: OrderedDict[Account, None] = OrderedDict()
-        self._calls: deque[asyncio.Future[None]] = deque()
-        self._watches: deque[asyncio.Future[None]] = deque()
+        self._sockets = _Line(lambda: self._limit - self.held)
+        self._slots = _Line(lambda: self.watch_limit - self.watches)
         self.held = 0
         """Sockets that are open or about to be."""
+        self.watches = 0
+        """Watches that have a slot."""
         self.evicted = 0
         """How often an unused connection was closed to make room."""
 
     @property
     def waiting(self) -> int:
-        """Calls and watches that wait for a socket."""
-        return len(self._calls) + len(self._watches)
+        """Calls and watches that wait for a socket or a slot."""
+        return len(self._sockets) + len(self._slots)
 
-    async def room(self, *, watch: bool) -> None:
+    async def room(self) -> None:
         """Return when one more socket may be opened."""
-        limit, line = (self._watch_limit, self._watches) if watch else (self._limit, self._calls)
-        while self.held >= limit:
+        if not self._sockets.passes:
             self._evict()
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            line.append(turn)
-            try:
-                await turn
-            except BaseException:
-                with suppress(ValueError):
-                    line.remove(turn)
-                if turn.done() and not turn.cancelled():
-                    self._wake()
-                raise
+            await self._sockets.turn()
+
+    @property
+    def has_slot(self) -> bool:
+        """Whether one more watch may begin now."""
+        return self._slots.passes
+
+    async def slot(self) -> None:
+        """Return when one more watch may begin; the caller owes a `slot_over`."""
+        if not self._slots.passes:
+            await self._slots.turn()
+        self.watches += 1
+
+    def slot_over(self) -> None:
+        """A watch has ended."""
+        self.watches -= 1
+        self._slots.move_on()
 
     async def handshake(self) -> _Handshake:
         """Return when one more connection may be made."""
@@ -160,23 +257,16 @@ class Budget:
         """`account` holds `change` more sockets than before, or has become used or unused."""
         self.held += change
         self._unused.pop(account, None)
-        if account.sockets and not account.uses:
+        if account.unused > 0:
             self._unused[account] = None
-            if self._calls or self._watches:
+            if self._sockets:
                 self._evict()
         if change < 0:
-            self._wake()
+            self._sockets.move_on()
 
     def _evict(self) -> None:
-        if self._unused:
+        while self._unused:
             account, _ = self._unused.popitem(last=False)
-            self.evicted += 1
-            account.close_idle()
-
-    def _wake(self) -> None:
-        for line, limit in ((self._calls, self._limit), (self._watches, self._watch_limit)):
-            while line and self.held < limit:
-                turn = line.popleft()
-                if not turn.done():
-                    turn.set_result(None)
-                    return
+            if account.evict():
+                self.evicted += 1
+                return

@@ -6,7 +6,7 @@ import hashlib
 
 import orjson
 
-from hortus.kube import Connection
+from hortus.engine.remote.surroundings import RemoteConnection
 from hortus.kube.dialing import Memory
 from hortus.kube.errors import Forbidden, Garbage, NotFound
 
@@ -21,7 +21,7 @@ class Link:
 
     __slots__ = ("calls", "connection", "digest", "superseded")
 
-    def __init__(self, connection: Connection, digest: bytes) -> None:
+    def __init__(self, connection: RemoteConnection, digest: bytes) -> None:
         self.connection = connection
         self.digest = digest
         self.calls = 0

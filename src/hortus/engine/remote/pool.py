@@ -1,13 +1,15 @@
 """The connections of one process to all remote clusters.
 
 `at(place)` is free: nothing is read, connected or kept before the first call. One timer (`hortus.engine.delays`) serves
-all that is due later: probes of open breakers, probes of watched clusters that fell silent, closing what is idle. Per
-cluster there is one small object and no task.
+all that is due later: probes, and a check now and then of every known cluster, which is given up when nobody wants it
+and probed when it is watched and fell silent. A cluster whose calls are refused always has a probe to come. Per cluster
+there is one small object and no task.
 """
 
 from __future__ import annotations
 
 import asyncio
+import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
@@ -18,15 +20,16 @@ from prometheus_client import CollectorRegistry
 
 from hortus.engine.backoff import spread
 from hortus.engine.delays import Delays
-from hortus.engine.remote.budget import Budget
+from hortus.engine.remote.budget import Budget, WatchSlot
 from hortus.engine.remote.connection import Remote
 from hortus.engine.remote.credentials import Credentials, Place
 from hortus.engine.remote.metrics import Anonymous, RemoteMetrics
 from hortus.engine.remote.settings import RemoteSettings
 from hortus.engine.remote.states import IDLE, Phase, RemoteState
-from hortus.engine.scope import current_scope
+from hortus.engine.remote.surroundings import Connect
+from hortus.engine.scope import current_scope, start_shared
 from hortus.engine.within import within
-from hortus.kube import Access, Answer, Client, ConnectionSettings, RequestObserver
+from hortus.kube import Access, Answer, Client, Connection, ConnectionSettings, RequestObserver
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.connection import Reader
 from hortus.kube.dialing import Memory
@@ -37,6 +40,13 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Listener = Callable[[Place, RemoteState, RemoteState], None]
 """Hears of a state: place, before, after."""
+
+
+class _Due(enum.Enum):
+    """Why a cluster is looked at later; each purpose has a time of its own."""
+
+    PROBE = "probe"
+    CHECK = "check"
 
 
 class RemotePool:
@@ -51,8 +61,10 @@ class RemotePool:
         registry: CollectorRegistry | None = None,
         observer: RequestObserver | None = None,
         random: Random | None = None,
+        connect: Connect = Connection,
     ) -> None:
         """`observer` hears of calls to all clusters under one host, "remote": a series for each would be too many."""
+        self.connect = connect
         self.credentials = credentials
         self.settings = settings or RemoteSettings()
         self.clock: Clock = clock or SystemClock()
@@ -67,7 +79,7 @@ class RemotePool:
         self.connection_settings: ConnectionSettings = chosen.connection()
         self._remotes: dict[Place, Remote] = {}
         self._by_secret: dict[tuple[str, str], set[Place]] = {}
-        self._due: Delays[Place] = Delays(self.clock, self._on_due)
+        self._due: Delays[tuple[Place, _Due]] = Delays(self.clock, self._on_due)
         self._probes = asyncio.Semaphore(chosen.probes)
         self._tasks: set[asyncio.Task[object]] = set()
         self._listeners: list[Listener] = []
@@ -88,6 +100,13 @@ class RemotePool:
     def patient(self, place: Place) -> Client:
         """The same for what runs in the background: calls wait until the cluster can be reached, however long."""
         return Client.over(_Transport(self, place, patient=True))
+
+    def watcher(self, place: Place) -> Client:
+        """A patient client for one list and the watch that follows it, which count as one of the watches there may be.
+
+        Its `close` gives that up when the watch was never begun.
+        """
+        return Client.over(_WatchTransport(self, place, patient=True))
 
     def state(self, place: Place) -> RemoteState:
         """What is known of that cluster."""
@@ -111,7 +130,6 @@ class RemotePool:
     def hold(self, place: Place) -> None:
         """Say that somebody wants the cluster watched, until `release`."""
         self.remote(place).holders += 1
-        self._due.add(place, spread(self.settings.probe_every, 0.2, random=self.random), 0)
 
     def release(self, place: Place) -> None:
         remote = self._remotes.get(place)
@@ -161,73 +179,79 @@ class RemotePool:
             found = self._remotes[place] = Remote(place, self)
             self._by_secret.setdefault((place.namespace, place.name), set()).add(place)
             self.metrics.phases[Phase.IDLE] += 1
+            self._check_later(found)
         return found
 
-    def changed(self, remote: Remote, before: RemoteState) -> None:
+    def changed(self, place: Place, before: RemoteState, after: RemoteState) -> None:
         self.metrics.phases[before.phase] -= 1
-        self.metrics.phases[remote.state.phase] += 1
-        if before.usable and not remote.state.usable:
+        self.metrics.phases[after.phase] += 1
+        if before.usable and not after.usable:
             self.metrics.opened += 1
         for listener in tuple(self._listeners):
             try:
-                listener(remote.place, before, remote.state)
+                listener(place, before, after)
             except Exception:
-                _log.exception("a listener failed on a remote cluster's state", place=str(remote.place))
+                _log.exception("a listener failed on a remote cluster's state", place=str(place))
 
-    def recreated(self, remote: Remote) -> None:
+    def recreated(self, place: Place) -> None:
         for listener in tuple(self._recreated):
-            listener(remote.place)
+            listener(place)
 
     def rotated(self) -> None:
         self.metrics.rotations += 1
 
-    def probe_in(self, remote: Remote, seconds: float) -> None:
-        if self._closed:
-            return
-        self._due.cancel(remote.place)
-        self._due.add(remote.place, seconds, 1)
+    def probe_in(self, place: Place, seconds: float) -> None:
+        if not self._closed:
+            self._due.add((place, _Due.PROBE), seconds, 0)
 
     def used(self, remote: Remote) -> None:
         if not remote.holders and not self._closed:
-            self._due.add(remote.place, self.settings.idle, 0)
+            self._due.add((remote.place, _Due.CHECK), self.settings.idle, 0)
 
     def spawn(self, step: Callable[[], Awaitable[object]], name: str) -> None:
-        task: asyncio.Task[object] = asyncio.get_running_loop().create_task(
-            cast(Coroutine[Any, Any, object], step()), name=name
-        )
+        task = start_shared(cast(Coroutine[Any, Any, object], step()), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     # What is due.
 
-    def _on_due(self, place: Place, wants_probe: int) -> None:
+    def _on_due(self, due: tuple[Place, _Due], _: int) -> None:
+        place, purpose = due
         remote = self._remotes.get(place)
         if remote is None:
             return
-        now, idle = self.clock.monotonic(), self.settings.idle
-        quiet, unasked = now - remote.heard, now - max(remote.heard, remote.asked)
-        if unasked >= idle and not (remote.holders or remote.waited_for or remote.account.uses):
+        now, heard = self.clock.monotonic(), remote.health.heard
+        if not remote.wanted and now - max(heard, remote.asked) >= self.settings.idle:
             self._forget(remote)
-        elif wants_probe or (remote.holders and remote.connected and quiet >= self.settings.probe_every / 2):
+            return
+        silent = remote.holders and remote.connected and now - heard >= self.settings.probe_every / 2
+        if purpose is _Due.PROBE or silent:
             self.spawn(lambda: self._probe(remote), f"probe {place}")
-        else:
-            self._look_again(remote)
+        self._check_later(remote)
 
     async def _probe(self, remote: Remote) -> None:
-        async with self._probes:
-            await remote.probe()
-        self._look_again(remote)
+        try:
+            async with self._probes:
+                await remote.probe()
+        except Exception:
+            _log.exception("a probe failed unexpectedly", place=str(remote.place))
+        finally:
+            # Whatever came of it: as long as calls are refused there is another one to come.
+            if remote.health.closed_off and (remote.place, _Due.PROBE) not in self._due:
+                self.probe_in(remote.place, self.settings.breaker.cap)
 
-    def _look_again(self, remote: Remote) -> None:
-        if self._closed or remote.place in self._due:
+    def _check_later(self, remote: Remote) -> None:
+        if self._closed or (remote.place, _Due.CHECK) in self._due:
             return
         period = self.settings.probe_every if remote.holders else self.settings.idle
-        self._due.add(remote.place, spread(period, 0.2, random=self.random), 0)
+        self._due.add((remote.place, _Due.CHECK), spread(period, 0.2, random=self.random), 0)
 
     def _forget(self, remote: Remote) -> None:
         """Nobody has used it for long: close it and know nothing of it any more."""
         place = remote.place
         del self._remotes[place]
+        for purpose in _Due:
+            self._due.cancel((place, purpose))
         places = self._by_secret[place.namespace, place.name]
         places.discard(place)
         if not places:
@@ -251,14 +275,18 @@ class _Transport:
         self.clock = pool.clock
 
     @property
+    def _remote(self) -> Remote:
+        return self._pool.remote(self._place)
+
+    @property
     def host(self) -> str:
-        return self._pool.remote(self._place).host
+        return self._remote.host
 
     @property
     def access(self) -> Access:
-        found = self._pool.remote(self._place).access
+        found = self._remote.access
         if found is None:
-            raise self._pool.remote(self._place).unavailable()
+            raise self._remote.unavailable()
         return found
 
     def become(self, access: Access) -> None:
@@ -278,7 +306,7 @@ class _Transport:
         repeatable: bool | None = None,
         timeout: float | None = None,
     ) -> Answer:
-        remote, pool = self._pool.remote(self._place), self._pool
+        remote, pool = self._remote, self._pool
         step = remote.call(
             method,
             target,
@@ -306,5 +334,48 @@ class _Transport:
     def stream(
         self, target: str, *, accept: str = "application/json", idle_timeout: float | None = None
     ) -> AbstractAsyncContextManager[Reader]:
-        remote = self._pool.remote(self._place)
-        return remote.stream(target, accept=accept, idle_timeout=idle_timeout, patient=self._patient)
+        slot = WatchSlot(self._pool.budget)
+        return self._remote.stream(target, accept=accept, idle_timeout=idle_timeout, patient=self._patient, slot=slot)
+
+
+class _WatchTransport(_Transport):
+    """A patient one whose calls are the list before a watch: it keeps the watch's slot until its stream is over."""
+
+    def __init__(self, pool: RemotePool, place: Place, *, patient: bool) -> None:
+        super().__init__(pool, place, patient=patient)
+        self._slot = WatchSlot(pool.budget)
+
+    async def close(self) -> None:
+        self._slot.give()
+
+    async def call(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        repeatable: bool | None = None,
+        timeout: float | None = None,
+    ) -> Answer:
+        try:
+            return await self._remote.call(
+                method,
+                target,
+                body,
+                content_type=content_type,
+                accept=accept,
+                repeatable=repeatable,
+                timeout=timeout,
+                patient=True,
+                slot=self._slot,
+            )
+        except BaseException:
+            self._slot.give()
+            raise
+
+    def stream(
+        self, target: str, *, accept: str = "application/json", idle_timeout: float | None = None
+    ) -> AbstractAsyncContextManager[Reader]:
+        return self._remote.stream(target, accept=accept, idle_timeout=idle_timeout, patient=True, slot=self._slot)

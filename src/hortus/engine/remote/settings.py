@@ -47,6 +47,8 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long it stays open before one probe goes out; the jitter spreads the clusters of a region that came back."""
     probe_every: float = 300.0
     """A cluster that is watched and was not heard of for so long is probed."""
+    bookmark_period: float = 60.0
+    """Between two bookmarks of a watch: one that is silent for two of them ends, and its cluster is probed."""
     probes: int = 64
     """Probes under way at once."""
 
@@ -68,6 +70,7 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
             connect_timeout=self.connect_timeout,
             max_response=self.max_response,
             max_event=self.max_event,
+            bookmark_period=self.bookmark_period,
             # A worker waits for a call: what takes long is left to its queue.
             retries=Retries(attempts=2, first_wait=0.1, longest_wait=1.0),
             user_agent=self.user_agent,

@@ -8,6 +8,7 @@ import msgspec
 
 from hortus.engine.conditions import FALSE, TRUE, UNKNOWN, ConditionStatus
 from hortus.engine.remote.credentials import CredentialMissing, Place
+from hortus.kube import CredentialsFailed
 from hortus.kube.errors import ApiError, Forbidden, Garbage, KubeError, RequestTimedOut, TransportError, Unauthorized
 
 CONDITION = "RemoteConnection"
@@ -21,6 +22,8 @@ class Phase(StrEnum):
     """Not connected, because nobody asked."""
     CONNECTING = "Connecting"
     READY = "Ready"
+    WAITING = "Waiting"
+    """A watch of it waits, since as many are open as may be."""
     UNREACHABLE = "Unreachable"
     """The breaker is open: no answer, or none of a Kubernetes API server."""
     REFUSED = "Refused"
@@ -41,7 +44,7 @@ class RemoteState(msgspec.Struct, frozen=True):
     @property
     def usable(self) -> bool:
         """Whether a call would be tried."""
-        return self.phase in (Phase.IDLE, Phase.CONNECTING, Phase.READY)
+        return self.phase in (Phase.IDLE, Phase.CONNECTING, Phase.READY, Phase.WAITING)
 
     def condition(self) -> tuple[ConditionStatus, str, str]:
         """Status, reason and message of the condition `RemoteConnection`."""
@@ -50,8 +53,13 @@ class RemoteState(msgspec.Struct, frozen=True):
         return (UNKNOWN if self.usable else FALSE), self.reason, self.message
 
 
-CONNECTED = "Connected"
+CONNECTED = RemoteState(Phase.READY, "Connected")
 IDLE = RemoteState(Phase.IDLE, "NotConnected")
+WAITING = RemoteState(
+    Phase.WAITING,
+    "NoConnectionFree",
+    "what is watched in it is not current: as many watches are open as may be; allow more sockets, or add a replica",
+)
 
 
 _LONGEST_MESSAGE = 500
@@ -69,7 +77,7 @@ def state_for(error: Exception, now: float) -> RemoteState:
     match error:
         case CredentialMissing():
             return RemoteState(Phase.NO_CREDENTIAL, "CredentialMissing", message, now)
-        case ValueError():
+        case ValueError() | CredentialsFailed():
             return RemoteState(Phase.NO_CREDENTIAL, "CredentialMalformed", message, now)
         case Unauthorized() | Forbidden():
             return RemoteState(Phase.REFUSED, "CredentialRefused", message, now)
@@ -81,6 +89,13 @@ def state_for(error: Exception, now: float) -> RemoteState:
             return RemoteState(Phase.UNREACHABLE, "NotAnApiServer", message, now)
         case ApiError() | KubeError() | _:
             return RemoteState(Phase.UNREACHABLE, "Unreachable", message, now)
+
+
+def unread(error: Exception, now: float, *, connected: bool) -> RemoteState:
+    """The state while the management cluster does not hand the Secret out, which says nothing of the remote one."""
+    advice = "the credential in use goes on" if connected else "it is read again by itself"
+    message = _short(f"the Secret could not be read, {advice}: {error}")
+    return RemoteState(Phase.READY if connected else Phase.IDLE, "CredentialUnread", message, now)
 
 
 class RemoteUnavailable(TransportError):

@@ -7,16 +7,41 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from hortus.engine.remote.budget import Budget
-from hortus.engine.remote.credentials import Credentials
+from hortus.engine.remote.credentials import Credentials, Place
 from hortus.engine.remote.settings import RemoteSettings
 from hortus.engine.remote.states import RemoteState
-from hortus.kube import RequestObserver
+from hortus.kube import Access, ConnectionSettings, Dialing, RateLimiter, RequestObserver, Transport
 from hortus.kube.clock import Clock
 from hortus.kube.dialing import Memory
 from hortus.kube.tls import Contexts
 
 if TYPE_CHECKING:
     from hortus.engine.remote.connection import Remote
+
+
+class RemoteConnection(Transport, Protocol):
+    """One connection to one cluster, as `hortus.kube.Connection` is."""
+
+    def end_streams(self) -> None:
+        """Cut every stream that is being read; calls go on."""
+
+    def close_idle(self) -> int:
+        """Close the sockets that nobody uses; returns how many."""
+
+
+class Connect(Protocol):
+    """Makes a connection that opens its sockets when it is first used."""
+
+    def __call__(
+        self,
+        access: Access,
+        *,
+        settings: ConnectionSettings,
+        clock: Clock,
+        observer: RequestObserver | None,
+        limiter: RateLimiter,
+        dialing: Dialing,
+    ) -> RemoteConnection: ...
 
 
 class Surroundings(Protocol):
@@ -32,15 +57,16 @@ class Surroundings(Protocol):
     contexts: Contexts
     memory: Memory
     credentials: Credentials
+    connect: Connect
 
-    def changed(self, remote: Remote, before: RemoteState) -> None:
-        """The state of `remote` is another one."""
+    def changed(self, place: Place, before: RemoteState, after: RemoteState) -> None:
+        """The state of the cluster at `place` is another one."""
 
-    def recreated(self, remote: Remote) -> None:
-        """Another cluster answers where `remote` was."""
+    def recreated(self, place: Place) -> None:
+        """Another cluster answers at `place`."""
 
-    def probe_in(self, remote: Remote, seconds: float) -> None:
-        """Call `remote.probe()` after `seconds`."""
+    def probe_in(self, place: Place, seconds: float) -> None:
+        """Probe the cluster at `place` within `seconds`."""
 
     def rotated(self) -> None:
         """A credential was replaced while connected."""

@@ -3,13 +3,14 @@
 The members are objects of the management cluster, each with the place of its kubeconfig. For each there is one cache of
 what was asked for, one watch, and so one connection of its own (HTTP/1.1 carries one watch at a time) while it can be
 reached. A rotation resumes the watch where it stopped; a cluster that was made anew is listed again from nothing, and
-what it does not hold any more is told as gone. A member that disappears takes its cache along, and its key is told.
+what it does not hold any more is told as gone. A member that disappears takes its cache along: all that was in it is
+told as gone, and by default its own key.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from hortus.engine.cache import Cache, Change, Transform
@@ -18,10 +19,12 @@ from hortus.engine.queue import Priority
 from hortus.engine.reflector import Reflector
 from hortus.engine.remote.credentials import Place
 from hortus.engine.remote.pool import RemotePool
-from hortus.engine.remote.states import RemoteState
+from hortus.engine.remote.states import Phase, RemoteState, RemoteUnavailable
+from hortus.engine.scope import start_shared
 from hortus.engine.sources import Add, Detach
+from hortus.kube import Client
 from hortus.kube.clock import Clock
-from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.objects import Object, ObjectKey, key_of
 
 RemoteMapper = Callable[[ObjectKey, Object], Iterable[ObjectKey]]
 """The keys of the management cluster that an object in the cluster of a member (its key) concerns."""
@@ -35,13 +38,20 @@ def to_member(member: ObjectKey, obj: Object) -> Iterable[ObjectKey]:
 class _Follower:
     """One member: its cache, kept current by a task."""
 
-    __slots__ = ("cache", "place", "reflector", "task")
+    __slots__ = ("cache", "client", "place", "reflector", "task")
 
-    def __init__(self, place: Place, cache: Cache, reflector: Reflector) -> None:
+    def __init__(self, place: Place, cache: Cache, client: Client, reflector: Reflector) -> None:
         self.place = place
         self.cache = cache
+        self.client = client
         self.reflector = reflector
-        self.task: asyncio.Task[None] | None = None
+        self.task = start_shared(self._run(), name=f"watch {place}")
+
+    async def _run(self) -> None:
+        try:
+            await self.reflector.run()
+        finally:
+            await self.client.close()
 
 
 class RemoteWatch:
@@ -93,7 +103,10 @@ class RemoteWatch:
     def problem(self, member: ObjectKey) -> Exception | None:
         """Why a member's cache is not kept current now."""
         follower = self._followers.get(member)
-        return follower.reflector.problem if follower is not None else None
+        if follower is None or follower.reflector.problem is not None:
+            return follower.reflector.problem if follower is not None else None
+        state = self._pool.state(follower.place)
+        return None if state.phase is Phase.READY else RemoteUnavailable(follower.place, state, None)
 
     def __len__(self) -> int:
         """How many members are followed."""
@@ -102,6 +115,9 @@ class RemoteWatch:
     # The source.
 
     def attach(self, add: Add, clock: Clock) -> Detach:
+        for member, follower in self._followers.items():
+            for obj in follower.cache.values():
+                self._tell(member, Change(key_of(obj), None, obj, initial=True), (add,))
         self._adds.append(add)
         if not self._undo:
             self._undo = [
@@ -152,17 +168,15 @@ class RemoteWatch:
 
     def _follow(self, member: ObjectKey, place: Place) -> None:
         cache = Cache(str(self._selection), transform=self._transform)
-        reflector = Reflector(
-            self._pool.patient(place), self._selection, cache, clock=self._pool.clock, random=self._random
-        )
-        follower = self._followers[member] = _Follower(place, cache, reflector)
         self._at.setdefault(place, set()).add(member)
         self._pool.hold(place)
-        cache.subscribe(lambda change: self._changed(member, change))
-        self._run(follower)
+        cache.subscribe(lambda change: self._tell(member, change, self._adds))
+        self._followers[member] = self._follower(place, cache)
 
-    def _run(self, follower: _Follower) -> None:
-        follower.task = asyncio.create_task(follower.reflector.run(), name=f"watch {follower.place}")
+    def _follower(self, place: Place, cache: Cache) -> _Follower:
+        client = self._pool.watcher(place)
+        reflector = Reflector(client, self._selection, cache, clock=self._pool.clock, random=self._random)
+        return _Follower(place, cache, client, reflector)
 
     def _leave(self, member: ObjectKey) -> None:
         follower = self._followers.pop(member)
@@ -172,14 +186,16 @@ class RemoteWatch:
             del self._at[follower.place]
         self._end(follower)
         self._pool.release(follower.place)
-        for add in self._adds:
-            add(member, Priority.EVENT)
+        # What was seen there is not seen any more: told as gone, so that `to` says whom that concerns.
+        follower.cache.reset()
+        if self._to is to_member:
+            for add in self._adds:
+                add(member, Priority.EVENT)
 
     def _end(self, follower: _Follower) -> None:
-        if follower.task is not None:
-            follower.task.cancel()
-            self._ended.add(follower.task)
-            follower.task.add_done_callback(self._ended.discard)
+        follower.task.cancel()
+        self._ended.add(follower.task)
+        follower.task.add_done_callback(self._ended.discard)
 
     def _recreated(self, place: Place) -> None:
         """Another cluster answers there: what its predecessor held is gone, and its versions mean nothing."""
@@ -187,19 +203,16 @@ class RemoteWatch:
             follower = self._followers[member]
             self._end(follower)
             follower.cache.reset()
-            follower.reflector = Reflector(
-                self._pool.patient(place), self._selection, follower.cache, clock=self._pool.clock, random=self._random
-            )
-            self._run(follower)
+            self._followers[member] = self._follower(place, follower.cache)
 
-    def _changed(self, member: ObjectKey, change: Change) -> None:
+    def _tell(self, member: ObjectKey, change: Change, adds: Sequence[Add]) -> None:
         if self._when is not None and not self._when(change):
             return
         priority = int(Priority.INITIAL if change.initial else Priority.EVENT)
         for obj in (change.new, change.old):
             if obj is not None:
                 for key in self._to(member, obj):
-                    for add in self._adds:
+                    for add in adds:
                         add(key, priority)
 
 

@@ -1,0 +1,188 @@
+"""One budget for the connections to all clusters: watches never take what calls need, and who waits is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import generate_latest
+from tests.engine.remote.test_watching import Follower, following, watched
+from tests.engine.remote.world import CONFIGMAPS, NAMESPACE, World, place_of
+
+from hortus.engine.remote.budget import Account, Budget, WatchSlot
+from hortus.kube.objects import ObjectKey
+from hortus.testing import FakeClock
+
+NAMES = ["a", "b", "c", "d", "e"]
+SCARCE = {"sockets": 6, "watch_share": 0.5}
+
+
+async def _join_all(world: World, follower: Follower) -> None:
+    for number, name in enumerate(NAMES):
+        cluster = ("red", "blue", "green")[number % 3]
+        await world.give(f"w-scarce-{name}", world.server.kubeconfig_dict(cluster))
+        await follower.join(name, f"w-scarce-{name}")
+
+
+def _reasons(world: World) -> list[str]:
+    return [world.pool.state(place_of(f"w-scarce-{name}")).reason for name in NAMES]
+
+
+@pytest.mark.parametrize("world", [SCARCE], indirect=True)
+async def test_watches_keep_to_their_share_and_calls_to_every_cluster_get_through(world: World) -> None:
+    async with following(world) as follower:
+        await _join_all(world, follower)
+        await world.until(lambda: sorted(_reasons(world)) == ["Connected"] * 3 + ["NoConnectionFree"] * 2)
+        assert world.pool.budget.watches == 3
+        async with asyncio.timeout(10):
+            for name in NAMES * 3:
+                await world.pool.at(place_of(f"w-scarce-{name}")).list(CONFIGMAPS)
+        assert sorted(_reasons(world)) == ["Connected"] * 3 + ["NoConnectionFree"] * 2
+        assert world.pool.budget.held <= 6
+        for name in NAMES:
+            await world.client.delete(CONFIGMAPS, name, NAMESPACE)
+        await world.until(lambda: len(follower.remote) == 0)
+        assert world.pool.budget.watches == 0
+
+
+@pytest.mark.parametrize("world", [SCARCE], indirect=True)
+async def test_a_watch_that_waits_is_told_and_goes_on_when_another_ends(world: World) -> None:
+    async with following(world) as follower:
+        await _join_all(world, follower)
+        await world.until(lambda: _reasons(world).count("NoConnectionFree") == 2)
+        waiting = NAMES[_reasons(world).index("NoConnectionFree")]
+        status, _, message = world.pool.state(place_of(f"w-scarce-{waiting}")).condition()
+        assert status == "Unknown"
+        assert "as many watches are open as may be" in message
+        assert isinstance(follower.remote.problem(ObjectKey(NAMESPACE, waiting)), Exception)
+        assert 'hortus_remote_clusters{state="Waiting"} 2.0' in generate_latest(world.manager.registry).decode()
+
+        served = [name for name in NAMES if world.pool.state(place_of(f"w-scarce-{name}")).reason == "Connected"]
+        for name in served[:2]:
+            await world.client.delete(CONFIGMAPS, name, NAMESPACE)
+        await world.reaches(place_of(f"w-scarce-{waiting}"), "Connected")
+        assert follower.remote.problem(ObjectKey(NAMESPACE, waiting)) is None
+        remote = world.pool.at(place_of(f"w-scarce-{waiting}"))
+        await remote.apply(CONFIGMAPS, watched("late", n="1"), field_manager="test")
+        await world.until(lambda: follower.latest(waiting) == {"late": {"n": "1"}})
+        await remote.delete(CONFIGMAPS, "late", NAMESPACE)
+        for name in {*NAMES} - {*served[:2]}:
+            await world.client.delete(CONFIGMAPS, name, NAMESPACE)
+
+
+@pytest.mark.parametrize("world", [{"sockets": 4, "watch_share": 0.5, "deadline": 5.0}], indirect=True)
+async def test_sockets_that_a_watched_cluster_does_not_use_are_there_for_others(world: World) -> None:
+    """A watched cluster is never unused as a whole; what its calls left open is taken back all the same."""
+    async with following(world) as follower:
+        await world.give("w-scarce-busy", world.server.kubeconfig_dict("red"))
+        await follower.join("busy", "w-scarce-busy")
+        busy = place_of("w-scarce-busy")
+        await world.until(lambda: world.pool.budget.watches == 1)
+        async with asyncio.timeout(20):
+            while world.pool.remote(busy).account.sockets < 4:
+                await asyncio.gather(*(world.pool.at(busy).list(CONFIGMAPS) for _ in range(8)))
+        other = await world.give("w-scarce-other", world.server.kubeconfig_dict("blue"))
+        assert (await world.pool.at(other).list(CONFIGMAPS)).resource_version
+        await world.client.delete(CONFIGMAPS, "busy", NAMESPACE)
+        await world.until(lambda: len(follower.remote) == 0)
+
+
+@settings(deadline=None)
+@given(steps=st.lists(st.tuples(st.integers(0, 5), st.sampled_from(("call", "watch", "end", "drop"))), max_size=60))
+def test_whatever_comes_and_goes_the_limits_hold_and_nobody_waits_while_there_is_room(
+    steps: list[tuple[int, str]],
+) -> None:
+    async def play() -> None:
+        clock = FakeClock()
+        budget = Budget(sockets=4, watch_share=0.5, handshakes=2, clock=clock)
+        clusters = [_Cluster(budget) for _ in range(6)]
+        for number, step in steps:
+            await getattr(clusters[number], step)()
+            await clock.advance(2)  # a handshake that is not told to be over counts no more
+            assert budget.held <= 4
+            assert budget.watches <= 2
+            waiting = [task for cluster in clusters for task in cluster.waiting]
+            busy = sum(cluster.account.uses for cluster in clusters)
+            wait_for_slot = sum(cluster.watching for cluster in clusters)
+            assert not waiting or busy == 4 or (budget.watches == 2 and wait_for_slot)
+        for cluster in clusters:
+            await cluster.close()
+        await clock.settle()
+        assert (budget.held, budget.watches, budget.waiting) == (0, 0, 0)
+
+    asyncio.run(play())
+
+
+class _Cluster:
+    """Opens a socket for each use that finds none unused, as an HTTP client does."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.account = Account(budget, self._close_idle)
+        self._budget = budget
+        self._tasks: list[tuple[asyncio.Task[None], WatchSlot | None]] = []
+
+    @property
+    def waiting(self) -> list[asyncio.Task[None]]:
+        return [task for task, _ in self._tasks if not task.done()]
+
+    @property
+    def watching(self) -> int:
+        return sum(not task.done() and slot is not None for task, slot in self._tasks)
+
+    async def call(self) -> None:
+        self._begin(None)
+
+    async def watch(self) -> None:
+        self._begin(WatchSlot(self._budget))
+
+    def _begin(self, slot: WatchSlot | None) -> None:
+        self._tasks.append((asyncio.ensure_future(self._enter(slot)), slot))
+
+    async def _enter(self, slot: WatchSlot | None) -> None:
+        if slot is not None:
+            await slot.take()
+        try:
+            await self.account.enter()
+        except BaseException:
+            if slot is not None:
+                slot.give()
+            raise
+        if self.account.sockets < self.account.uses:
+            self.account.opened_socket()
+        self.account.opened()
+
+    async def end(self) -> None:
+        """The oldest of what was begun ends, or is given up while it waits."""
+        if self._tasks:
+            task, slot = self._tasks.pop(0)
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                return
+            if slot is not None:
+                slot.give()
+            self.account.leave()
+
+    async def drop(self) -> None:
+        """The server closes a connection that nobody uses."""
+        if self.account.sockets > self.account.uses:
+            self.account.closed_socket()
+
+    def _close_idle(self) -> int:
+        unused = self.account.sockets - self.account.uses
+        for _ in range(unused):
+            asyncio.get_running_loop().call_soon(self._closed)
+        return unused
+
+    def _closed(self) -> None:
+        if self.account.sockets > self.account.uses:
+            self.account.closed_socket()
+
+    async def close(self) -> None:
+        while self._tasks:
+            await self.end()
+        await asyncio.sleep(0)
+        while self.account.sockets:
+            self.account.closed_socket()
