@@ -8,7 +8,7 @@ DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 UP_FLAGS ?=
 
-.PHONY: help up down test check bench oracles soak format lock reference clean
+.PHONY: help up down test check bench oracles soak mutation format lock reference clean
 
 help:  ## What each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,9 @@ oracles: $(DEV_STAMP)  ## Build the Go programs that tests compare with, where t
 
 soak: $(DEV_STAMP)  ## Run the long tests
 	@$(BIN)/python -m pytest -m soak $(TEST_FLAGS) tests
+
+mutation: $(DEV_STAMP)  ## Judge the tests by a sample of mutants (MUTATION_FLAGS="store --sample 200")
+	@$(BIN)/python tools/mutation.py $(MUTATION_FLAGS)
 
 format: $(DEV_STAMP)  ## Format the sources
 	@$(BIN)/ruff format --quiet src tests tools
