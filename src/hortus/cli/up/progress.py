@@ -57,7 +57,11 @@ class Display:
         if said.state == "failed":
             return
         after = f"[dim]{time.monotonic() - self._began:5.1f} s[/]"
-        self._console.print(f"{mark} {title:<17} {text}  {after}", soft_wrap=True, highlight=False)
+        self._print(f"{mark} {title:<17} {text}  {after}")
+
+    def trouble(self, message: str) -> None:
+        """Show what went wrong in the supervisor itself, which goes on."""
+        self._print(f"[yellow]![/] {escape(message)}")
 
     def up(self, seconds: float, facts: Mapping[str, str]) -> None:
         """The summary, once everything is ready."""
@@ -88,4 +92,7 @@ class Display:
             self._print("stopping")
 
     def _print(self, text: str) -> None:
-        self._console.print(text, soft_wrap=True, highlight=False)
+        # Output may go to a file on a full disk, and those who print here keep processes running. Python keeps the text
+        # in the file's buffer and tries it again with the next line.
+        with suppress(OSError):
+            self._console.print(text, soft_wrap=True, highlight=False)

@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -53,6 +53,7 @@ class ChildFailed(Exception):
 
 
 Listener = Callable[[str, Report], None]
+"""Hears what a child reports; must not raise."""
 
 
 class Child:
@@ -92,13 +93,19 @@ class Child:
         await self._until_ready(listener)
         self._keeper = asyncio.create_task(self._keep(listener), name=f"keep {self.name}")
 
+    async def kept(self) -> None:
+        """Waits while the child is kept running. Raises ChildFailed when nobody would start it again any more."""
+        assert self._keeper is not None, "started"
+        await asyncio.wait((self._keeper,))
+        if not self._stopping:
+            raise ChildFailed(self.name, f"is not kept running any more: {_fault(self._keeper)}")
+
     async def stop(self) -> None:
         """End it: by closing its standard input and SIGTERM, after `STOP_GRACE` by SIGKILL."""
         self._stopping = True
         if self._keeper:
             self._keeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._keeper
+            await asyncio.wait((self._keeper,))  # and not for its result: `kept` tells that, and the child must end
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -151,7 +158,7 @@ class Child:
         """Restart the child whenever it ends, waiting longer each time it does not last."""
         loop = asyncio.get_running_loop()
         row, since = 0, loop.time()
-        ended = await self._until_end(listener)
+        ended = await self._survived(self._until_end(listener))
         while not self._stopping:
             row = 0 if loop.time() - since > STEADY else row + 1
             delay = RESTART_DELAYS[min(row, len(RESTART_DELAYS)) - 1] if row else RESTART_DELAYS[0]
@@ -159,12 +166,25 @@ class Child:
             await asyncio.sleep(delay)
             self.restarts += 1
             since = loop.time()
-            await self._spawn()
-            try:
-                await self._until_ready(listener)
-                ended = await self._until_end(listener)
-            except ChildFailed as failure:
-                ended = str(failure)
+            ended = await self._survived(self._once_more(listener))
+
+    async def _once_more(self, listener: Listener) -> str:
+        await self._spawn()
+        await self._until_ready(listener)
+        return await self._until_end(listener)
+
+    async def _survived(self, life: Coroutine[None, None, str]) -> str:
+        """How one life of the child ended. An error of ours ends that life too: the next one is the next attempt."""
+        try:
+            return await life
+        except ChildFailed as failure:
+            return str(failure)
+        except Exception as error:
+            if self._process is not None and self._process.returncode is None:
+                with suppress(ProcessLookupError):
+                    self._process.kill()
+                await self._process.wait()
+            return f"cannot be kept: {error or type(error).__name__}"
 
     async def _until_end(self, listener: Listener) -> str:
         assert self._process is not None and self._process.stdout is not None
@@ -176,6 +196,12 @@ class Child:
     @property
     def _where(self) -> str:
         return "" if self._log is None else f"; its log is {self._log}"
+
+
+def _fault(keeper: asyncio.Task[None]) -> str:
+    if keeper.cancelled():
+        return "its keeper was cancelled"
+    return repr(keeper.exception())
 
 
 def _parse(line: bytes) -> Report | None:

@@ -1,0 +1,127 @@
+"""A child is kept running whatever goes wrong in keeping it, and a keeper that ends is noticed."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import io
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from hortus.cli.up.progress import Display
+from hortus.cli.up.session import Options, Session
+from hortus.cli.up.state import Run, StateDirectory
+from hortus.cli.up.supervisor import Child, ChildFailed, Report
+
+CHILD = 'print(\'{"state":"ready"}\', flush=True); input()'
+
+
+class Heard:
+    """What a child reported, and a wait for the next report that says something."""
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+        self._grown = asyncio.Event()
+        self.error: Exception | None = None
+
+    def __call__(self, name: str, said: Report) -> None:
+        self.reports.append(said)
+        self._grown.set()
+        if self.error is not None:
+            raise self.error
+
+    async def until(self, text: str, *, times: int = 1) -> None:
+        async with asyncio.timeout(30):
+            while sum(text in f"{said.state}: {said.message}" for said in self.reports) < times:
+                self._grown.clear()
+                await self._grown.wait()
+
+
+@pytest.fixture
+async def child(tmp_path: Path) -> AsyncIterator[Child]:
+    (tmp_path / "logs").mkdir()
+    child = Child("child", [sys.executable, "-c", CHILD], log=tmp_path / "logs" / "child.log")
+    yield child
+    await child.stop()
+
+
+def kill(child: Child) -> None:
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGKILL)
+
+
+async def test_a_child_that_cannot_be_spawned_is_tried_again(child: Child, tmp_path: Path) -> None:
+    heard = Heard()
+    await child.start(heard)
+    (tmp_path / "logs").rename(tmp_path / "away")
+    kill(child)
+    await heard.until("progress: cannot be kept: [Errno 2]")
+    (tmp_path / "away").rename(tmp_path / "logs")
+    await heard.until("ready", times=2)
+    assert child.pid is not None
+
+
+async def test_a_line_too_long_to_read_costs_that_life_and_leaves_no_second_process(tmp_path: Path) -> None:
+    marks = tmp_path / "pids"
+    script = f"import os; open({str(marks)!r}, 'a').write(str(os.getpid()) + ' '); {CHILD.partition(';')[0]}; "
+    script += f"len(open({str(marks)!r}).read().split()) > 1 or print('x' * 200_000, flush=True); input()"
+    child, heard = Child("child", [sys.executable, "-c", script], log=None), Heard()
+    await child.start(heard)
+    await heard.until("progress: cannot be kept")
+    await heard.until("ready", times=2)
+    first, second = map(int, marks.read_text().split())
+    assert second == child.pid
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+    await child.stop()
+
+
+async def test_the_end_of_a_keeper_does_not_go_unnoticed(child: Child) -> None:
+    heard = Heard()
+    await child.start(heard)
+    kept = asyncio.create_task(child.kept())
+    heard.error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    kill(child)
+    with pytest.raises(ChildFailed, match=r"is not kept running any more: .*No space left"):
+        await asyncio.wait_for(kept, 30)
+
+
+async def test_a_run_file_that_cannot_be_written_is_told_once_and_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateDirectory(tmp_path / "state")
+    state.acquire()
+    output = io.StringIO()
+    display = Display(Console(file=output, width=200), state=state.path, ephemeral=False)
+    session = Session(Options(state.path, 1, 0), state, display)
+    written = asyncio.Event()
+    failures = [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))]
+
+    def write(run: Run) -> None:
+        if failures:
+            raise failures.pop()
+        written.set()
+
+    monkeypatch.setattr(state, "write_run", write)
+    monkeypatch.setattr("hortus.cli.up.session.RECORD_AGAIN", 0.001)
+    session._record(1)
+    async with asyncio.timeout(30):
+        await written.wait()
+    assert "`hortus status` is out of date: cannot write run.json: No space left on device" in output.getvalue()
+    state.release()
+
+
+def test_output_that_cannot_be_written_is_no_reason_to_end(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w", buffering=1) as full:
+        display = Display(Console(file=full), state=tmp_path, ephemeral=False)
+        display.report("apiserver", Report("progress", "ended"))
+        display.trouble("still there")
+        with pytest.raises(OSError, match="No space left"):
+            full.flush()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())
