@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from hortus.cli.main import app
 from hortus.cli.up import state as module
 from hortus.cli.up.session import PortTaken, free_port
 from hortus.cli.up.state import Run, StateDirectory, StateError, default_directory, write_private
@@ -116,3 +120,107 @@ def test_a_port_is_kept_where_it_can_be() -> None:
         assert free_port(0, before=port) not in (0, port)
     assert free_port(0, before=port) == port
     assert free_port(port) == port
+
+
+def test_a_port_that_cannot_be_had_for_another_reason_is_not_called_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(PortTaken, match=r"cannot listen on 127\.0\.0\.1:6443: Cannot assign requested address"):
+        free_port(6443)
+
+
+def test_a_disk_full_before_the_start_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    directory = StateDirectory(tmp_path / "state")
+    with pytest.raises(StateError, match="No space left on device"):
+        directory.acquire()
+    assert not directory.held_elsewhere()
+    assert not [path for path in directory.path.iterdir() if path.name.startswith(".")]
+
+
+def test_only_what_belongs_to_a_run_is_missed(held: StateDirectory) -> None:
+    run = Run(pid=os.getpid(), server="https://127.0.0.1:1", version="0", started="2026-01-01T00:00:00Z")
+    alone = msgspec.structs.replace(run, parts=["apiserver"], processes={"apiserver": os.getpid()})
+    held.write_run(alone)
+    assert "not up yet" not in look(held).problem
+    held.write_run(msgspec.structs.replace(alone, parts=["apiserver", "controllers", "controllers-2"]))
+    assert look(held).problem == "not up yet: controllers, controllers-2"
+    held.release()
+
+
+def test_a_database_is_missed_once_it_was_there(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path / "state")
+    directory.acquire()
+    assert not directory.holds_database()
+    directory.note_database()
+    directory.release()
+    again = StateDirectory(tmp_path / "state")
+    again.acquire()
+    assert again.holds_database()
+    again.release()
+
+
+OTHER = 12345
+"""A user that is neither root nor whoever runs the tests."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away; the modes are tested for everybody")
+@pytest.mark.parametrize("name", ["", "..", "simulation.token", "kubeconfig", "format", "lock", "state.db", "logs"])
+def test_what_belongs_to_somebody_else_is_refused(tmp_path: Path, name: str) -> None:
+    directory = StateDirectory(tmp_path / "above" / "state")
+    directory.path.mkdir(parents=True, mode=0o700)
+    planted = directory.path / name
+    if not planted.exists():
+        planted.touch(0o600)
+    os.chown(planted, OTHER, OTHER)
+    with pytest.raises(StateError, match=f"belongs to user {OTHER}"):
+        directory.acquire()
+    assert CliRunner().invoke(app, ["status", "--state-dir", str(directory.path)]).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "advice"),
+    [
+        ("", 0o777, "chmod go-w"),
+        ("..", 0o777, "chmod go-w"),
+        ("simulation.token", 0o644, "chmod go="),
+        ("kubeconfig", 0o640, "chmod go="),
+        ("state.db", 0o606, "chmod go-w"),
+        ("format", 0o602, "chmod go-w"),
+        ("logs", 0o707, "chmod go-w"),
+    ],
+)
+def test_what_is_open_to_others_is_refused_with_what_to_do(tmp_path: Path, name: str, mode: int, advice: str) -> None:
+    directory = StateDirectory(tmp_path / "above" / "state")
+    directory.acquire()
+    directory.release()
+    planted = directory.path / name
+    if not planted.exists():
+        planted.touch()
+    planted.chmod(mode)
+    with pytest.raises(StateError, match=f"{advice} "):
+        directory.acquire()
+
+
+def test_what_is_no_file_is_refused_before_it_is_opened(tmp_path: Path) -> None:
+    directory = StateDirectory(tmp_path / "state")
+    directory.acquire()
+    directory.release()
+    (directory.path / "lock").unlink()
+    os.mkfifo(directory.path / "lock", 0o600)
+    with pytest.raises(StateError, match="is neither a file nor a folder"):
+        directory.acquire()
+
+
+def test_a_folder_of_ones_own_that_others_may_read_and_a_sticky_one_above_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "above").mkdir()
+    (tmp_path / "above").chmod(0o1777)
+    directory = StateDirectory(tmp_path / "above" / "state")
+    directory.path.mkdir(mode=0o755)
+    directory.acquire()
+    directory.release()

@@ -335,7 +335,7 @@ async def test_files_are_for_the_owner_alone_whatever_the_umask(tmp_path: Path) 
     finally:
         os.umask(before)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "state").iterdir()}
-    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db.lock": 0o600}
+    assert modes == dict.fromkeys(("store.db", "store.db-wal", "store.db.lock", "store.db.reserve"), 0o600)
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
     await store.close()
 
@@ -372,6 +372,27 @@ async def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_pa
     before = path.read_bytes()
     assert "another program" in await refusal(path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty"])
+@pytest.mark.parametrize("evidence", ["known", "wal"])
+async def test_a_lost_file_is_refused_with_what_to_do(tmp_path: Path, damage: str, evidence: str) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteBackend(path, must_exist=False)
+    await store.start()
+    await put(store, "default/a")
+    wal = path.with_name("store.db-wal").read_bytes()
+    await store.close()
+    path.unlink()
+    if damage == "empty":
+        path.touch()
+    if evidence == "wal":
+        path.with_name("store.db-wal").write_bytes(wal)
+    store = SqliteBackend(path, must_exist=evidence == "known")
+    with pytest.raises(StoreFailed, match=f"the file is {damage}, and it held objects before. Restore {tmp_path}"):
+        await store.start()
+    await store.close()
+    assert path.exists() is (damage == "empty")
 
 
 @pytest.mark.parametrize("damage", ["text", "cut"])

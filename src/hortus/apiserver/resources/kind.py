@@ -110,10 +110,10 @@ class Kind:
         if "resourceVersion" in metadata:
             metadata = {key: value for key, value in metadata.items() if key != "resourceVersion"}
         rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
-        tail = orjson.dumps(metadata)[1:]
+        tail, leaving = orjson.dumps(metadata)[1:], "deletionTimestamp" in metadata
         if rest:
-            return Value(head, b'",%s,%s' % (tail, orjson.dumps(rest)[1:]))
-        return Value(head, b'",%s}' % tail)
+            return Value(head, b'",%s,%s' % (tail, orjson.dumps(rest)[1:]), leaving)
+        return Value(head, b'",%s}' % tail, leaving)
 
     def decode(self, value: bytes) -> Object:
         """The stored object as this version shows it. Every call gives a fresh object."""

@@ -32,8 +32,8 @@ class FileLock:
         except OSError:
             os.close(descriptor)
             raise
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, b"%d\n" % os.getpid())
+        # Written over, not cut first: on a full disk the block that the file has would be gone.
+        os.ftruncate(descriptor, os.pwrite(descriptor, b"%d\n" % os.getpid(), 0))
         self._descriptor = descriptor
 
     def release(self) -> None:

@@ -30,12 +30,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hortus.apiserver.store._lock import FileLock
+from hortus.apiserver.store._reserve import Reserve
 from hortus.apiserver.store.backend import StoreFailed
 
 FORMAT = 1
 _APPLICATION_ID = int.from_bytes(b"HRTS", "big")
 BATCH_ROWS = 500
 """Most rows in one statement; 5 parameters each, below SQLite's 32,766 (SQLITE_MAX_VARIABLE_NUMBER since 3.32)."""
+
+_VACUUM_PAGES = 256
+_VACUUMS = 32
+"""Pages moved within the file between two checkpoints, and how often in a row, while the disk is full: 32 MiB."""
 
 _PROBE_BYTES = 65536
 """Space that must be there before a disk that was full counts as good again."""
@@ -84,9 +89,12 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 class Log:
-    def __init__(self, path: Path, *, connect: Connect = connect) -> None:
+    def __init__(self, path: Path, *, connect: Connect = connect, must_exist: bool = False) -> None:
+        """With `must_exist` a file that is missing or empty has been lost, and is refused."""
         self.path = path
         self._connect = connect
+        self._must_exist = must_exist
+        self._reserve = Reserve(path.with_name(path.name + ".reserve"))
         self._lock = FileLock(path.with_name(path.name + ".lock"))
         self._connection: sqlite3.Connection | None = None
         self._acknowledged = 0
@@ -109,7 +117,14 @@ class Log:
             self.close()
             raise
         self._acknowledged = past.revision
+        with contextlib.suppress(OSError):
+            self._reserve.take()
         return past
+
+    @property
+    def tight(self) -> bool:
+        """Whether the disk was full and the reserve is in use: only deletions are to be written."""
+        return not self._reserve.held
 
     def rows(self) -> Iterator[Row]:
         """Every row, in order of revision; raises StoreFailed when the file is damaged."""
@@ -122,6 +137,8 @@ class Log:
         """Make the file for the owner's eyes alone, before SQLite writes to it; its WAL inherits the mode."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = not self.path.exists()
+        if new or not self.path.stat().st_size:
+            self._refuse_lost()
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
@@ -131,12 +148,23 @@ class Log:
         if new:
             _sync_folder(self.path.parent)
 
+    def _refuse_lost(self) -> None:
+        """Refuse a log without its database, and a file that is known to have held objects: both have been lost."""
+        wal = self.path.with_name(self.path.name + "-wal")
+        if self._must_exist or (wal.exists() and wal.stat().st_size):
+            raise StoreFailed(
+                f"the state in {self.path} is lost: the file is {'empty' if self.path.exists() else 'missing'}, and it "
+                f"held objects before. Restore {self.path.parent} from a backup; to start with nothing and new keys, "
+                "move it away or choose another state directory"
+            )
+
     def _configured(self) -> sqlite3.Connection:
         connection = self._connect(self.path)
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             new = self._check_format(connection)
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            if new:  # on a file that is there it would be a write, for which a full disk has no space
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
                 raise StoreFailed(f"the file system of {self.path} does not allow SQLite's WAL: use a local disk")
             for setting in _SETTINGS:
@@ -157,6 +185,7 @@ class Log:
         if version == 0 and application == 0 and tables == 0:
             if self._acknowledged:
                 raise sqlite3.OperationalError("the state file is empty; it held objects before")
+            self._refuse_lost()
             return True
         if application != _APPLICATION_ID:
             raise StoreFailed(f"{self.path} is a database of another program: use another state directory")
@@ -176,10 +205,35 @@ class Log:
 
     def append(self, rows: Sequence[Row]) -> None:
         """Make the rows durable, all or none; raises sqlite3.Error or OSError."""
+        try:
+            self._append(rows)
+        except (sqlite3.Error, OSError) as error:
+            if self.tight or not self._reserve.is_full(error):
+                raise
+            self._reserve.release()
+            if any(row.kind == PUT for row in rows):
+                raise
+            self._append(rows)
+
+    def _append(self, rows: Sequence[Row]) -> None:
         connection = self._sound()
         with self._doubting():
             connection.execute(_insert(len(rows)), [column for row in rows for column in row])
         self._acknowledged = rows[-1].revision
+
+    def make_room(self) -> None:
+        """Give back to the disk what forgotten rows held, some of it at a time; raises sqlite3.Error or OSError."""
+        connection = self._sound()
+        with self._doubting():
+            for _ in range(_VACUUMS):
+                if not _pragma(connection, "freelist_count"):
+                    break
+                _vacuum(connection)
+                _checkpoint(connection)
+
+    def relax(self) -> None:
+        """Take the reserve again, after which everything is written; raises OSError where the disk is still full."""
+        self._reserve.take()
 
     def forget(self, revisions: Sequence[int], past: Past) -> None:
         """Delete rows that are neither present nor history, and remember that history begins at `past.compacted`."""
@@ -191,10 +245,11 @@ class Log:
             connection.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'revision'", (past.revision,))
             connection.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'compacted'", (past.compacted,))
         with self._doubting():
-            connection.execute("PRAGMA incremental_vacuum(256)").fetchall()
+            _vacuum(connection)
 
     def probe(self) -> None:
         """Find out whether the disk takes writes again; raises sqlite3.Error or OSError."""
+        self.doubtful = True  # a connection that knew a full disk is no witness
         connection = self._sound()
         with self._doubting():
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('probe', zeroblob(?))", (_PROBE_BYTES,))
@@ -205,6 +260,7 @@ class Log:
         with contextlib.suppress(sqlite3.Error):
             if self._connection is not None:
                 self._connection.close()
+                self._reserve.release()
         self._connection = None
         self._lock.release()
 
@@ -258,6 +314,11 @@ def _sync_folder(folder: Path) -> None:
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _vacuum(connection: sqlite3.Connection) -> None:
+    # As a script: the statement frees one page a step, and `execute` takes one step of what has no columns.
+    connection.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:

@@ -32,6 +32,8 @@ class Value(NamedTuple):
 
     head: bytes
     tail: bytes
+    leaving: bool = False
+    """The object is being deleted: this write brings its end closer, and is taken where space is left for ends only."""
 
     def at(self, revision: int) -> bytes:
         return b"%s%d%s" % (self.head, revision, self.tail)

@@ -220,7 +220,7 @@ def _buried(record: Record) -> bool:
 
 def _tombstone(final: Value | None) -> Value:
     """It keeps the object's last state for those who watch."""
-    return Value(_TOMBSTONE + (final.head if final else b""), (final.tail if final else b"") + b"}")
+    return Value(_TOMBSTONE + (final.head if final else b""), (final.tail if final else b"") + b"}", leaving=True)
 
 
 def _final(tombstone: Record) -> bytes | None:

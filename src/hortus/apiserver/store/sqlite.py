@@ -27,6 +27,7 @@ from hortus.apiserver.store._history import Drop, Entry, HistoryLimits
 from hortus.apiserver.store._index import Index, check, holds
 from hortus.apiserver.store._log import BATCH_ROWS, DELETE, DROP, PUT, Connect, Log, Past, Row, connect
 from hortus.apiserver.store._reading import IndexReads
+from hortus.apiserver.store._reserve import RESERVE_BYTES
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
     Change,
@@ -40,6 +41,9 @@ from hortus.kube.clock import Clock, SystemClock
 _FORGET_ROWS = 1_000
 """Rows that history needs no more gather until there are so many; deleting them costs one more sync."""
 
+
+_FAREWELL_BYTES = 16 * 1024
+"""By how much an object may grow by being deleted: a time, a finalizer, a condition; the tombstone of a born one."""
 
 _PATIENCE = 0.001
 _GIVE_WAY = 0.0001
@@ -69,14 +73,16 @@ class SqliteBackend(IndexReads):
         history: HistoryLimits | None = None,
         watches: WatchLimits | None = None,
         connect: Connect = connect,
+        must_exist: bool = False,
     ) -> None:
+        """`must_exist` refuses a file that is missing or empty: the caller knows that it held objects."""
         self._index = Index(
             clock or SystemClock(),
             history=history or HistoryLimits(),
             watches=watches or WatchLimits(),
             forgotten=self._forgotten,
         )
-        self._log = Log(path, connect=connect)
+        self._log = Log(path, connect=connect, must_exist=must_exist)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hortus-store")
         self._queue: deque[_Write] = deque()
         self._pending: dict[Key, _Write] = {}
@@ -143,6 +149,9 @@ class SqliteBackend(IndexReads):
 
     async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
         current = await self._claim(key, expected, removing=False)
+        if self._log.tight and self._open and not _brings_an_end(value, current):
+            await self._relax()
+            current = await self._claim(key, expected, removing=False)
         revision = self._last + 1
         record = self._index.keep(key, value.at(revision), revision, current)
         row = Row(revision, PUT, record.bucket, record.name, record.value)
@@ -153,7 +162,8 @@ class SqliteBackend(IndexReads):
         current = await self._claim(key, expected, removing=True)
         revision = self._last + 1
         last_words = None if final is None else final.at(revision)
-        row = Row(revision, DELETE, key.bucket, key.name, last_words)
+        # On a full disk those who resume a watch after a restart get the object as it was before its deletion.
+        row = Row(revision, DELETE, key.bucket, key.name, None if self._log.tight else last_words)
         await self._submit(row, Change(revision, None, current, last_words))
         return revision
 
@@ -215,6 +225,8 @@ class SqliteBackend(IndexReads):
                 await self._commit([self._queue.popleft() for _ in range(min(len(self._queue), BATCH_ROWS))])
                 if len(self._dead) >= _FORGET_ROWS:
                     await self._forget_rows()
+                if self._log.tight and not self._queue:
+                    await self._make_room()
         finally:
             self._committing = None
 
@@ -282,15 +294,36 @@ class SqliteBackend(IndexReads):
             if entry.record is None:
                 self._dead.append(entry.revision)
 
-    async def _forget_rows(self) -> None:
-        rows = [self._dead.popleft() for _ in range(_FORGET_ROWS)]
+    async def _make_room(self) -> None:
+        """On a full disk: forget the past, give back the space it took, and write everything again if that helped."""
+        self._index.compact(self._index.revision)
+        while self._dead:
+            if not await self._forget_rows():
+                return
+        with contextlib.suppress(sqlite3.Error, OSError):
+            await self._on_thread(self._log.make_room)
+            await self._on_thread(self._log.relax)
+
+    async def _relax(self) -> None:
+        """Raises StoreFailed while the disk is full."""
+        try:
+            await self._on_thread(self._log.relax)
+        except OSError as error:
+            raise StoreFailed(
+                f"cannot write to {self._log.path}: {error.strerror}; only deletions are taken until "
+                f"{RESERVE_BYTES // 2**20} MiB are free"
+            ) from error
+
+    async def _forget_rows(self) -> bool:
+        rows = [self._dead.popleft() for _ in range(min(len(self._dead), _FORGET_ROWS))]
         past = Past(self._index.revision, self._index.history.compacted)
         try:
             await self._on_thread(self._log.forget, rows, past)
         except (sqlite3.Error, OSError):
             self._dead.extendleft(reversed(rows))
-        else:
-            self._noted = past
+            return False
+        self._noted = past
+        return True
 
     # Health
 
@@ -298,8 +331,16 @@ class SqliteBackend(IndexReads):
         """After a write has failed, try the disk; a sound log is believed."""
         if not self._open:
             raise StoreFailed(f"the store in {self._log.path} is closed")
-        if self._log.doubtful:
+        if self._log.doubtful or self._log.tight:
             try:
                 await self._on_thread(self._log.probe)
+                if self._log.tight:
+                    await self._on_thread(self._log.relax)
             except (sqlite3.Error, OSError) as error:
                 raise StoreFailed(f"cannot write to {self._log.path}: {error}") from error
+
+
+def _brings_an_end(value: Value, current: Record | None) -> bool:
+    """Whether it is written while the disk is full."""
+    grown = len(value.head) + len(value.tail) - (0 if current is None else len(current.value))
+    return value.leaving and grown <= _FAREWELL_BYTES

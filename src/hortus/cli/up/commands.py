@@ -10,7 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO, NoReturn
 
 import msgspec
 import typer
@@ -157,7 +157,13 @@ def status(
 def _state(context: typer.Context, given: Path | None) -> StateDirectory:
     """The directory named after the command, else before it, else the default one."""
     before: Path | None = context.find_root().params.get("state_dir")
-    return StateDirectory(given or before or default_directory())
+    state = StateDirectory(given or before or default_directory())
+    try:
+        # Before anything in it is believed: a process id to stop, a kubeconfig to use.
+        state.check_owner()
+    except (StateError, OSError) as error:
+        _fail(str(error))
+    return state
 
 
 def _detach(state: StateDirectory, options: Options) -> None:
@@ -176,7 +182,7 @@ def _detach(state: StateDirectory, options: Options) -> None:
     command += ["--store", options.store] if options.store else []
     command += ["--serve-only"] if options.serve_only else []
     log = state.logs / "up.log"
-    with open(log, "wb", opener=_private) as output:
+    with _opened(log) as output:
         child = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -205,10 +211,13 @@ def _check_store(store: str, *, ephemeral: bool) -> None:
         _fail(str(error))
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _opened(log: Path) -> BinaryIO:
+    try:
+        return open(log, "wb", opener=lambda path, flags: os.open(path, flags, 0o600))
+    except OSError as error:
+        _fail(str(error))
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     typer.secho(f"error: {message}", fg=typer.colors.RED, err=True)
     raise typer.Exit(1)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import secrets
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from hortus.apiserver import ApiServer, AuditSettings, Local, Settings, open_server
 from hortus.apiserver.audit import PolicyError
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz import Attributes
 from hortus.apiserver.clusters import certificate_kubeconfig, token_kubeconfig
-from hortus.apiserver.store import StoreFailed
+from hortus.apiserver.store import SqliteBackend, StoreFailed
 from hortus.cli.up.state import StateDirectory, write_private
 from hortus.cli.up.store import backend_of, server_settings
 from hortus.cli.up.supervisor import CannotRun, report
@@ -39,7 +42,8 @@ GARDEN = "garden"
 """The logical cluster that is the simulated garden."""
 ADMIN_SECONDS = 365 * 24 * 3600
 """Life of the administrators' certificates; each start writes new ones."""
-SIMULATION_TOKEN = "simulation.token"  # noqa: S105 - a file name
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
@@ -74,12 +78,17 @@ async def serve(
     except (StoreFailed, PolicyError) as error:
         raise CannotRun(str(error)) from None
     except OSError as error:
-        raise CannotRun(f"port {port} on 127.0.0.1: {error.strerror}; choose another with --port N") from None
+        raise CannotRun(_no_start(error, port)) from None
+    if isinstance(backend, SqliteBackend):
+        state.note_database()
     admission.read_from(server.context.storage)
     _add_garden(server, garden, clock)
     server.interceptor = hibernation = Hibernation(server, GARDEN, Disruption(clock))
     server.run_beside(hibernation)
-    await server.start()
+    try:
+        await server.start()
+    except OSError as error:
+        raise CannotRun(_no_start(error, port)) from None
     try:
         await _prepare(server)
         await _allow_simulations(server)
@@ -88,6 +97,12 @@ async def serve(
         await stop.wait()
     finally:
         await server.stop()
+
+
+def _no_start(error: OSError, port: int) -> str:
+    if error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES) and not error.filename:
+        return f"port {port} on 127.0.0.1: {error.strerror}; choose another with --port N"
+    return f"the API server cannot start: {error}"
 
 
 def _garden_settings(config: dict[str, Any]) -> GardenSettings:
@@ -141,15 +156,23 @@ def _write_kubeconfigs(state: StateDirectory, server: ApiServer, token: str) -> 
             cluster, username="kubernetes-admin", groups=("system:masters",), seconds=ADMIN_SECONDS
         )
         name = "hortus" if cluster == "root" else cluster
-        document = certificate_kubeconfig(issued, server=url, name=name)
-        write_private(path, yaml.dump(document).encode())
+        _refresh(path, certificate_kubeconfig(issued, server=url, name=name))
     document = token_kubeconfig(token, ca=server.clusters.server_ca, server=server.url, name="hortus")
-    write_private(state.simulation_kubeconfig, yaml.dump(document).encode())
+    _refresh(state.simulation_kubeconfig, document)
+
+
+def _refresh(path: Path, kubeconfig: Object) -> None:
+    """Write a kubeconfig. On a full disk the one that is there will do: without a server nobody could make room."""
+    try:
+        write_private(path, yaml.dump(kubeconfig).encode())
+    except OSError as error:
+        if not path.exists():
+            raise
+        _log.error("a kubeconfig could not be renewed", path=str(path), error=str(error))
 
 
 def _simulation_token(state: StateDirectory) -> str:
     """The same over restarts of this process alone, so that the simulation stays logged in."""
-    path = state.path / SIMULATION_TOKEN
-    if not path.exists():
-        write_private(path, secrets.token_urlsafe(32).encode())
-    return path.read_text().strip()
+    if not state.token.exists():
+        write_private(state.token, secrets.token_urlsafe(32).encode())
+    return state.token.read_text().strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -44,7 +45,11 @@ class Options(msgspec.Struct, frozen=True):
 
 
 class PortTaken(Exception):
-    """The port asked for is in use; the message says what to do."""
+    """The port asked for cannot be had; the message says why and what to do."""
+
+
+RECORD_AGAIN = 5.0
+"""Seconds until run.json, which could not be written, is tried again."""
 
 
 def free_port(port: int, *, before: int = 0) -> int:
@@ -63,7 +68,9 @@ def free_port(port: int, *, before: int = 0) -> int:
             raise PortTaken(
                 f"port {port} needs more rights than you have. Choose one above 1023: --port 6443"
             ) from None
-        except OSError:
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise PortTaken(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
             raise PortTaken(
                 f"port {port} on 127.0.0.1 is taken by another program. Choose another with --port N, "
                 "or any free one with --port 0."
@@ -80,6 +87,7 @@ class Session:
         self._display = display
         self._children: list[Child] = []
         self._stop = asyncio.Event()
+        self._later: asyncio.TimerHandle | None = None
         self._started = format_time(time.time())
 
     async def run(self) -> None:
@@ -93,11 +101,17 @@ class Session:
         try:
             if await self._unless_stopped(self._start(port)):
                 self._display.up(time.monotonic() - began, self._summary())
-                await self._stop.wait()
+                await self._unless_stopped(self._kept())
         finally:
             self._display.stopping()
+            if self._later is not None:
+                self._later.cancel()
             for child in reversed(self._children):
                 await child.stop()
+
+    async def _kept(self) -> None:
+        """Waits for ever, or raises ChildFailed: a child that nobody would start again must not go unnoticed."""
+        await asyncio.gather(*(child.kept() for child in self._children))
 
     async def _unless_stopped(self, starting: Coroutine[None, None, None]) -> bool:
         """Whether `starting` came to its end before somebody asked to stop."""
@@ -126,14 +140,11 @@ class Session:
             self._record(port)
             self._display.report(name, said)
 
+        others = []
+        if not self._options.serve_only:
+            others = [self._child("simulation", "--clusters", str(self._options.clusters)), *self._controllers()]
         self._record(port)
         await server.start(heard)
-        if self._options.serve_only:
-            return
-        others = [
-            self._child("simulation", "--clusters", str(self._options.clusters)),
-            *self._controllers(),
-        ]
         await asyncio.gather(*(child.start(heard) for child in others))
 
     def _controllers(self) -> list[Child]:
@@ -152,16 +163,24 @@ class Session:
         return child
 
     def _record(self, port: int) -> None:
-        self._state.write_run(
-            Run(
-                pid=os.getpid(),
-                server=f"https://127.0.0.1:{port}",
-                version=__version__,
-                started=self._started,
-                ephemeral=self._options.ephemeral,
-                processes={child.name: child.pid for child in self._children if child.pid},
-            )
+        """Write who runs, for `hortus status`. A full disk must not keep a child from being started again."""
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        run = Run(
+            pid=os.getpid(),
+            server=f"https://127.0.0.1:{port}",
+            version=__version__,
+            started=self._started,
+            ephemeral=self._options.ephemeral,
+            parts=[child.name for child in self._children],
+            processes={child.name: child.pid for child in self._children if child.pid},
         )
+        try:
+            self._state.write_run(run)
+        except OSError as error:
+            self._display.trouble(f"`hortus status` is out of date: cannot write run.json: {error.strerror or error}")
+            self._later = asyncio.get_running_loop().call_later(RECORD_AGAIN, self._record, port)
 
     def _summary(self) -> dict[str, str]:
         facts: dict[str, str] = {}

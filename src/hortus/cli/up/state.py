@@ -3,7 +3,7 @@
 kubeconfig            the management cluster, for people and tools (0600)
 garden.kubeconfig     the simulated garden (0600)
 state.db              every object (SQLite, written by the API server process alone)
-format                the version of this layout
+format                the version of this layout; below it `state.db`, once that file has been made
 run.json              who runs on it, or did last: process ids and addresses
 logs/                 one file a process, JSON lines
 lock                  held while somebody runs on it, whose process id is in it
@@ -19,6 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+
+from hortus.cli.up.ownership import Unsafe, check_file, check_folder
 
 FORMAT = 1
 """Version of the layout above. Raised when an older Hortus could not read what a newer one wrote."""
@@ -42,7 +44,10 @@ class Run(msgspec.Struct):
     started: str
     """RFC 3339."""
     ephemeral: bool = False
+    parts: list[str] = []
+    """Names of the processes that belong to this run."""
     processes: dict[str, int] = {}
+    """Those that run, with their process ids."""
 
 
 def default_directory() -> Path:
@@ -59,6 +64,7 @@ class StateDirectory:
         self.kubeconfig = self.path / "kubeconfig"
         self.garden_kubeconfig = self.path / "garden.kubeconfig"
         self.simulation_kubeconfig = self.path / "simulation.kubeconfig"
+        self.token = self.path / "simulation.token"
         self.database = self.path / "state.db"
         self.logs = self.path / "logs"
         self._format = self.path / "format"
@@ -67,28 +73,47 @@ class StateDirectory:
         self._lock: int | None = None
 
     def acquire(self) -> None:
-        """Make the directory, take its lock and check its format. Raises StateError."""
+        """Make the directory, see that it is ours, take its lock and check its format. Raises StateError."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.check_owner()
             self.logs.mkdir(mode=0o700, exist_ok=True)
-            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
+            self._take_lock()
+            self._check_format()
+        except (OSError, StateError) as error:
+            self.release()
+            if isinstance(error, StateError):
+                raise
             raise StateError(
                 f"cannot use {self.path} as state directory: {error.strerror}. Choose another with --state-dir DIR."
             ) from None
+
+    def check_owner(self) -> None:
+        """See that nobody else can have written what lies here. Raises StateError.
+
+        Whoever could put a token, a kubeconfig or a key here would be administrator of all that is made of it.
+        """
+        if not self.path.exists():
+            return
+        try:
+            check_folder(self.path)
+            secrets = {self.kubeconfig, self.garden_kubeconfig, self.simulation_kubeconfig, self.token}
+            for path in sorted(self.path.iterdir()):
+                with suppress(FileNotFoundError):  # files are replaced while somebody runs here
+                    check_file(path, secret=path in secrets)
+        except Unsafe as unsafe:
+            raise StateError(f"{unsafe}. Or choose another directory with --state-dir DIR.") from None
+
+    def _take_lock(self) -> None:
+        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             self._wait_for(descriptor)
         except StateError:
             os.close(descriptor)
             raise
         self._lock = descriptor
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, str(os.getpid()).encode())
-        try:
-            self._check_format()
-        except StateError:
-            self.release()
-            raise
+        # Written over, not cut first: on a full disk the block that the file has would be gone.
+        os.ftruncate(descriptor, os.pwrite(descriptor, str(os.getpid()).encode(), 0))
 
     def _wait_for(self, descriptor: int) -> None:
         """Lock `descriptor`, once the children of a supervisor that was killed have ended."""
@@ -172,6 +197,18 @@ class StateDirectory:
     def write_run(self, run: Run) -> None:
         write_private(self._run, msgspec.json.format(msgspec.json.encode(run)))
 
+    def holds_database(self) -> bool:
+        """Whether objects have been kept in `state.db`, which must then be there."""
+        return self.database.name in self._format_lines()
+
+    def note_database(self) -> None:
+        """Remember that `state.db` holds objects from now on."""
+        if not self.holds_database():
+            write_private(self._format, f"{FORMAT}\n{self.database.name}\n".encode())
+
+    def _format_lines(self) -> list[str]:
+        return self._format.read_text(errors="replace").split() if self._format.exists() else []
+
     def _check_format(self) -> None:
         if not self._format.exists():
             if self.database.exists():
@@ -181,7 +218,7 @@ class StateDirectory:
                 )
             write_private(self._format, f"{FORMAT}\n".encode())
             return
-        found = self._format.read_text(errors="replace").strip()
+        found = "".join(self._format_lines()[:1])
         if found != str(FORMAT):
             raise StateError(
                 f"the state in {self.path} is of format {found!r}, this Hortus reads format {FORMAT}. "
@@ -200,14 +237,21 @@ def is_alive(pid: int) -> bool:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace `path` in one step by a file that only its owner can read."""
+    """Have `content` in `path`, replaced in one step, for its owner alone to read. What is there already is kept."""
+    with suppress(OSError):
+        if path.read_bytes() == content and not path.stat().st_mode & 0o077:
+            return
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 __all__ = ["FORMAT", "Run", "StateDirectory", "StateError", "default_directory", "is_alive", "write_private"]

@@ -72,7 +72,7 @@ def look(state: StateDirectory) -> Status:
 
 def _dead(run: Run) -> str:
     dead = [name for name, pid in run.processes.items() if not is_alive(pid)]
-    missing = [name for name in ("apiserver", "simulation", "controllers") if name not in run.processes]
+    missing = [name for name in run.parts if name not in run.processes]
     if missing:
         return f"not up yet: {', '.join(missing)}"
     return f"not running: {', '.join(dead)}" if dead else ""

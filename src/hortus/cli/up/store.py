@@ -61,7 +61,7 @@ def backend_of(settings: ServerSettings, state: StateDirectory, *, ephemeral: bo
     if ephemeral:
         return MemoryBackend()
     if not settings.store:
-        return SqliteBackend(state.database)
+        return SqliteBackend(state.database, must_exist=state.holds_database())
     url = checked_url(settings.store)
     scheme = "https" if url.scheme == "etcds" else "http"
     return EtcdBackend(
