@@ -228,6 +228,20 @@ def test_an_own_creation_survives_the_late_news_that_its_predecessor_was_deleted
     assert len(cache) == 0
 
 
+def test_an_own_write_survives_the_late_news_that_the_object_did_not_match_before_it() -> None:
+    """To a watch with a selector, an object that no longer matches is deleted; it may match again by now."""
+    cache = Cache("widgets", belongs=lambda obj: obj["metadata"]["labels"]["team"] == "red")
+    cache.replace([labelled("a", "red", 1)], 1)
+    cache.learn(labelled("a", "red", 6))
+    gone: list[Change] = []
+    cache.subscribe(lambda change: gone.append(change) if change.new is None else None)
+    cache.drop(ObjectKey("default", "a"), labelled("a", "blue", 5))
+    assert cache[ObjectKey("default", "a")]["metadata"]["resourceVersion"] == "6"
+    assert gone == []
+    cache.drop(ObjectKey("default", "a"), labelled("a", "red", 7))
+    assert len(gone) == 1
+
+
 def test_an_own_creation_newer_than_a_list_survives_that_list() -> None:
     cache = Cache("widgets")
     cache.replace([], 3)

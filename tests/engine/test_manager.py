@@ -6,11 +6,13 @@ from random import Random
 
 import pytest
 from tests.engine.fake_api import WIDGETS, FakeApi, widget
+from tests.engine.shards.test_membership import world_of
 
 from hortus.engine.controller import Controller
 from hortus.engine.manager import LeadershipLost, Manager
 from hortus.engine.outcomes import Result
 from hortus.engine.sources import Watch
+from hortus.kube.fencing import check_fence
 from hortus.kube.objects import ObjectKey
 from hortus.testing import FakeClock
 
@@ -232,3 +234,95 @@ async def test_a_failure_in_the_last_moment_does_not_disturb_the_stop() -> None:
             fuse.set()
     await stage.clock.settle()
     assert (stage.api.streams, stage.clock.sleepers, len(asyncio.all_tasks())) == ([], 0, 1)
+
+
+class Errand:
+    """Something that only the leader does, and that needs a while to end."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.began = False
+        self.sent: list[str] = []
+
+    async def run(self) -> None:
+        self.began = True
+        try:
+            while True:
+                await self.stage.clock.sleep(1)
+                check_fence()
+                self.sent.append("request")
+        finally:
+            try:
+                await self.stage.clock.sleep(5)
+            finally:
+                self.stage.journal.append("errand ended")
+
+
+async def test_the_lease_is_given_back_after_what_only_the_leader_does_has_ended() -> None:
+    journal: list[str] = []
+    election = Part("election", journal)
+    election.may_lead.set()
+    stage = Stage(election=election)
+    errand = Errand(stage)
+    stage.manager.add("errand", errand.run)
+    running = asyncio.create_task(stage.manager.run())
+    await stage.clock.settle()
+    assert errand.began
+    stage.manager.stop()
+    await stage.clock.advance(10)
+    await running
+    assert journal.index("errand ended") < journal.index("released")
+
+
+async def test_what_only_the_leader_does_is_fenced_and_ended_at_once_when_leadership_is_lost() -> None:
+    journal: list[str] = []
+    election = Part("election", journal)
+    election.may_lead.set()
+    stage = Stage(election=election)
+    stage.api.put(WIDGETS, widget("a"))
+    stage.work_seconds = 100.0
+    errand = Errand(stage)
+    stage.manager.add("errand", errand.run)
+    running = asyncio.create_task(stage.manager.run())
+    await stage.clock.advance(3.5)
+    assert len(errand.sent) == 3
+    # The lease runs out, and nobody has been told yet.
+    election.leading = False
+    await stage.clock.advance(0.6)
+    assert len(errand.sent) == 3
+    election.has_lost.set()
+    await stage.clock.advance(5)
+    assert "errand ended" in journal
+    with pytest.raises(LeadershipLost):
+        await running
+
+
+async def test_what_only_one_replica_does_ends_before_its_lease_among_the_shards_is_given_back() -> None:
+    async with world_of(1) as world:
+        process = world.processes[0]
+        journal: list[str] = []
+        manager = Manager(FakeApi(), clock=process.clock, random=Random(0), shards=process.shards)
+        leave = process.shards.leave_group
+
+        async def errand() -> None:
+            journal.append("begun")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await process.clock.sleep(3)
+                journal.append("ended")
+
+        async def leave_group() -> None:
+            journal.append("left")
+            await leave()
+
+        process.shards.leave_group = leave_group  # type: ignore[method-assign]
+        process.shards.run = asyncio.Event().wait  # type: ignore[method-assign, assignment]
+        manager.add("errand", errand)
+        running = asyncio.create_task(manager.run())
+        await world.clock.advance(1)
+        assert journal == ["begun"]
+        manager.stop()
+        await world.clock.advance(10)
+        await running
+        assert journal == ["begun", "ended", "left"]

@@ -219,11 +219,12 @@ class Cache:
     def drop(self, key: ObjectKey, last: Object | None = None) -> None:
         """Hold `key` no longer; `last` is the state in which it went, where known.
 
-        Passed over when `learn` has brought another object of that name since.
+        Passed over when `learn` has brought a later state since: another object of that name, or the same one that did
+        not match the selector in between.
         """
         self._refused.pop(key, None)
         old = self._objects.get(key)
-        if old is not None and last is not None and _uid(old) != _uid(last) and version_of(last) < version_of(old):
+        if old is not None and last is not None and version_of(last) < version_of(old):
             return
         if old is not None:
             del self._objects[key]

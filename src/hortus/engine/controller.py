@@ -192,10 +192,28 @@ class Controller:
             self._watchdog = None
 
     def take_over(self, gained: Callable[[ObjectKey], bool]) -> int:
-        """Have all objects of the own kind looked at that pass `gained`; returns how many those are."""
+        """Have all keys looked at that pass `gained`; returns how many of them are objects of the own kind.
+
+        Besides those objects, what the other sources know: remains of an object that is gone are work, too, and the
+        replica that had it may have died before it was done.
+        """
         found = [key for key in self._own if gained(key)] if self._own is not None else []
         self.enqueue_all(found, priority=Priority.INITIAL)
+        if self._detachers:  # what has not begun is filled from all sources when it does
+            self._replay(gained)
         return len(found)
+
+    def _replay(self, gained: Callable[[ObjectKey], bool]) -> None:
+        looked_at: set[ObjectKey] = set()
+
+        def add(key: ObjectKey, _: int) -> None:
+            if key not in looked_at:
+                looked_at.add(key)
+                if gained(key):
+                    self.queue.add_at(key, Priority.INITIAL)
+
+        for source in self._sources:
+            source.attach(add, self.clock)()
 
     @property
     def size(self) -> int:

@@ -1,17 +1,17 @@
 """One process of controllers, put together: caches, election, controllers, servers, and the order of start and stop.
 
 Start: the servers, so that probes are answered from the first moment; then the caches, also while standing by, so that
-a take-over needs no list; then, when this process leads, the controllers. Stop goes the other way: no new work, the
-workers end within the grace time, the lease is given back, the caches and servers close. When leadership is lost the
-workers are cancelled at once, because another process may have begun: `run` raises `LeadershipLost`. With shards in
-place of an election every replica works, each on its own objects; one that loses its lease stops its work and joins
-again.
+a take-over needs no list; then, when this process leads, the controllers and what only the leader runs. Stop goes the
+other way: no new work, the workers end within the grace time, the lease is given back when all of them have, the caches
+and servers close. When leadership is lost all work is cancelled at once, because another process may have begun, and
+the fence stops its requests even before: `run` raises `LeadershipLost`. With shards in place of an election every
+replica works, each on its own objects; one that loses its lease stops its work and joins again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Protocol
@@ -31,6 +31,7 @@ from hortus.engine.shards import Shards, on_one_replica
 from hortus.engine.sources import Source
 from hortus.engine.tracing import TracedReconciler, Tracing
 from hortus.kube.clock import Clock, SystemClock
+from hortus.kube.fencing import Fenced, set_fence
 from hortus.kube.objects import ObjectKey, Resource
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -119,6 +120,8 @@ class Manager:
         self._closers: list[Callable[[], Awaitable[object]]] = []
         self._stopping = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], str] = {}
+        self._led: dict[asyncio.Task[None], str] = {}
+        """What only the leader, or one replica of all, runs."""
         self._undo = AsyncExitStack()
         self._lost: asyncio.Task[None] | None = None
         self._has_started = asyncio.Event()
@@ -179,7 +182,11 @@ class Manager:
         return made
 
     def add(self, name: str, run: Runnable, *, leader_only: bool = True) -> None:
-        """Run something beside the controllers until stop. When it ends by itself or fails, the manager stops."""
+        """Run something beside the controllers until stop. When it ends by itself or fails, the manager stops.
+
+        With `leader_only` it runs where this process leads, or on one replica of all, its requests are fenced like a
+        reconcile's, and it has ended when the lease is given back.
+        """
         self._runnables.append((name, run, leader_only))
 
     def add_server(self, server: Server) -> None:
@@ -296,7 +303,7 @@ class Manager:
             membership = asyncio.create_task(self.shards.run(), name="shards")
             self._tasks[membership] = "shards"
             await self.shards.has_joined()
-        self._undo.push_async_callback(self._stop_controllers)
+        self._undo.push_async_callback(self._stop_work)
         await asyncio.gather(*(controller.start() for controller in self._controllers))
         self._run_all(leader_only=True)
         self._has_started.set()
@@ -305,13 +312,20 @@ class Manager:
     def _run_all(self, *, leader_only: bool) -> None:
         for name, run, wants_leader in self._runnables:
             if wants_leader == leader_only:
-                alone = leader_only and self.shards is not None
-                work = self._alone(name, run) if alone else _awaiting(run)
-                self._tasks[asyncio.create_task(work, name=name)] = name
+                work = self._as_leader(name, run) if leader_only else _awaiting(run)
+                tasks = self._led if leader_only else self._tasks
+                tasks[asyncio.create_task(work, name=name)] = name
 
-    async def _alone(self, name: str, run: Runnable) -> None:
-        assert self.shards is not None, "asked for with shards only"
-        await on_one_replica(self.shards, name, run)
+    async def _as_leader(self, name: str, run: Runnable) -> None:
+        if self.shards is not None:
+            await on_one_replica(self.shards, name, run)
+            return
+        set_fence(self._guard)
+        try:
+            await run()
+        except Fenced:
+            self._fence()
+            raise
 
     async def _until_over(self, starter: asyncio.Task[None] | None = None) -> None:
         """Return when asked to stop; raise when a part failed or leadership is lost."""
@@ -319,7 +333,9 @@ class Manager:
         try:
             while True:
                 workers = [task for controller in self._controllers for task in controller.tasks]
-                waited = {stop, *self._tasks, *workers} | ({starter} if starter and not starter.done() else set())
+                waited = {stop, *self._tasks, *self._led, *workers} | (
+                    {starter} if starter and not starter.done() else set()
+                )
                 done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
                 if stop in done:
                     return
@@ -342,10 +358,18 @@ class Manager:
         if self._election is not None and not self._election.leading:
             raise LeadershipLost("this process was not able to renew its lease in time")
 
-    async def _stop_controllers(self) -> None:
+    def _guard(self) -> None:
+        """The fence as the clients ask it, before each request."""
+        try:
+            self._fence()
+        except LeadershipLost as error:
+            raise Fenced(str(error)) from error
+
+    async def _stop_work(self) -> None:
+        """End all that must not run any more when another process begins."""
         lost = self._election is not None and not self._election.leading
         grace = 0.0 if lost else self._grace
-        await asyncio.gather(*(controller.stop(grace=grace) for controller in self._controllers))
+        await asyncio.gather(_ended(self._led), *(controller.stop(grace=grace) for controller in self._controllers))
 
     def _take_over(self, gained: Callable[[ObjectKey], bool]) -> int:
         return sum(controller.take_over(gained) for controller in self._controllers)
@@ -364,13 +388,17 @@ class Manager:
         return known[2]
 
     async def _stop_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await _ended(self._tasks)
 
 
 def _failed(task: asyncio.Task[None]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is not None
+
+
+async def _ended(tasks: Iterable[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _awaiting(run: Runnable) -> None:

@@ -157,3 +157,18 @@ async def test_work_that_comes_to_its_own_end_is_not_begun_again() -> None:
 
         await on_one_replica(world.processes[0].shards, "errand", work)
         assert begun == [True]
+
+
+async def test_after_an_outage_nobody_waits_for_the_leases_that_the_living_have_lost() -> None:
+    """They could not be given back while the server was away; their members are the ones to say that they are gone."""
+    async with world_of(3) as world:
+        world.up = False
+        await world.clock.advance(60)
+        assert sum(map(held_by, world.processes)) == 0
+        world.up = True
+        for process in world.processes:
+            process.catch_up()
+        # A request that was lost is given up after ten seconds at most; a lease would take fifteen more.
+        await world.clock.advance(15)
+        assert sum(map(held_by, world.processes)) == len(KEYS)
+        assert len(world.server.leases) == 3

@@ -2,7 +2,8 @@
 
 The rules are `Roster`'s; here are the calls, the timers and the order of things. One task renews the lease,
 acknowledges others and asks the server about those that are overdue. When the lease is lost all work is cut off, and
-the replica joins anew under another name; the process and its caches stay.
+the replica joins anew under another name; the process and its caches stay. A lease that could not be given back then,
+since the server was away, is given back when it is seen again: nobody else can know so early that its work is over.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ DEFAULT_DRAIN = 10.0
 """Seconds that work has to end by itself when its object moves to another replica; then it is cut off."""
 
 _JITTER = 0.1
+_MOST_REMEMBERED = 1000
+"""Former names of this replica; in an outage there is one for each attempt to make a lease."""
 _BLIND = 3
 """Renewals that the watch may fail to show before the leases are listed instead."""
 
@@ -107,6 +110,9 @@ class Shards:
         self._has_joined = asyncio.Event()
         self._task: asyncio.Task[object] | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._former: dict[str, None] = {}
+        """Names of this replica whose work is over."""
+        self._returning: dict[str, asyncio.Task[None]] = {}
         self._ask_after = float("-inf")
         self._drain_until = float("inf")
         self._terms = 0
@@ -200,8 +206,9 @@ class Shards:
         """End `run` and give the lease back, so that others take over at once. All work has to be over."""
         if self._task is not None:
             await _cancelled(self._task)
-        if self._asking is not None:
-            await _cancelled(self._asking)
+        for task in (self._asking, *self._returning.values()):
+            if task is not None:
+                await _cancelled(task)
         roster = self._roster
         if roster.valid:
             roster.end()
@@ -234,11 +241,14 @@ class Shards:
                 await within(self._clock, self._times.renew_deadline, self._client.create(LEASES, lease))
             except (KubeError, OSError) as error:
                 _log.warning("no lease among the shards", error=str(error))
+                self._remember(roster.name)
                 if not isinstance(error, AlreadyExists):
                     # It may have been made all the same, and the others would wait for it.
                     await self._give_back(roster.name)
             else:
                 if roster.renewed(began):
+                    for name in self._former:
+                        roster.is_gone(name)
                     self._terms += self._roster.version + 1
                     self._roster, self._told, self._unseen = roster, None, (0, 0)
                     return
@@ -297,6 +307,8 @@ class Shards:
             _log.warning("the leases of the shards could not be listed", error=str(error))
             return False
         records = [self._record(lease) for lease in listed.items]
+        for record in records:
+            self._give_back_former(record)
         self._unseen = (0, 0)
         if roster.looked:
             for record in records:
@@ -337,7 +349,21 @@ class Shards:
         pause = roster.settled_at - self._clock.monotonic()
         if pause > 0:
             await self._clock.sleep(pause)
+        self._remember(roster.name)
         await self._give_back(roster.name)
+
+    def _remember(self, name: str) -> None:
+        """`name` was this replica's; nothing works under it any more, nor ever will."""
+        self._former[name] = None
+        if len(self._former) > _MOST_REMEMBERED:
+            del self._former[next(iter(self._former))]
+
+    def _give_back_former(self, record: Record) -> None:
+        """A lease was seen: when it is one that this replica has lost, the others are told."""
+        name = record.member
+        if name in self._former and not record.released and name not in self._returning:
+            task = self._returning[name] = asyncio.create_task(self._give_back(name), name=f"give back {name}")
+            task.add_done_callback(lambda _: self._returning.pop(name, None))
 
     async def _give_back(self, name: str) -> None:
         try:
@@ -363,6 +389,9 @@ class Shards:
                 self._wake.set()
             elif record.version >= self._unseen[0]:
                 self._unseen = (0, 0)
+        elif record.member in self._former:
+            if change.new is not None:
+                self._give_back_former(record)
         elif change.new is not None or record.released:
             # A lease that somebody deleted counts until it is overdue: its member may not know yet.
             roster.saw(record)
