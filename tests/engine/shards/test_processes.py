@@ -42,7 +42,8 @@ class Trial:
         return made
 
     def entries(self, *, after: float = 0.0) -> list[tuple[float, int, str]]:
-        lines = (line.split() for line in self.journal.read_text().splitlines())
+        whole, _, _ = self.journal.read_text().rpartition("\n")  # the last line may be half written
+        lines = (line.split() for line in whole.splitlines())
         found = [(float(when), int(pid), name) for when, pid, name in lines]
         return [entry for entry in found if entry[0] > after]
 
