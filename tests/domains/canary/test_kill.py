@@ -33,6 +33,8 @@ class Killer:
             self._left -= 1
             return
         self.struck.set()
+        # By somebody else's cancellation alone a worker would not end.
+        task.cancel()
         raise asyncio.CancelledError
 
 

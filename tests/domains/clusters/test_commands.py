@@ -16,6 +16,7 @@ from hortus.domains.clusters.commands import register
 from hortus.domains.clusters.outline import look
 from hortus.domains.clusters.turns import CODES, REASONS, turn_of
 from hortus.domains.clusters.types import RUNTIMES, Annotation, Reason
+from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import Actor
 from hortus.kube.objects import Object
 from hortus.terminal import Connections
@@ -64,10 +65,25 @@ async def test_a_runtime_is_explained_changed_and_retired(here: World, shell: Sh
         done = await shell.type("reconcile", "rt-1")
         assert done.exit_code == 0, done.output
         runtime = await here.client.get(RUNTIMES, "rt-1", here.namespace)
-        assert not runtime["metadata"].get("annotations")
+        assert list(runtime["metadata"]["annotations"]) == [Annotation.CLUSTER]
         retired = await shell.type("retire", "rt-1")
         assert retired.exit_code == 0, retired.output
         await here.until_gone()
+
+
+async def test_a_ready_runtime_without_its_kubeconfig_is_not_as_wanted(here: World, shell: Shell) -> None:
+    async with here.controlled():
+        await here.grow(here.runtime(shoot="c-why"), shoot="c-why")
+    # Nobody works now.
+    error = {"type": "KubeconfigManagement", "status": "False", "reason": "FailedToGetKubeconfig"}
+    error |= {"message": "Failed to get kubeconfig. Error: no way", "lastTransitionTime": "2023-01-01T12:00:00Z"}
+    status = {"status": {"state": "Error", "conditions": [error]}}
+    await here.client.patch(GARDENER_CLUSTERS, "rt-1", status, here.namespace, subresource="status")
+    assert "Kubeconfig:  Failed to get kubeconfig. Error: no way" in (await shell.type("why", "rt-1")).output
+    await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
+    told = (await shell.type("why", "rt-1")).output
+    assert f"Kubeconfig:  GardenerCluster {here.namespace}/rt-1 does not exist" in told
+    assert "Turn of:     operator: the kubeconfig is not in place" in told
 
 
 async def test_a_failure_is_explained_with_the_shoots_own_words(here: World, shell: Shell) -> None:

@@ -103,8 +103,8 @@ def test_with_a_backup_its_bucket_must_be_ready_too() -> None:
 def patched(annotation: str | None) -> Object:
     found = shoot()
     if annotation is not None:
-        key = "infrastructuremanager.kyma-project.io/runtime-generation"
-        found["metadata"]["annotations"] = {key: annotation}
+        prefix = "infrastructuremanager.kyma-project.io"
+        found["metadata"]["annotations"] = {f"{prefix}/runtime-generation": annotation, f"{prefix}/runtime-id": "rt-1"}
     return found
 
 

@@ -63,7 +63,9 @@ async def test_a_suspended_runtime_is_not_patched_until_the_annotation_is_gone(h
         assert pool["maximum"] == 20
         await here.annotate(Annotation.SUSPEND_PATCH, None)
         await here.until_patched(2)
-        left = await here.until("Runtime", "rt-1", lambda found: not found["metadata"].get("annotations"))
+        left = await here.until(
+            "Runtime", "rt-1", lambda found: list(found["metadata"].get("annotations") or ()) == [Annotation.CLUSTER]
+        )
         assert Annotation.FORCE_PATCH not in (left["metadata"].get("annotations") or {})
 
 

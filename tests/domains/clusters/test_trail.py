@@ -83,7 +83,9 @@ async def test_a_forced_patch_without_a_difference_goes_from_ready_to_ready(here
         await here.update()
         here.trail.clear()
         await here.annotate(Annotation.FORCE_PATCH)
-        await here.until("Runtime", "rt-1", lambda found: not found["metadata"].get("annotations"))
+        await here.until(
+            "Runtime", "rt-1", lambda found: list(found["metadata"].get("annotations") or ()) == [Annotation.CLUSTER]
+        )
         await here.until_said("Shoot patched without changes")
         await here.rest()
     assert here.trail == [("Ready", ("Provisioned", "True", "Processing", "Shoot patched without changes"))]

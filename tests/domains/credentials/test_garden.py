@@ -82,6 +82,39 @@ async def test_each_failure_says_what_failed_and_who_must_act(
     assert CANARY not in str(failed)
 
 
+UNFINISHED: list[tuple[Object, str, Actor]] = [
+    (
+        {"status": {"lastOperation": {"type": "Create", "state": "Processing"}}},
+        "(nobody needs to act: shoot c-1 is being created)",
+        Actor.NOBODY,
+    ),
+    ({}, "(nobody needs to act: shoot c-1 is being created)", Actor.NOBODY),
+    (
+        {"status": {"lastOperation": {"type": "Create", "state": "Failed"}}},
+        "(cluster owner: the creation of shoot c-1 failed: see its lastErrors)",
+        Actor.USER,
+    ),
+    ({"metadata": {"deletionTimestamp": "2023-01-01T12:00:00Z"}}, "(cluster owner: shoot c-1 is being del", Actor.USER),
+    (
+        {"status": {"lastOperation": {"type": "Reconcile", "state": "Succeeded"}}},
+        "(garden operator: the garden has a fault; tried again)",
+        Actor.PROVIDER,
+    ),
+]
+
+
+@pytest.mark.parametrize(("shoot", "says", "actor"), UNFINISHED)
+async def test_a_shoot_that_is_not_there_yet_is_no_fault_of_the_garden(shoot: Object, says: str, actor: Actor) -> None:
+    """Such as one that was deleted in the garden and is made again by its Runtime."""
+    metadata = {"name": "c-1", "namespace": "garden-demo", **shoot.get("metadata", {})}
+    script = Script(failure(500, "InternalError", "no client CA"), {"kind": "Shoot", **shoot, "metadata": metadata})
+    async with serving(script) as access, Client(access, settings=IMPATIENT) as client:
+        with pytest.raises(GardenFailure) as failed:
+            await GardenClient(client, "garden-demo").admin_kubeconfig("c-1", 86400)
+    assert says in str(failed.value)
+    assert failed.value.actor is actor
+
+
 async def test_a_garden_that_is_down_is_told_by_its_address() -> None:
     async with Client(Access(server="http://127.0.0.1:9"), settings=IMPATIENT) as client:
         with pytest.raises(GardenFailure, match=r"127\.0\.0\.1:9: cannot connect.*operator: the garden cannot"):

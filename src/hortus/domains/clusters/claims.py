@@ -3,16 +3,25 @@
 A Shoot belongs to the Runtime whose runtime-id its annotation names; where several Runtimes carry that id, to the
 oldest of them that names the Shoot. A Shoot without the annotation is nobody's, and is taken over only by a Runtime
 whose annotation names its uid. Nothing here changes or deletes what is not ours: the Go system looks at the name alone.
+
+An edit takes no Shoot from its Runtime: what a Runtime has is recorded on it (`service.record_of`), with the id it has
+it by. A Shoot that lost its annotation stays the Runtime's whose record has its uid. And a Runtime that is deleted
+while a Shoot of it would stay is held, and says which (`left_behind`), until the edit is undone or its owner says by an
+annotation that the Shoot is to stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.outline import Live
 from hortus.domains.clusters.types import Annotation, Label, ShootAnnotation
 from hortus.kube.objects import Object
+
+DISPUTED: Final = "Shoot cannot be managed: "
+"""How the message of a Runtime begins that had a Shoot, and may not have it now."""
 
 
 def owns(runtime: Object, live: Live, rivals: Iterable[Object]) -> bool:
@@ -25,21 +34,82 @@ def objection(runtime: Object, live: Live | None, rivals: Iterable[Object]) -> s
     name = service.shoot_name(runtime)
     if live is None:
         return _taken_by(runtime, _senior(runtime, rivals))
+    mine = service.runtime_id(runtime)
+    same = [rival for rival in rivals if service.runtime_id(rival) == mine]
     if not live.owner:
         if _adopts(runtime, live):
             return ""
+        record = service.record_of(runtime)
+        if record is not None and record.uid == live.uid:
+            return _taken_by(runtime, _senior(runtime, same))
         return (
             f"shoot {name} exists and belongs to no Runtime: its annotation {ShootAnnotation.RUNTIME_ID} is missing. "
             f"Choose another spec.shoot.name, or take it over by the annotation {Annotation.ADOPT}={live.uid} on this "
             "Runtime"
         )
-    mine = service.runtime_id(runtime)
     if live.owner != mine:
         return (
             f"shoot {name} exists and belongs to the Runtime with label {Label.RUNTIME_ID}={live.owner}, this one has "
             f"{mine!r}. Choose another spec.shoot.name"
         )
-    return _taken_by(runtime, _senior(runtime, (rival for rival in rivals if service.runtime_id(rival) == mine)))
+    return _taken_by(runtime, _senior(runtime, same))
+
+
+def relabelled(runtime: Object) -> str:
+    """Why the label runtime-id is to be set back, for people; empty when it is as it was."""
+    was = service.relabelled(runtime)
+    if not was:
+        return ""
+    return (
+        f"label {Label.RUNTIME_ID} cannot be changed: shoot and kubeconfig are those of {was}. Set the label back to "
+        f"{was}"
+    )
+
+
+def doubled(runtime: Object, namesakes: Iterable[Object]) -> str:
+    """Why a Runtime gets no Shoot while an older one has the same runtime-id; `namesakes` have it."""
+    senior = _senior(runtime, namesakes)
+    if senior is None:
+        return ""
+    metadata = senior["metadata"]
+    return (
+        f"label {Label.RUNTIME_ID}={service.runtime_id(runtime)} is that of Runtime {metadata['namespace']}/"
+        f"{metadata['name']}, which is older; shoot and kubeconfig of both would be one. Give each its own"
+    )
+
+
+def left_behind(runtime: Object, found: Iterable[Live], others: Iterable[Object]) -> str:
+    """Why a Runtime that is being deleted is held, for people; empty when it leaves no Shoot behind.
+
+    `found` are Shoots that might be its; `others` all Runtimes that might have one of them.
+    """
+    others = list(others)
+    for live in found:
+        if service.leaves(runtime, live) or any(_has(other, live) for other in others):
+            continue
+        if text := _lost(runtime, live):
+            keep = f"or, to keep the shoot, annotate this Runtime with {Annotation.LEAVE}={live.uid}"
+            return f"{text} {keep}"
+    return ""
+
+
+def _has(other: Object, live: Live) -> bool:
+    return service.shoot_name(other) == live.name and service.runtime_id(other) == live.owner
+
+
+def _lost(runtime: Object, live: Live) -> str:
+    mine, name = service.runtime_id(runtime), service.shoot_name(runtime)
+    if live.owner == mine and live.name != name:
+        return f"shoot {live.name} is this Runtime's: set spec.shoot.name back to {live.name} to delete both,"
+    record = service.record_of(runtime)
+    had = live.uid == record.uid if record is not None else live.name == name and service.has_had_a_shoot(runtime)
+    if not had or live.owner == mine:
+        return ""
+    says = f"says now that it belongs to {live.owner!r}" if live.owner else "names no Runtime any more"
+    return (
+        f"shoot {live.name} was this Runtime's, and its annotation {ShootAnnotation.RUNTIME_ID} {says}: set it back to "
+        f"{mine} to delete both,"
+    )
 
 
 def renamed(runtime: Object, owned: Iterable[Live], rivals: Iterable[Object]) -> str:

@@ -71,18 +71,37 @@ class Connecting:
         await self._equip(visit, live)
         return None
 
+    async def restore(self, visit: Visit, live: Live) -> Result | None:
+        """Have a GardenerCluster again that somebody deleted, where the Runtime rests. The Go system does not look.
+
+        A Ready Runtime is connected again. One that failed gets its kubeconfig back and stays as it is.
+        """
+        if live.deleting or self._clusters.get(service.cluster_key(visit.runtime)) is not None:
+            return None
+        if service.state_of(visit.runtime) == State.READY:
+            return await self._ask_for_kubeconfig(visit, live)
+        if service.has_been_ready(visit.runtime):
+            await self._request(visit, live)
+        return None
+
     async def _ask_for_kubeconfig(self, visit: Visit, live: Live) -> Result:
-        wanted = service.gardener_cluster(visit.runtime, live.domain)
-        try:
-            self._clusters.learn(await self._client.create(GARDENER_CLUSTERS, wanted))
-        except AlreadyExists:
+        if not await self._request(visit, live):
             return Result(requeue_after=KUBECONFIG)
-        except KubeError as error:
-            raise _refused(str(error)) from error
         text = "Gardener Cluster CR created, waiting for readiness"
         visit.pending(_KUBECONFIG, UNKNOWN, Reason.KUBECONFIG_REQUESTED, text)
         await visit.save()
         return Result(requeue_after=KUBECONFIG)
+
+    async def _request(self, visit: Visit, live: Live) -> bool:
+        """Create the GardenerCluster. Returns whether there was none. Raises Setback."""
+        wanted = service.gardener_cluster(visit.runtime, live.domain)
+        try:
+            self._clusters.learn(await self._client.create(GARDENER_CLUSTERS, wanted))
+        except AlreadyExists:
+            return False
+        except KubeError as error:
+            raise _refused(str(error)) from error
+        return True
 
     async def _equip(self, visit: Visit, live: Live) -> None:
         try:

@@ -26,7 +26,7 @@ from hortus.domains.clusters.patching import Patching, Superseded, sent, superse
 from hortus.domains.clusters.pauses import AT_ONCE, GARDEN
 from hortus.domains.clusters.retirement import Retirement
 from hortus.domains.clusters.service import UnreadableGeneration
-from hortus.domains.clusters.types import FINALIZER, RUNTIMES, ConditionType, Reason, State
+from hortus.domains.clusters.types import FIELD_MANAGER, FINALIZER, RUNTIMES, Annotation, ConditionType, Reason, State
 from hortus.domains.clusters.visit import Desk, Setback, Visit
 from hortus.engine import FALSE, UNKNOWN, Cache, Result, add_finalizer, has_finalizer, is_deleting, remove_finalizer
 from hortus.kube import Client
@@ -91,8 +91,13 @@ class RuntimeController:
         return self._runtimes.keys_by("id", cluster["metadata"]["name"])
 
     def keys_of_rivals(self, runtime: Object) -> Iterable[ObjectKey]:
-        """The Runtimes that may have the Shoot now that this one is gone."""
-        return self._runtimes.keys_by("shoot", service.shoot_name(runtime))
+        """The Runtimes that may have the Shoot, or the id, now that this one is gone."""
+        return dict.fromkeys(
+            [
+                *self._runtimes.keys_by("shoot", service.shoot_name(runtime)),
+                *self._runtimes.keys_by("id", service.runtime_id(runtime)),
+            ]
+        )
 
     async def _look(self, visit: Visit, named: Live | None) -> Result | None:
         """Run the steps, and show where they ended when they could not go on."""
@@ -126,7 +131,7 @@ class RuntimeController:
     async def _refuse(self, visit: Visit) -> None:
         """Without a spec nothing can be done, nor about a Shoot that there was before. Raises Setback."""
         runtime = visit.runtime
-        left = self._garden.owned_by(service.runtime_id(runtime))
+        left = [live for live in await self._shoots_of(runtime, None) if not service.leaves(runtime, live)]
         if not is_deleting(runtime):
             raise Setback(Reason.CONVERSION_ERR, "Runtime conversion error spec: Required value")
         if left:
@@ -147,7 +152,23 @@ class RuntimeController:
         self._check_claim(visit, named)
         if named is None:
             return await self._creation.create(visit)
+        if await self._record(visit, named):
+            return Result(requeue_after=AT_ONCE)
         return await self._process(visit, named)
+
+    async def _record(self, visit: Visit, live: Live) -> bool:
+        """Note on the Runtime which Shoot it has. Returns whether that had to be written."""
+        runtime = visit.runtime
+        wanted = service.Record(runtime["metadata"]["uid"], service.runtime_id(runtime), live.name, live.uid)
+        if not all(wanted) or service.record_of(runtime) == wanted:
+            return False
+        metadata = runtime["metadata"]
+        patch = {"metadata": {"uid": metadata["uid"], "annotations": {Annotation.CLUSTER: "/".join(wanted)}}}
+        changed = await self._client.patch(
+            RUNTIMES, metadata["name"], patch, metadata["namespace"], field_manager=FIELD_MANAGER
+        )
+        self._runtimes.learn(changed)
+        return True
 
     async def _process(self, visit: Visit, live: Live) -> Result | None:
         """Whatever the Shoot needs now (section 2.2, SelectShootProcessing)."""
@@ -156,7 +177,7 @@ class RuntimeController:
         if service.patch_due(visit.runtime, live):
             return await self._patch(visit)
         if not _under_way(visit):
-            return None
+            return await self._connecting.restore(visit, live)
         if not live.current:
             return Result(requeue_after=GARDEN)
         return await self._await(visit, live)
@@ -180,20 +201,36 @@ class RuntimeController:
         return pause if pause is not None else await self._connecting.connect(visit, live)
 
     async def _retire(self, visit: Visit, named: Live | None) -> Result | None:
-        if named is not None and claims.owns(visit.runtime, named, self._rivals(visit.runtime)):
+        runtime = visit.runtime
+        rivals = self._rivals(runtime)
+        if named is not None and not service.leaves(runtime, named) and claims.owns(runtime, named, rivals):
             return await self._retirement.retire(visit, named)
-        key = service.cluster_key(visit.runtime)
-        shared = any(service.cluster_key(rival) == key for rival in self._rivals(visit.runtime))
+        if held := claims.left_behind(runtime, await self._shoots_of(runtime, named), self._others(runtime)):
+            raise Setback(Reason.CONVERSION_ERR, held, kind=ConditionType.DEPROVISIONED)
+        key = service.cluster_key(runtime)
+        shared = any(service.cluster_key(other) == key for other in self._others(runtime))
         return await self._retirement.release(visit, taken=named is not None, shared=shared)
+
+    async def _shoots_of(self, runtime: Object, named: Live | None) -> list[Live]:
+        """All Shoots that might be the Runtime's: by their names, and by what they say of themselves."""
+        found = list(self._garden.owned_by(service.runtime_id(runtime)))
+        record = service.record_of(runtime)
+        recorded = await self._garden.find(record.shoot) if record is not None else None
+        if record is not None and recorded is not None and recorded.uid == record.uid:
+            found.append(recorded)
+        return found if named is None else [*found, named]
 
     def _check_claim(self, visit: Visit, named: Live | None) -> None:
         """Raises Setback when the Shoot of that name is not ours to have."""
         runtime = visit.runtime
-        problem = claims.objection(runtime, named, self._rivals(runtime))
+        problem = claims.relabelled(runtime) or claims.objection(runtime, named, self._rivals(runtime))
         if not problem and named is None:
             identity = service.runtime_id(runtime)
-            namesakes = [rival for rival in self._runtimes.by("id", identity) if key_of(rival) != key_of(runtime)]
-            problem = claims.renamed(runtime, self._garden.owned_by(identity), namesakes)
+            namesakes = self._namesakes(runtime)
+            problem = claims.doubled(runtime, namesakes)
+            problem = problem or claims.renamed(runtime, self._garden.owned_by(identity), namesakes)
+        if problem and service.has_had_a_shoot(runtime):
+            raise Setback(Reason.PROCESSING_ERR, f"{claims.DISPUTED}{problem}")
         if problem:
             raise Setback(Reason.CREATION_ERR, f"Shoot creation failed: {problem}")
 
@@ -202,15 +239,26 @@ class RuntimeController:
         named = self._runtimes.by("shoot", service.shoot_name(runtime))
         return [rival for rival in named if key_of(rival) != key_of(runtime)]
 
+    def _namesakes(self, runtime: Object) -> list[Object]:
+        """The other Runtimes with the same runtime-id."""
+        found = self._runtimes.by("id", service.runtime_id(runtime))
+        return [other for other in found if service.runtime_id(runtime) and key_of(other) != key_of(runtime)]
+
+    def _others(self, runtime: Object) -> list[Object]:
+        """The other Runtimes that name the same Shoot, or have the same id, or that its Shoot says it belongs to."""
+        return [*self._rivals(runtime), *self._namesakes(runtime)]
+
 
 def _under_way(visit: Visit) -> bool:
     """Whether the state asks for work. What failed, or is Ready, rests: a restart must not stir a whole fleet.
 
-    A missing kubeconfig is the exception: it comes back by itself.
+    A missing kubeconfig is the exception: it comes back by itself. So is a dispute about the Shoot that is settled.
     """
     if service.state_of(visit.runtime) in ("", State.PENDING):
         return True
-    return visit.says(ConditionType.CONFIGURED, FALSE, Reason.CONFIGURATION_ERR)
+    if visit.says(ConditionType.CONFIGURED, FALSE, Reason.CONFIGURATION_ERR):
+        return True
+    return visit.message(ConditionType.PROVISIONED).startswith(claims.DISPUTED)
 
 
 def _by_shoot(runtime: Object) -> Iterable[str]:

@@ -10,6 +10,7 @@ from hortus.domains.clusters.garden import SHOOTS
 from hortus.domains.clusters.turns import current
 from hortus.domains.clusters.types import RUNTIMES, Annotation, State
 from hortus.domains.clusters.views import Explanation, explanation
+from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object
@@ -34,11 +35,28 @@ async def explain(client: Client, garden: Client, name: str, namespace: str) -> 
     shoot_name = service.shoot_name(runtime)
     if not shoot_name:
         return explanation(runtime, None, unseen="spec.shoot.name is missing")
+    connection = await _connection(client, runtime)
     try:
         found = (await garden.list(SHOOTS, fields=f"metadata.name={shoot_name}")).items
     except KubeError as error:
-        return explanation(runtime, None, unseen=f"the garden does not answer: {error}")
-    return explanation(runtime, found[0] if found else None)
+        return explanation(runtime, None, unseen=f"the garden does not answer: {error}", connection=connection)
+    return explanation(runtime, found[0] if found else None, connection=connection)
+
+
+async def _connection(client: Client, runtime: Object) -> str:
+    """What is wrong with the kubeconfig of a Ready Runtime; empty when nothing is."""
+    key = service.cluster_key(runtime)
+    if service.state_of(runtime) != State.READY:
+        return ""
+    try:
+        cluster = await client.get(GARDENER_CLUSTERS, key.name, key.namespace)
+    except NotFound:
+        return f"GardenerCluster {key.namespace}/{key.name} does not exist"
+    status = cluster.get("status") or {}
+    if status.get("state") == State.READY:
+        return ""
+    messages = [one["message"] for one in status.get("conditions") or () if one["status"] == "False"]
+    return messages[0] if messages else f"GardenerCluster {key.namespace}/{key.name} is not Ready yet"
 
 
 async def annotate(client: Client, runtime: Object, annotation: str, value: str | None) -> Object:

@@ -93,7 +93,9 @@ class Retirement:
         """None once there is no GardenerCluster of this Runtime any more."""
         key = service.cluster_key(visit.runtime)
         cluster = self._clusters.get(key)
-        if cluster is None or service.shoot_of(cluster) != service.shoot_name(visit.runtime):
+        record = service.record_of(visit.runtime)
+        shoots = {service.shoot_name(visit.runtime), *(() if record is None else (record.shoot,))}
+        if cluster is None or service.shoot_of(cluster) not in shoots:
             return None
         if cluster["metadata"].get("deletionTimestamp"):
             return Result(requeue_after=KUBECONFIG)

@@ -5,6 +5,8 @@ Pure, from values to values. Contract: infrastructure-manager, sections 1.4 to 1
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from hortus.domains.clusters.outline import Live
 from hortus.domains.clusters.types import MANAGER, Annotation, Label
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
@@ -36,9 +38,56 @@ def labels_of(runtime: Object) -> dict[str, str]:
     return found
 
 
+class Record(NamedTuple):
+    """What a Runtime was noted to have."""
+
+    owner: str
+    """The Runtime's own uid."""
+    runtime_id: str
+    shoot: str
+    uid: str
+
+
+def record_of(runtime: Object) -> Record | None:
+    """The Shoot that the Runtime had when it was last looked at; None before it has one."""
+    parts = _annotations(runtime).get(Annotation.CLUSTER, "").split("/")
+    complete = len(parts) == len(Record._fields) and all(parts)
+    return Record(*parts) if complete and parts[0] == runtime["metadata"].get("uid") else None
+
+
 def runtime_id(runtime: Object) -> str:
-    """The label runtime-id; empty where it is missing."""
-    return labels_of(runtime).get(Label.RUNTIME_ID, "")
+    """The id by which the Runtime has its Shoot and its kubeconfig: as recorded, else its label; empty without one.
+
+    A label that somebody edits later changes nothing of that; see `relabelled`.
+    """
+    record = record_of(runtime)
+    return record.runtime_id if record is not None else labels_of(runtime).get(Label.RUNTIME_ID, "")
+
+
+def relabelled(runtime: Object) -> str:
+    """The value that the label runtime-id must have again, where it was changed; else empty."""
+    record = record_of(runtime)
+    changed = record is not None and labels_of(runtime).get(Label.RUNTIME_ID, "") != record.runtime_id
+    return record.runtime_id if record is not None and changed else ""
+
+
+def has_been_ready(runtime: Object) -> bool:
+    return bool((runtime.get("status") or {}).get("provisioningCompleted"))
+
+
+def has_had_a_shoot(runtime: Object) -> bool:
+    """Whether the Runtime has or had a Shoot of its own. The Go system leaves no record, but says when it was Ready."""
+    return record_of(runtime) is not None or has_been_ready(runtime)
+
+
+def leaves(runtime: Object, live: Live) -> bool:
+    """Whether the Runtime may go without this Shoot, since its owner said so."""
+    return _annotations(runtime).get(Annotation.LEAVE) == live.uid
+
+
+def _annotations(runtime: Object) -> dict[str, str]:
+    found: dict[str, str] = runtime["metadata"].get("annotations") or {}
+    return found
 
 
 def has_spec(runtime: Object) -> bool:
@@ -66,8 +115,7 @@ def state_of(runtime: Object) -> str:
 
 def says_true(runtime: Object, annotation: str) -> bool:
     """Whether the annotation has the one value that counts, `true`."""
-    found: str = (runtime["metadata"].get("annotations") or {}).get(annotation, "")
-    return found == "true"
+    return _annotations(runtime).get(annotation, "") == "true"
 
 
 def suspended(runtime: Object) -> bool:
@@ -76,8 +124,7 @@ def suspended(runtime: Object) -> bool:
 
 def locked(runtime: Object) -> bool:
     """Whether it was built from a Shoot and awaits its release."""
-    found: str = (runtime["metadata"].get("annotations") or {}).get(Annotation.ADOPTION, "")
-    return found == LOCKED
+    return _annotations(runtime).get(Annotation.ADOPTION, "") == LOCKED
 
 
 def forced(runtime: Object) -> bool:
@@ -85,10 +132,13 @@ def forced(runtime: Object) -> bool:
 
 
 def patch_due(runtime: Object, live: Live) -> bool:
-    """Whether the Shoot is to be patched now. Raises UnreadableGeneration."""
+    """Whether the Shoot is to be patched now. Raises UnreadableGeneration.
+
+    One that no longer says whose it is gets its annotations back by a patch.
+    """
     if suspended(runtime):
         return False
-    return forced(runtime) or outdated(runtime, live)
+    return forced(runtime) or outdated(runtime, live) or not live.owner
 
 
 def outdated(runtime: Object, live: Live) -> bool:

@@ -61,8 +61,8 @@ CODES: Final[Mapping[str, Turn]] = {
 """By the code of a Shoot's last error (gardener, section 1.3)."""
 
 
-def turn_of(runtime: Object, live: Live | None) -> Turn:
-    """Who is to act now, and how."""
+def turn_of(runtime: Object, live: Live | None, connection: str = "") -> Turn:
+    """Who is to act now, and how. `connection` says what is wrong with the kubeconfig; empty when nothing is."""
     status = runtime.get("status") or {}
     if service.locked(runtime) and not status:
         return Turn(Actor.OPERATOR, "it was built from its shoot and is locked: `hortus adopt compare`, then `release`")
@@ -73,6 +73,8 @@ def turn_of(runtime: Object, live: Live | None) -> Turn:
     problem = problem_of(runtime)
     if problem is not None:
         return REASONS.get(problem["reason"], Turn(Actor.OPERATOR, "see the message"))
+    if status["state"] == State.READY and connection:
+        return Turn(Actor.OPERATOR, "the kubeconfig is not in place: see the GardenerCluster, or `hortus tree`")
     if status["state"] == State.READY:
         return Turn(Actor.NOBODY, "all is as wanted")
     if live is not None and live.state == FAILED:

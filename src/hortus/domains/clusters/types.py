@@ -350,6 +350,12 @@ class Annotation:
     """Ours: `true` lets a deletion that failed for a reason in the infrastructure go on without cleaning up there."""
     ADOPT: Final = "clusters.hortus.dev/adopt-shoot"
     """Ours: the uid of a Shoot that belongs to no Runtime and is to be this one's from now on."""
+    CLUSTER: Final = "clusters.hortus.dev/cluster"
+    """Ours: the Runtime's uid and runtime-id, name and uid of its Shoot, divided by slashes. Written once the Runtime
+    has it, so that no edit of a label or of the Shoot's annotations takes the Shoot from its Runtime unnoticed. On a
+    Runtime with another uid, such as a copy, it says nothing."""
+    LEAVE: Final = "clusters.hortus.dev/leave-shoot"
+    """Ours: the uid of a Shoot that is not deleted with the Runtime and holds it no longer."""
     ADOPTION: Final = "clusters.hortus.dev/adoption"
     """Ours: `locked` on a Runtime that was built from a Shoot and is not compared with it yet. Nothing is done for it:
     deleting it deletes nothing else."""

@@ -30,6 +30,8 @@ class Explanation(msgspec.Struct, omit_defaults=True):
     """Who is to act: nobody, cluster owner, operator, or garden or provider."""
     advice: str
     shoot: str = ""
+    kubeconfig: str = ""
+    """What is wrong with it; empty when nothing is."""
     errors: tuple[str, ...] = ()
     suspended: bool = False
 
@@ -39,15 +41,20 @@ class Explanation(msgspec.Struct, omit_defaults=True):
         yield "State", self.state
         yield "Because", self.condition
         yield "Shoot", self.shoot
+        if self.kubeconfig:
+            yield "Kubeconfig", self.kubeconfig
         for error in self.errors:
             yield "Error", error
         yield "Turn of", f"{self.turn}: {self.advice}"
 
 
-def explanation(runtime: Object, shoot: Object | None, *, unseen: str = "") -> Explanation:
-    """`shoot` is the whole one of the garden; `unseen` tells why it could not be read."""
+def explanation(runtime: Object, shoot: Object | None, *, unseen: str = "", connection: str = "") -> Explanation:
+    """`shoot` is the whole one of the garden; `unseen` tells why it could not be read.
+
+    `connection` says what is wrong with the kubeconfig; empty when nothing is.
+    """
     metadata, condition = runtime["metadata"], current(runtime)
-    turn = turn_of(runtime, look(shoot) if shoot is not None else None)
+    turn = turn_of(runtime, look(shoot) if shoot is not None else None, connection)
     return Explanation(
         runtime=f"{metadata['namespace']}/{metadata['name']}",
         state=service.state_of(runtime) or "not looked at yet",
@@ -55,6 +62,7 @@ def explanation(runtime: Object, shoot: Object | None, *, unseen: str = "") -> E
         turn=_ACTORS[turn.actor],
         advice=turn.advice,
         shoot=unseen or _shoot(shoot, service.shoot_name(runtime)),
+        kubeconfig=connection,
         errors=_errors(shoot),
         suspended=service.suspended(runtime),
     )

@@ -84,6 +84,10 @@ class Visit:
         found = find_condition(self.runtime, kind) or {}
         return (found.get("status"), found.get("reason")) == (status, reason)
 
+    def message(self, kind: str) -> str:
+        """The message of a condition before the visit; empty where there is none."""
+        return str((find_condition(self.runtime, kind) or {}).get("message", ""))
+
     def speaks_of_now(self, kind: str) -> bool:
         """Whether the condition was set for the present generation."""
         found = find_condition(self.runtime, kind) or {}

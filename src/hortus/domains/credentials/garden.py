@@ -28,6 +28,10 @@ from hortus.kube.objects import Object, Resource, parse_time
 SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 _REQUEST = {"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "AdminKubeconfigRequest"}
 
+UNFINISHED_PAUSE = 30.0
+"""Seconds until a shoot that is not ready yet is asked again; that it became so is watched, this is for when it
+cannot be."""
+
 
 class Grant(NamedTuple):
     kubeconfig: bytes
@@ -66,8 +70,21 @@ class GardenClient:
         try:
             answer = await self._client.create_subresource(SHOOTS, shoot, "adminkubeconfig", body, self._namespace)
         except KubeError as error:
+            if failure := await self._unfinished(error, shoot):
+                raise failure from error
             raise _failure(error, shoot, self._namespace) from error
         return _grant(answer, shoot)
+
+    async def _unfinished(self, error: KubeError, shoot: str) -> GardenFailure | None:
+        """The failure where the shoot is only just made, or on its way out: the garden has no fault then."""
+        if not isinstance(error, Invalid) and not (isinstance(error, ApiError) and error.http_code >= 500):
+            return None
+        try:
+            found = await self._client.get(SHOOTS, shoot, self._namespace)
+        except KubeError:
+            # Whatever hinders this is not what was asked for; the first error is told.
+            return None
+        return _of_unfinished(error, shoot, found)
 
     async def hibernated(self, shoot: str) -> bool:
         try:
@@ -96,6 +113,28 @@ def _grant(answer: Object, shoot: str) -> Grant:
             actor=Actor.PROVIDER,
         )
     return granted
+
+
+def _of_unfinished(error: KubeError, shoot: str, found: Object) -> GardenFailure | None:
+    status = found.get("status")
+    status = status if isinstance(status, dict) else {}
+    last = status.get("lastOperation") or {}
+    text = f"failed to create AdminKubeconfigRequest: {error}"
+    if found["metadata"].get("deletionTimestamp"):
+        return GardenFailure(
+            f"{text} (cluster owner: shoot {shoot} is being deleted)", actor=Actor.USER, retry_after=UNFINISHED_PAUSE
+        )
+    if last and (last.get("type") != "Create" or last.get("state") == "Succeeded"):
+        return None
+    if last.get("state") == "Failed":
+        return GardenFailure(
+            f"{text} (cluster owner: the creation of shoot {shoot} failed: see its lastErrors)", actor=Actor.USER
+        )
+    return GardenFailure(
+        f"{text} (nobody needs to act: shoot {shoot} is being created)",
+        actor=Actor.NOBODY,
+        retry_after=UNFINISHED_PAUSE,
+    )
 
 
 def _failure(error: KubeError, shoot: str, namespace: str) -> GardenFailure:

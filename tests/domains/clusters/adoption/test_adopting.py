@@ -132,7 +132,7 @@ async def test_a_lost_runtime_is_built_again_and_nothing_in_its_shoot_changes(he
         assert await shell.outcomes("release", "--all") == {"c-1": "released"}
         found = await here.until_state("Ready")
         assert found["metadata"]["finalizers"] == [FINALIZER]
-        assert not found["metadata"].get("annotations")
+        assert list(found["metadata"]["annotations"]) == [Annotation.CLUSTER]
         await here.rest()
         assert here.garden_requests.writes == 0
         assert await here.shoot() == before
