@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hortus.engine.applysets import PART_OF, Action, ApplySet, ConfigMapParent, Entry, Member, Policy
+from hortus.engine.applysets import PART_OF, Action, ApplySet, ConfigMapParent, Entry, Member, Namespaced, Policy
 from hortus.engine.applysets.inventory import decode, encode
 from hortus.kube import PatchKind, Propagation
-from hortus.kube.errors import Conflict, NotFound
+from hortus.kube.errors import AlreadyExists, Conflict, NotFound
 from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 WIDGETS = Resource("example.org", "v1", "widgets", "Widget")
 KINDS = {resource.gvk: resource for resource in (CONFIGMAPS, WIDGETS)}
 NAMES = ("a", "b", "c", "d")
+
+
+DONE = (Action.APPLIED, Action.PRUNED)
+"""What a plan reports as pending."""
 
 
 class Killed(BaseException):
@@ -54,7 +58,7 @@ class Cluster:
     def find(self, resource: Resource, namespace: str, name: str) -> Object:
         found = self.objects.get((resource, ObjectKey(namespace, name)))
         if found is None:
-            raise NotFound(f"{resource.plural} {name} not found")
+            raise NotFound(f"{resource.plural} {name} not found", details={"name": name})
         return found
 
     def put(self, resource: Resource, obj: Object) -> Object:
@@ -65,11 +69,22 @@ class Cluster:
             self.uids += 1
         uid = old["metadata"]["uid"] if old is not None else f"uid-{self.uids}"
         self.writes += 1
-        self.objects[key] = {**obj, "metadata": {**metadata, "uid": uid}}
+        self.objects[key] = {**obj, "metadata": {**metadata, "uid": uid, "resourceVersion": str(self.writes)}}
         return self.objects[key]
 
-    async def apply(self, resource: Resource, obj: Object, *, field_manager: str, force: bool = True) -> Object:
-        return await self._step(lambda: self.put(resource, obj))
+    async def create(self, resource: Resource, obj: Object, *, field_manager: str = "") -> Object:
+        def effect() -> Object:
+            metadata = obj["metadata"]
+            if (resource, ObjectKey(metadata["namespace"], metadata["name"])) in self.objects:
+                raise AlreadyExists("it is there")
+            return self.put(resource, obj)
+
+        return await self._step(effect)
+
+    async def apply(
+        self, resource: Resource, obj: Object, *, field_manager: str, force: bool = True, dry_run: bool = False
+    ) -> Object:
+        return await self._step(lambda: obj if dry_run else self.put(resource, obj))
 
     async def patch(self, *args: Any, kind: PatchKind = PatchKind.MERGE, **options: Any) -> Object:
         raise AssertionError("nobody patches")
@@ -82,18 +97,24 @@ class Cluster:
         *,
         propagation: Propagation | None = None,
         uid: str = "",
+        resource_version: str = "",
+        dry_run: bool = False,
     ) -> Object:
         def effect() -> Object:
             found = self.find(resource, namespace, name)
             if uid and found["metadata"]["uid"] != uid:
                 raise Conflict("another uid")
+            if resource_version and found["metadata"]["resourceVersion"] != resource_version:
+                raise Conflict("another version")
+            if dry_run:
+                return {"kind": "Status"}
             self.writes += 1
             del self.objects[resource, ObjectKey(namespace, name)]
             return {"kind": "Status"}
 
         return await self._step(effect)
 
-    async def list_some(self, resource: Resource, namespace: str, limit: int) -> list[Object]:
+    def listed(self, resource: Resource, namespace: str) -> AsyncIterator[Object]:
         raise AssertionError("nothing here can hold anything")
 
     async def list_marked(self, resource: Resource, identity: str) -> list[Object]:
@@ -102,16 +123,19 @@ class Cluster:
     async def until(self, resource: Resource, obj: Object, holds: Callable[[Object], bool]) -> None:
         raise AssertionError("nothing here is waited for")
 
+    async def until_gone(self, resource: Resource, obj: Object) -> None:
+        raise AssertionError("nothing here is waited for")
+
     # Kinds.
 
     async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
         return KINDS[gvk]
 
-    async def named(self, group_kind: str) -> Resource | None:
-        raise AssertionError("nobody shares this set")
+    async def named(self, group_kind: str, *, fresh: bool = False) -> Resource | None:
+        raise AssertionError("nobody shares this set, and all kinds are served")
 
-    async def namespaced(self) -> list[Resource]:
-        return list(KINDS.values())
+    async def namespaced(self) -> Namespaced:
+        return Namespaced(list(KINDS.values()), [])
 
 
 def wanted(choice: dict[tuple[int, str], int]) -> list[Object]:
@@ -214,24 +238,54 @@ def test_any_sequence_of_sets_with_crashes_converges_and_loses_nothing(
                 machine.meddle(*meddling)
             cluster.calls, cluster.dies_at = 0, crash
             with suppress(Killed):
-                await machine.set().apply(wanted(choice))
+                await machine.set().apply(wanted(choice), whole=True)
             cluster.dies_at = None
             machine.note_adoptions()
             machine.check_nothing_lost()
             machine.check_others_untouched()
         choice = steps[-1][0]
-        report = await machine.set().apply(wanted(choice))
+        report = await machine.set().apply(wanted(choice), whole=True)
         machine.note_adoptions()
         assert report.complete
         machine.check_holds(choice)
         machine.check_others_untouched()
         assert machine.inventory().keys() == machine.ours()
         cluster.writes = 0
-        await machine.set().apply(wanted(choice))
+        await machine.set().apply(wanted(choice), whole=True)
         report = await machine.set().delete()
         assert not report.of(Action.FAILED)
         machine.check_others_untouched()
         assert machine.ours() == set()
+
+    asyncio.run(play())
+
+
+@settings(max_examples=80, deadline=None)
+@given(SETS, MEDDLING, SETS, st.booleans())
+def test_a_plan_says_what_the_run_after_it_does_and_changes_nothing(
+    before: dict[tuple[int, str], int],
+    meddling: tuple[str, int, str] | None,
+    choice: dict[tuple[int, str], int],
+    whole: bool,
+) -> None:
+    async def play() -> None:
+        machine = Machine()
+        cluster = machine.cluster
+        await machine.set().apply(wanted(before), whole=True)
+        if meddling is not None:
+            machine.meddle(*meddling)
+        cluster.writes, held = 0, dict(cluster.objects)
+        plan = await machine.set().plan(wanted(choice), whole=whole)
+        assert (cluster.writes, cluster.objects) == (0, held)
+        report = await machine.set().apply(wanted(choice), whole=whole)
+        planned = {
+            outcome.member: Action.PENDING if outcome.action in DONE else outcome.action for outcome in report.outcomes
+        }
+        assert {outcome.member: outcome.action for outcome in plan.outcomes} == planned
+        left = before.keys() - choice.keys()
+        if not whole and left and 2 * len(choice) < len(before):
+            assert not report.of(Action.PRUNED)
+            assert not report.complete
 
     asyncio.run(play())
 

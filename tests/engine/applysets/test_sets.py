@@ -7,6 +7,17 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.engine.applysets.objects import (
+    CONFIGMAPS,
+    CRDS,
+    DEPLOYMENTS,
+    SECRETS,
+    actions,
+    configmap,
+    definition,
+    instance,
+    namespace,
+)
 from tests.engine.remote.world import world_of
 
 from hortus.engine import Caches
@@ -25,14 +36,8 @@ from hortus.engine.applysets import (
 )
 from hortus.kube import Client, PatchKind, SystemClock
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, Resource
+from hortus.kube.objects import Resource
 from hortus.testing.apiserver import TestServer, started_apiserver
-
-CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
-SECRETS = Resource("", "v1", "secrets", "Secret")
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 
 
 class Calls:
@@ -74,40 +79,6 @@ async def world(server: TestServer) -> AsyncIterator[World]:
     calls = Calls()
     async with Client.from_kubeconfig(server.kubeconfig, observer=calls) as client:
         yield World(client, calls)
-
-
-def configmap(name: str, namespace: str = "", **data: str) -> Object:
-    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-
-
-def namespace(name: str) -> Object:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
-def definition(plural: str, kind: str) -> Object:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.sets.example"},
-        "spec": {
-            "group": "sets.example",
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": kind, "singular": kind.lower()},
-            "versions": [version],
-        },
-    }
-
-
-def instance(kind: str, name: str, space: str = "") -> Object:
-    metadata = {"name": name, "namespace": space} if space else {"name": name}
-    return {"apiVersion": "sets.example/v1", "kind": kind, "metadata": metadata, "spec": {"size": 1}}
-
-
-def actions(report: Any) -> dict[str, Action]:
-    return {outcome.member.name: outcome.action for outcome in report.outcomes}
 
 
 async def test_definitions_and_namespaces_come_first_and_are_awaited(world: World) -> None:
@@ -181,11 +152,11 @@ async def test_objects_of_others_are_neither_taken_nor_pruned(world: World) -> N
     copy = configmap("anew", "default")
     copy["metadata"]["labels"] = labels
     await world.client.create(CONFIGMAPS, copy)
-    report = await world.set("third").apply([])
+    report = await world.set("third").apply([], whole=True)
     assert actions(report) == {"unmarked": Action.KEPT, "anew": Action.KEPT}
     assert await world.exists(CONFIGMAPS, "unmarked")
     assert await world.exists(CONFIGMAPS, "anew")
-    assert (await world.set("third").apply([])).outcomes == [], "and they are forgotten"
+    assert (await world.set("third").apply([], whole=True)).outcomes == [], "and they are forgotten"
 
 
 async def test_adoption_can_be_refused(world: World) -> None:
@@ -203,16 +174,17 @@ async def test_namespaces_and_definitions_with_content_stay_unless_allowed(world
     await world.client.create(CONFIGMAPS, configmap("precious", "full"))
     pears = Resource("sets.example", "v1", "pears", "Pear")
     await world.client.create(pears, instance("Pear", "precious", "default"))
-    report = await world.set("content").apply([])
+    report = await world.set("content").apply([], whole=True)
     assert actions(report)["mine"] is Action.PRUNED
-    assert actions(report)["full"] is Action.KEPT
+    assert actions(report)["full"] is Action.HELD
+    assert not report.complete
     assert "Namespace full: it holds the ConfigMap precious" in "".join(outcome.message for outcome in report.outcomes)
     assert "it holds the Pear default/precious" in "".join(outcome.message for outcome in report.outcomes)
 
     await world.client.delete(pears, "precious", "default")
-    report = await world.set("content").apply([])
+    report = await world.set("content").apply([], whole=True)
     assert actions(report)["pears.sets.example"] in (Action.PRUNED, Action.PRUNING)
-    report = await world.set("content", policy=Policy(prune_content=True)).apply([])
+    report = await world.set("content", policy=Policy(prune_content=True)).apply([], whole=True)
     assert actions(report)["full"] in (Action.PRUNED, Action.PRUNING)
 
 
@@ -323,14 +295,14 @@ async def test_an_object_that_its_finalizer_holds_is_remembered_until_it_is_gone
     held = configmap("held")
     held["metadata"]["finalizers"] = ["example.org/hold"]
     await world.set("holds").apply([held])
-    report = await world.set("holds").apply([])
+    report = await world.set("holds").apply([], whole=True)
     assert actions(report) == {"held": Action.PRUNING}
     assert not report.complete
     again = await world.set("holds").apply([held])
     assert actions(again) == {"held": Action.WAITING}
     assert again.outcomes[0].readiness.status is Status.TERMINATING
     await world.client.patch(CONFIGMAPS, "held", {"metadata": {"finalizers": None}}, "default")
-    assert (await world.set("holds").apply([])).outcomes == []
+    assert (await world.set("holds").apply([], whole=True)).outcomes == []
 
 
 async def test_a_parent_of_another_tool_or_with_foreign_content_is_left_alone(world: World) -> None:
@@ -338,10 +310,11 @@ async def test_a_parent_of_another_tool_or_with_foreign_content_is_left_alone(wo
         world.client, ConfigMapParent(world.client, "theirs", "default", tooling="kubectl/v1.32.0")
     ).apply([configmap("t1")])
     with pytest.raises(ForeignParent, match="managed by another tool"):
-        await world.set("theirs").apply([])
-    await world.client.create(CONFIGMAPS, configmap("scribbled", "default", inventory="what is this"))
+        await world.set("theirs").apply([], whole=True)
+    await world.set("scribbled").apply([configmap("scribble")])
+    await world.client.patch(CONFIGMAPS, "scribbled", {"data": {"inventory": "what is this"}}, "default")
     with pytest.raises(ForeignParent, match=r"data\.inventory: line 1"):
-        await world.set("scribbled").apply([])
+        await world.set("scribbled").apply([], whole=True)
 
 
 async def test_what_waits_for_a_definition_that_is_never_established_is_put_off(world: World) -> None:
@@ -366,7 +339,8 @@ async def test_sets_share_watches_and_take_up_kinds_that_come_with_them(world: W
         live = WatchedLive(world.client, caches, field_manager="hortus")
         both = [world.set(name, live=live) for name in ("shares1", "shares2")]
         first = [definition("cherries", "Cherry"), instance("Cherry", "one"), configmap("s1")]
-        assert (await both[0].apply(first)).complete
+        report = await both[0].apply(first)
+        assert report.complete, report.message()
         assert (await both[1].apply([instance("Cherry", "two"), configmap("s2")])).complete
         cherries = live.cache(Resource("sets.example", "v1", "cherries", "Cherry"))
         await world.until(lambda: {key.name for key in cherries} == {"one", "two"})
@@ -374,7 +348,7 @@ async def test_sets_share_watches_and_take_up_kinds_that_come_with_them(world: W
         world.calls.methods.clear()
         assert (await both[0].apply(first)).writes == 0
         assert world.calls.methods == ["GET"]
-        assert actions(await both[1].apply([])) == {"two": Action.PRUNED, "s2": Action.PRUNED}
+        assert actions(await both[1].apply([], whole=True)) == {"two": Action.PRUNED, "s2": Action.PRUNED}
         await world.until(lambda: {key.name for key in cherries} == {"one"})
     finally:
         await caches.stop()

@@ -189,7 +189,8 @@ class ClusterAccessController:
 
     async def _provide(self, parent: StatusParent, cluster: ObjectKey, place: Place, rules: Sequence[Object]) -> None:
         """Have the account, roles and bindings in the cluster as they should be."""
-        report = await self._clusters.set_of(parent, cluster, place).apply(objects_of(parent.access, rules))
+        wanted = objects_of(parent.access, rules)
+        report = await self._clusters.set_of(parent, cluster, place).apply(wanted, whole=True)
         if not report.complete:
             raise _trouble(report)
 

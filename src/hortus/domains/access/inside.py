@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, KINDS, identity_of, mark_of
 from hortus.domains.access.types import CLUSTER_ACCESSES, MANAGER, Label
 from hortus.engine import Cache, Selection, managed_fields_of
-from hortus.engine.applysets import ApplySet, ClusterClient, Inventory, Policy, ServerLive, UnknownKind
+from hortus.engine.applysets import ApplySet, ClusterClient, Inventory, Namespaced, Policy, ServerLive, UnknownKind
 from hortus.engine.applysets.inventory import decode, encode
 from hortus.engine.remote import Place, RemotePool, RemoteWatch
 from hortus.engine.status import Patcher
@@ -75,11 +75,12 @@ class _Kinds:
                 return known
         raise UnknownKind(str(gvk))
 
-    async def named(self, group_kind: str) -> Resource | None:
-        return None
+    async def named(self, group_kind: str, *, fresh: bool = False) -> Resource | None:
+        kind, _, group = group_kind.partition(".")
+        return next((known for known in KINDS if (known.group, known.kind) == (group, kind)), None)
 
-    async def namespaced(self) -> list[Resource]:
-        return [known for known in KINDS if known.namespaced]
+    async def namespaced(self) -> Namespaced:
+        return Namespaced([known for known in KINDS if known.namespaced], [])
 
 
 class _Seen:

@@ -6,7 +6,7 @@
 
     report = await monitoring.apply(objects)   # CRDs and namespaces first; what matches already costs no call
     report.complete, report.ready, report.message()
-    await monitoring.plan(objects)             # drift by field, without a write
+    await monitoring.plan(objects)             # the same run, without a write
     await monitoring.delete()                  # until report.complete
 
 `client` is any `hortus.kube.Client`: the management cluster's, or `RemotePool.at(place)`. Members are marked as
@@ -14,11 +14,14 @@ KEP-3659 says, so `kubectl apply --prune --applyset` understands the set; the pa
 
 - **Kill-safe**: the inventory never holds less than what exists (`inventory`).
 - **Never foreign**: what another set marked, what somebody made anew, and what lost our label is not touched.
-- **Nothing that holds data** is pruned unless allowed: namespaces and definitions wait until they are empty.
+- **Nothing that holds data** is pruned unless allowed: namespaces and definitions wait until they are surely empty.
+- **In stages**: what may have to finalize an object is not deleted before that is gone.
+- **Nothing by mistake**: a set that was given nothing, or less than half of itself, prunes only when told so.
 - **Readiness** by the rules of kstatus (`readiness`), a pure function of an object.
 """
 
-from hortus.engine.applysets.applying import ApplySet, ClusterClient, SetClient
+from hortus.engine.applysets.applying import ApplySet
+from hortus.engine.applysets.clients import ClusterClient, SetClient
 from hortus.engine.applysets.drift import FieldDrift, drift
 from hortus.engine.applysets.identity import PART_OF, part_of, set_id
 from hortus.engine.applysets.inventory import Entry, Inventory, Member
@@ -27,7 +30,7 @@ from hortus.engine.applysets.parents import ConfigMapParent, ForeignParent, Pare
 from hortus.engine.applysets.policy import Conflicts, Policy
 from hortus.engine.applysets.readiness import Readiness, Status, readiness
 from hortus.engine.applysets.report import Action, Outcome, Report
-from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, UnknownKind
+from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, Namespaced, UnknownKind, UnreadableKinds
 
 __all__ = [
     "PART_OF",
@@ -44,6 +47,7 @@ __all__ = [
     "Kinds",
     "Live",
     "Member",
+    "Namespaced",
     "Outcome",
     "Parent",
     "Policy",
@@ -53,6 +57,7 @@ __all__ = [
     "SetClient",
     "Status",
     "UnknownKind",
+    "UnreadableKinds",
     "WatchedLive",
     "drift",
     "part_of",

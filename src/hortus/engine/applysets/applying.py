@@ -1,28 +1,31 @@
 """Making a cluster hold a set of objects, and nothing that was of the set before.
 
-One run: load the inventory, look at what is there, remember the union, apply in order, prune in reverse, remember what
+One run: load the inventory, look at what is there, remember the union, apply in order, prune in stages, remember what
 is left. Each step may be repeated, and the process killed after any of them (`inventory` says why nothing is lost). A
 set at rest, with its members watched, costs the one read of its parent, or none where the parent is cached.
+
+A plan is the same run with every write sent as a dry run and the parent left as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
-from typing import Protocol
 
 import structlog
 
 from hortus.engine.apply import Applier
+from hortus.engine.applysets.clients import ClusterClient, SetClient
 from hortus.engine.applysets.drift import FieldDrift, drift
-from hortus.engine.applysets.identity import PART_OF, part_of
+from hortus.engine.applysets.identity import part_of
 from hortus.engine.applysets.inventory import Entry, Inventory, Member, entry_of, member_of
 from hortus.engine.applysets.live import Live, ServerLive
 from hortus.engine.applysets.ordering import rank
 from hortus.engine.applysets.parallel import each
 from hortus.engine.applysets.parents import Parent
 from hortus.engine.applysets.policy import Conflicts, Policy
-from hortus.engine.applysets.pruning import PruneClient, Pruning
+from hortus.engine.applysets.pruning import Pruning, not_whole
 from hortus.engine.applysets.readiness import readiness
 from hortus.engine.applysets.report import Action, Outcome, Report
 from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, UnknownKind
@@ -38,43 +41,6 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _SERVED_PAUSE = 0.1
 """Seconds between two looks for a kind whose definition is Established: discovery has no watch."""
-
-
-class SetClient(PruneClient, Protocol):
-    """What a set needs of a cluster; `ClusterClient` is one over `hortus.kube.Client`."""
-
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
-
-    async def apply(self, resource: Resource, obj: Object, *, field_manager: str, force: bool = True) -> Object: ...
-
-    async def list_marked(self, resource: Resource, identity: str) -> list[Object]:
-        """The metadata of all objects that are marked as part of that set."""
-
-    async def until(self, resource: Resource, obj: Object, holds: Callable[[Object], bool]) -> None:
-        """Return when `holds` is true of the object, beginning after the given state of it."""
-
-
-class ClusterClient:
-    """A cluster as sets see it: the management cluster, or one of a `hortus.engine.remote.RemotePool`."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.get, self.apply, self.delete = client.get, client.apply, client.delete
-
-    async def list_some(self, resource: Resource, namespace: str, limit: int) -> list[Object]:
-        page = await anext(self.client.pages(resource, namespace, limit=limit, metadata_only=True))
-        return page.items
-
-    async def list_marked(self, resource: Resource, identity: str) -> list[Object]:
-        return (await self.client.list(resource, labels=f"{PART_OF}={identity}", metadata_only=True)).items
-
-    async def until(self, resource: Resource, obj: Object, holds: Callable[[Object], bool]) -> None:
-        metadata = obj["metadata"]
-        watch = self.client.watch(resource, resource_version=metadata["resourceVersion"], name=metadata["name"])
-        async with watch as events:
-            async for event in events:
-                if event.type in ("ADDED", "MODIFIED") and holds(event.object):
-                    return
 
 
 class ApplySet:
@@ -123,11 +89,20 @@ class ApplySet:
             clock=clock,
         )
 
-    async def apply(self, objects: Sequence[Object]) -> Report:
+    async def apply(self, objects: Sequence[Object], *, whole: bool = False) -> Report:
         """Make the cluster hold `objects`. Failures of objects are in the report, and then nothing is pruned.
 
-        Raises KubeError when the parent cannot be read or written, ForeignParent when it is another tool's.
+        `whole` says that `objects` are all there are, however few: without it nothing is pruned when they are none, or
+        less than half of the set, as after a file that was cut off. Raises KubeError when the parent or what the
+        cluster serves cannot be read, ForeignParent when the parent is somebody else's.
         """
+        return await self._run(objects, whole=whole, dry_run=False)
+
+    async def plan(self, objects: Sequence[Object], *, whole: bool = False) -> Report:
+        """What `apply` would do: drift by field, what would be created, refused and pruned. Nothing is written."""
+        return await self._run(objects, whole=whole, dry_run=True)
+
+    async def _run(self, objects: Sequence[Object], *, whole: bool, dry_run: bool) -> Report:
         stored = await self._stored()
         wanted, refused = await wanted_of(
             objects, self._kinds, identity=self._parent.identity, namespace=self._parent.namespace
@@ -135,56 +110,41 @@ class ApplySet:
         report = Report(_refusal(obj, error) for obj, error in refused)
         found = await self._found(wanted)
         accepted = self._accepted(found, stored, report)
-        await self._parent.store(stored | {one.member: self._entry(one, live) for one, live in accepted})
+        if not dry_run:
+            await self._parent.store(stored | {one.member: self._entry(one, live) for one, live in accepted})
 
-        entries = await self._apply_all(accepted, report)
+        entries = await self._apply_all(accepted, report, dry_run=dry_run)
         members = {one.member for one in wanted}
         kept = {member: entry for member, entry in stored.items() if member not in members}
-        if self._policy.prune and not report.of(Action.FAILED, Action.WAITING):
-            outcomes, kept = await self._pruning().prune(kept)
+        if not (whole or not kept or (objects and 2 * len(objects) >= len(stored))):
+            report.outcomes += not_whole(kept, len(objects), len(stored))
+        elif self._policy.prune and not report.of(Action.FAILED, Action.WAITING):
+            outcomes, kept = await self._pruning(dry_run=dry_run).prune(kept)
             report.outcomes += outcomes
         refused_ones = {member: stored[member] for member in members if member in stored and member not in entries}
-        await self._parent.store({**refused_ones, **kept, **entries})
-        return report
-
-    async def plan(self, objects: Sequence[Object]) -> Report:
-        """What `apply` would find, without writing: drift by field, what would be created and pruned."""
-        stored = await self._stored()
-        wanted, refused = await wanted_of(
-            objects, self._kinds, identity=self._parent.identity, namespace=self._parent.namespace
-        )
-        report = Report(_refusal(obj, error) for obj, error in refused)
-        for one, live in self._accepted(await self._found(wanted), stored, report):
-            matches = live is not None and self._applier.matches(live, one.config)
-            report.outcomes.append(
-                Outcome(
-                    member=one.member,
-                    action=Action.UNCHANGED if matches else Action.PENDING,
-                    readiness=readiness(live),
-                    drift=self._drift(one, live),
-                    message="" if matches else f"{one.member}: would be {'changed' if live else 'created'}",
-                )
-            )
-        members = {one.member for one in wanted}
-        for member in sorted(stored):
-            if member not in members:
-                report.outcomes.append(
-                    Outcome(member=member, action=Action.PENDING, message=f"{member}: would be deleted")
-                )
+        if not dry_run:
+            await self._parent.store({**refused_ones, **kept, **entries})
         return report
 
     async def delete(self) -> Report:
         """Delete every object of the set and, when all are gone, forget it. Repeat until `report.complete`."""
         stored = await self._stored()
-        outcomes, kept = await self._pruning().prune(stored)
+        outcomes, kept = await self._pruning(dry_run=False).prune(stored)
         if kept:
             await self._parent.store(kept)
         else:
             await self._parent.remove()
         return Report(outcomes)
 
-    def _pruning(self) -> Pruning:
-        return Pruning(self._client, self._live, self._kinds, identity=self._parent.identity, policy=self._policy)
+    def _pruning(self, *, dry_run: bool) -> Pruning:
+        return Pruning(
+            self._client,
+            self._kinds,
+            identity=self._parent.identity,
+            policy=self._policy,
+            clock=self._clock,
+            dry_run=dry_run,
+        )
 
     # Looking.
 
@@ -250,14 +210,16 @@ class ApplySet:
 
     # Applying.
 
-    async def _apply_all(self, accepted: list[tuple[Wanted, Object | None]], report: Report) -> dict[Member, Entry]:
+    async def _apply_all(
+        self, accepted: list[tuple[Wanted, Object | None]], report: Report, *, dry_run: bool
+    ) -> dict[Member, Entry]:
         """Apply in order; returns what to remember of each."""
         entries = {one.member: self._entry(one, live) for one, live in accepted}
         missing: list[Wanted] = []
         for _, group in groupby(accepted, key=lambda item: rank(item[0].resource)):
             ready, waiting = _divided(list(group), missing)
-            report.outcomes += waiting
-            results = await each(ready, self._apply_one, limit=self._policy.parallel)
+            report.outcomes += [self._postponed(*item, dry_run=dry_run) for item in waiting]
+            results = await each(ready, partial(self._apply_one, dry_run=dry_run), limit=self._policy.parallel)
             for (one, _), (outcome, live) in zip(ready, results, strict=True):
                 if live is not None:
                     entries[one.member] = entry_of(one.resource, live["metadata"].get("uid", ""))
@@ -265,10 +227,32 @@ class ApplySet:
             foundations = [
                 (one, outcome, live) for (one, _), (outcome, live) in zip(ready, results, strict=True) if one.foundation
             ]
-            missing += await self._not_ready(foundations)
+            if dry_run:
+                missing += [one for one, outcome, _ in foundations if not _usable(outcome)]
+            else:
+                missing += await self._not_ready(foundations)
         return entries
 
-    async def _apply_one(self, item: tuple[Wanted, Object | None]) -> tuple[Outcome, Object | None]:
+    def _postponed(self, one: Wanted, live: Object | None, foundation: Wanted, *, dry_run: bool) -> Outcome:
+        """The outcome of an object whose namespace or definition is not ready, or, in a plan, would come first."""
+        if dry_run and live is not None and self._applier.matches(live, one.config):
+            return Outcome(member=one.member, action=Action.UNCHANGED, readiness=readiness(live))
+        if dry_run:
+            message = f"{one.member}: would be {'changed' if live else 'created'}, after {foundation.member}"
+            return self._planned(one, live, message)
+        message = f"{one.member}: waits for {foundation.member}"
+        return Outcome(member=one.member, action=Action.WAITING, readiness=readiness(live), message=message)
+
+    def _planned(self, one: Wanted, live: Object | None, message: str) -> Outcome:
+        return Outcome(
+            member=one.member,
+            action=Action.PENDING,
+            readiness=readiness(live),
+            drift=self._drift(one, live),
+            message=message,
+        )
+
+    async def _apply_one(self, item: tuple[Wanted, Object | None], *, dry_run: bool) -> tuple[Outcome, Object | None]:
         one, live = item
         if live is not None and live["metadata"].get("deletionTimestamp"):
             message = f"{one.member}: it is being deleted; it is made again when it is gone"
@@ -281,9 +265,12 @@ class ApplySet:
                 one.config,
                 field_manager=self._field_manager,
                 force=self._policy.conflicts is Conflicts.FORCE,
+                dry_run=dry_run,
             )
         except KubeError as error:
             return _failure(one.member, error, self._drift(one, live)), None
+        if dry_run:
+            return self._planned(one, live, f"{one.member}: would be {'changed' if live else 'created'}"), live
         self._live.learn(one.resource, written)
         found = Outcome(
             member=one.member, action=Action.APPLIED, readiness=readiness(written), drift=self._drift(one, live)
@@ -300,7 +287,7 @@ class ApplySet:
         one, outcome, live = item
         if live is None:
             return one
-        if outcome.action is Action.UNCHANGED and outcome.readiness.ready:
+        if _usable(outcome):
             return None
         scope = current_scope()
         if scope is not None and scope.step_aside is not None:
@@ -331,21 +318,22 @@ class ApplySet:
                 await self._clock.sleep(_SERVED_PAUSE)
 
 
+def _usable(foundation: Outcome) -> bool:
+    return foundation.action is Action.UNCHANGED and foundation.readiness.ready
+
+
 def _divided(
     items: list[tuple[Wanted, Object | None]], missing: list[Wanted]
-) -> tuple[list[tuple[Wanted, Object | None]], list[Outcome]]:
-    """Those that can be applied now, and the outcomes of those whose namespace or definition is not ready."""
+) -> tuple[list[tuple[Wanted, Object | None]], list[tuple[Wanted, Object | None, Wanted]]]:
+    """Those that can be applied now, and those whose namespace or definition is not ready, with that."""
     ready: list[tuple[Wanted, Object | None]] = []
-    waiting: list[Outcome] = []
+    waiting: list[tuple[Wanted, Object | None, Wanted]] = []
     for one, live in items:
         needed = next((foundation for foundation in missing if one.needs(foundation)), None)
         if needed is None:
             ready.append((one, live))
         else:
-            message = f"{one.member}: waits for {needed.member}"
-            waiting.append(
-                Outcome(member=one.member, action=Action.WAITING, readiness=readiness(live), message=message)
-            )
+            waiting.append((one, live, needed))
     return ready, waiting
 
 

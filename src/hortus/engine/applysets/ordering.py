@@ -36,5 +36,18 @@ def rank(resource: Resource) -> int:
     return _UNKNOWN
 
 
+def stage(resource: Resource) -> int:
+    """Lower is deleted earlier; what is of one stage is deleted together.
+
+    The reverse of applying but for definitions: they go right after the objects of kinds that nobody here knows, while
+    what may have to finalize or convert these still runs.
+    """
+    return 1 - 2 * _UNKNOWN if is_definition(resource) else -2 * rank(resource)
+
+
+def is_definition(resource: Resource) -> bool:
+    return (resource.group, resource.kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
 def is_foundation(resource: Resource) -> bool:
     return resource.kind in FOUNDATIONS and resource.group in ("", "apiextensions.k8s.io")

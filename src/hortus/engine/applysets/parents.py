@@ -13,7 +13,7 @@ from hortus.engine.applysets.identity import GROUP_KINDS, ID, NAMESPACES, TOOLIN
 from hortus.engine.applysets.inventory import Inventory, decode, encode, group_kinds, other_namespaces
 from hortus.engine.owners import own
 from hortus.kube import PatchKind
-from hortus.kube.errors import NotFound
+from hortus.kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
 from hortus.kube.objects import Object, Resource
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -49,13 +49,15 @@ class Parent(Protocol):
 
 
 class ForeignParent(ValueError):
-    """The parent belongs to another tool, or holds what we did not write."""
+    """The parent belongs to somebody else or to another tool, or holds what we did not write."""
 
 
 class ParentClient(Protocol):
     """What a parent needs of `hortus.kube.Client`."""
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
+
+    async def create(self, resource: Resource, obj: Object, *, field_manager: str = "") -> Object: ...
 
     async def apply(self, resource: Resource, obj: Object, *, field_manager: str, force: bool = True) -> Object: ...
 
@@ -112,16 +114,17 @@ class ConfigMapParent:
         return self._shared
 
     async def load(self) -> Inventory:
-        self._stored, self._shared = None, ()
+        self._stored, self._shared, self._uid = None, (), ""
         try:
             found = await self._client.get(CONFIGMAPS, self._name, self._namespace)
         except NotFound:
             return {}
-        title = f"ConfigMap {self._namespace}/{self._name}"
-        metadata = found["metadata"]
+        title, metadata = self._title, found["metadata"]
         annotations = metadata.get("annotations") or {}
+        if (metadata.get("labels") or {}).get(ID) != self.identity:
+            raise ForeignParent(f"{title}: it is not the parent of this set ({ID}): choose a name that is not taken")
         tooling = annotations.get(TOOLING, "")
-        if tooling and tooling.partition("/")[0] != self._tooling.partition("/")[0]:
+        if tooling.partition("/")[0] != self._tooling.partition("/")[0]:
             raise ForeignParent(f"{title}: annotation {TOOLING} is {tooling!r}: the set is managed by another tool")
         try:
             inventory = decode((found.get("data") or {}).get(_KEY, ""))
@@ -137,14 +140,33 @@ class ConfigMapParent:
 
     async def store(self, inventory: Inventory) -> None:
         wanted = self._content(inventory)
-        if wanted != self._stored:
-            written = await self._client.apply(CONFIGMAPS, wanted, field_manager=self._field_manager)
-            self._uid, self._stored = written["metadata"].get("uid", ""), wanted
+        if wanted == self._stored:
+            return
+        if self._uid:
+            # With the uid, so that it is refused when somebody has put another in its place since it was loaded.
+            named = {**wanted, "metadata": {**wanted["metadata"], "uid": self._uid}}
+            try:
+                written = await self._client.apply(CONFIGMAPS, named, field_manager=self._field_manager)
+            except (Conflict, Invalid) as error:
+                if not _is_another(error):
+                    raise
+                raise ForeignParent(f"{self._title}: it has been replaced since it was read: look again") from error
+        else:
+            try:
+                written = await self._client.create(CONFIGMAPS, wanted, field_manager=self._field_manager)
+            except AlreadyExists:
+                raise ForeignParent(f"{self._title}: somebody has made it just now: look again") from None
+        self._uid, self._stored = written["metadata"].get("uid", ""), wanted
 
     async def remove(self) -> None:
-        with suppress(NotFound):
-            await self._client.delete(CONFIGMAPS, self._name, self._namespace, uid=self._uid)
-        self._stored = None
+        if self._uid:
+            with suppress(NotFound):
+                await self._client.delete(CONFIGMAPS, self._name, self._namespace, uid=self._uid)
+        self._stored, self._uid = None, ""
+
+    @property
+    def _title(self) -> str:
+        return f"ConfigMap {self._namespace}/{self._name}"
 
     def _content(self, inventory: Inventory) -> Object:
         content: Object = {
@@ -165,6 +187,12 @@ class ConfigMapParent:
         if self._owner is not None:
             own(content, self._owner)
         return content
+
+
+def _is_another(error: ApiError) -> bool:
+    """Whether the server refuses the uid: kube-apiserver does with Invalid, and with Conflict when nothing is there."""
+    causes = error.details.get("causes") or ()
+    return isinstance(error, Conflict) or any(cause.get("field") == "metadata.uid" for cause in causes)
 
 
 def _holds(found: Object, wanted: Object) -> bool:

@@ -1,121 +1,134 @@
-"""Deleting what left a set: only what is provably ours, workloads before what they need, nothing that still holds data.
+"""Deleting what left a set: only what is provably ours, and in stages, so that what finalizes an object outlives it.
 
-An object is ours when it carries the label of our set and, where the inventory remembers a uid, has that uid. Anything
-else that bears the name of a member was made or taken by somebody else, and is left alone and forgotten.
+An object is ours when the server says so at this moment, not a cache: it carries the label of our set and, where the
+inventory remembers a uid, has that uid. Anything else that bears the name of a member was made or taken by somebody
+else, and is left alone and forgotten. The delete carries the uid and the version that were looked at.
+
+A stage begins when all of the one before is gone. Custom resources and definitions go before the workloads that may
+have to finalize them, workloads before what they need, namespaces last.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import groupby
-from typing import Protocol
 
+from hortus.engine.applysets.clients import SetClient
+from hortus.engine.applysets.content import Contents
 from hortus.engine.applysets.identity import part_of
 from hortus.engine.applysets.inventory import Entry, Inventory, Member
-from hortus.engine.applysets.live import Live
-from hortus.engine.applysets.ordering import is_foundation, rank
+from hortus.engine.applysets.ordering import is_definition, stage
 from hortus.engine.applysets.parallel import each
 from hortus.engine.applysets.policy import Policy
-from hortus.engine.applysets.readiness import NOT_FOUND, readiness
+from hortus.engine.applysets.readiness import readiness
 from hortus.engine.applysets.report import Action, Outcome
-from hortus.engine.applysets.resources import Kinds
-from hortus.kube import Propagation
-from hortus.kube.errors import ApiError, KubeError, NotFound
+from hortus.engine.applysets.resources import Kinds, UnreadableKinds
+from hortus.engine.scope import current_scope
+from hortus.engine.within import within
+from hortus.kube.clock import Clock
+from hortus.kube.errors import Conflict, KubeError, NotFound
 from hortus.kube.objects import Object, Resource
 
-_BORN_WITH = frozenset(
-    (
-        ("", "ConfigMap", "kube-root-ca.crt"),
-        ("", "ConfigMap", "openshift-service-ca.crt"),
-        ("", "ServiceAccount", "default"),
-    )
-)
-"""What every namespace holds by itself."""
-_NO_CONTENT = frozenset(
-    (("", "Event"), ("events.k8s.io", "Event"), ("", "Endpoints"), ("coordination.k8s.io", "Lease"))
-)
-
-
-class PruneClient(Protocol):
-    """What pruning needs of `hortus.kube.Client`."""
-
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        propagation: Propagation | None = None,
-        uid: str = "",
-    ) -> Object: ...
-
-    async def list_some(self, resource: Resource, namespace: str, limit: int) -> list[Object]:
-        """Up to `limit` objects."""
+_LOOKS = 5
+"""How often an object that changes between the look and its deletion is looked at again in one run."""
+_REMEMBERED = (Action.FAILED, Action.HELD, Action.PENDING, Action.PRUNING, Action.WAITING)
+"""A later run has to come back to these."""
 
 
 class Pruning:
-    """Prunes for one set."""
+    """Prunes for one set; with `dry_run` it asks the server for everything and has it do nothing."""
 
-    def __init__(self, client: PruneClient, live: Live, kinds: Kinds, *, identity: str, policy: Policy) -> None:
+    def __init__(
+        self, client: SetClient, kinds: Kinds, *, identity: str, policy: Policy, clock: Clock, dry_run: bool = False
+    ) -> None:
         self._client = client
-        self._live = live
         self._kinds = kinds
+        self._contents = Contents(client, kinds)
         self._identity = identity
         self._policy = policy
+        self._clock = clock
+        self._dry_run = dry_run
 
     async def prune(self, leaving: Inventory) -> tuple[list[Outcome], dict[Member, Entry]]:
-        """Delete the members of `leaving` in reverse order; what became of them, and those still to remember."""
+        """Delete the members of `leaving` stage by stage; what became of them, and those still to remember."""
         outcomes: list[Outcome] = []
-        kept: dict[Member, Entry] = {}
+        before: Member | None = None
+        """What is not gone yet: what comes after it is left in peace, because it may need that to go."""
 
         def place(item: tuple[Member, Entry]) -> int:
-            return -rank(item[1].resource(item[0]))
+            return stage(item[1].resource(item[0]))
 
         for _, group in groupby(sorted(leaving.items(), key=lambda item: (place(item), item[0])), key=place):
             items = list(group)
-            if self._policy.prune_content and is_foundation(items[0][1].resource(items[0][0])) and _busy(outcomes):
-                held = "what it may hold is not gone yet"
-                outcomes += [_outcome(member, Action.PRUNING, held) for member, _ in items]
-                kept |= items
+            if before is not None and not self._dry_run:
+                outcomes += [
+                    _outcome(member, Action.WAITING, f"it is deleted when {before} is gone") for member, _ in items
+                ]
                 continue
-            for (member, entry), outcome in zip(
-                items, await each(items, self._one, limit=self._policy.parallel), strict=True
-            ):
-                if outcome is None:
-                    continue
-                outcomes.append(outcome)
-                if outcome.action in (Action.FAILED, Action.PRUNING) or outcome.readiness is not NOT_FOUND:
-                    kept[member] = entry
-        return outcomes, kept
+            found = [one for one in await each(items, self._one, limit=self._policy.parallel) if one is not None]
+            outcomes += found if before is None else [_put_off(one, before) for one in found]
+            before = before or next((one.member for one in found if one.action in _REMEMBERED and one.blocks), None)
+        return outcomes, {one.member: leaving[one.member] for one in outcomes if one.action in _REMEMBERED}
 
     async def _one(self, item: tuple[Member, Entry]) -> Outcome | None:
+        """What became of one member; None when it is gone already."""
         member, entry = item
-        resource = entry.resource(member)
         try:
-            live = await self._live.get(resource, member.namespace, member.name)
-            if live is None:
-                return None
-            if (foreign := self._foreign(live, entry)) is not None:
-                return _outcome(member, Action.KEPT, foreign)
-            if live["metadata"].get("deletionTimestamp"):
-                return _outcome(member, Action.PRUNING, "it is being deleted, and its finalizers hold it", live)
-            if not self._policy.prune_content and (content := await self._content(member, live)):
-                return _outcome(
-                    member, Action.KEPT, f"it holds {content}: remove that first, or allow prune_content", live
-                )
-            answer = await self._client.delete(
-                resource,
-                member.name,
-                member.namespace,
-                propagation=self._policy.propagation,
-                uid=live["metadata"]["uid"],
-            )
+            for _ in range(_LOOKS):
+                try:
+                    return await self._attempt(member, entry)
+                except Conflict:
+                    continue  # it was changed since we looked: it may be another's by now
+            return await self._attempt(member, entry)
         except NotFound:
             return None
         except KubeError as error:
             return Outcome(member=member, action=Action.FAILED, message=f"{member}: not deleted: {error}", error=error)
-        if answer.get("kind") == "Status":
+
+    async def _attempt(self, member: Member, entry: Entry) -> Outcome | None:
+        resource, live = await self._find(member, entry)
+        if live is None:
+            return None
+        if (foreign := self._foreign(live, entry)) is not None:
+            return _outcome(member, Action.KEPT, foreign)
+        if live["metadata"].get("deletionTimestamp"):
+            return _outcome(member, Action.PRUNING, "it is being deleted, and its finalizers hold it", live)
+        if not self._policy.prune_content and (content := await self._contents.of(member, live)) is not None:
+            why = f"it holds {content.text}: remove that first, or allow prune_content"
+            return _outcome(member, Action.HELD, why, live, blocks=content.finalized)
+        metadata = live["metadata"]
+        answer = await self._client.delete(
+            resource,
+            member.name,
+            member.namespace,
+            propagation=self._policy.propagation,
+            uid=metadata["uid"],
+            resource_version=metadata["resourceVersion"],
+            dry_run=self._dry_run,
+        )
+        gone = answer.get("kind") == "Status"
+        if self._dry_run:
+            return _outcome(member, Action.PENDING, "would be deleted", live, blocks=bool(metadata.get("finalizers")))
+        if gone or (is_definition(resource) and await self._goes(resource, answer)):
             return _outcome(member, Action.PRUNED, "deleted")
         return _outcome(member, Action.PRUNING, "deleted, and its finalizers hold it", answer)
+
+    async def _find(self, member: Member, entry: Entry) -> tuple[Resource, Object | None]:
+        """The object as the server has it now, where its kind is served now; None when it is surely gone."""
+        resource = entry.resource(member)
+        try:
+            return resource, await self._client.get(resource, member.name, member.namespace)
+        except NotFound as error:
+            if error.details.get("name") == member.name:
+                return resource, None
+        # Not the object is missing but the place: its version is served no more, or its server is away.
+        kind = f"{member.kind}.{member.group}" if member.group else member.kind
+        served = await self._kinds.named(kind, fresh=True)
+        if served is None:
+            return resource, None
+        if served == resource:
+            raise UnreadableKinds(f"the server says that it serves {kind} in {served.version}, and does not")
+        return served, await self._client.get(served, member.name, member.namespace)
 
     def _foreign(self, live: Object, entry: Entry) -> str | None:
         found = part_of(live)
@@ -125,58 +138,29 @@ class Pruning:
             return "somebody else has made it anew"
         return None
 
-    async def _content(self, member: Member, live: Object) -> str:
-        """What a namespace or a definition holds, in words; "" when nothing, and for all other kinds."""
-        if (member.group, member.kind) == ("apiextensions.k8s.io", "CustomResourceDefinition"):
-            return await self._instances(live)
-        if (member.group, member.kind) == ("", "Namespace"):
-            return await self._objects_in(member.name)
-        return ""
-
-    async def _instances(self, definition: Object) -> str:
-        spec = definition["spec"]
-        version = next((one["name"] for one in spec["versions"] if one.get("served")), "")
-        if not version:
-            return ""
-        resource = Resource(
-            spec["group"], version, spec["names"]["plural"], spec["names"]["kind"], spec["scope"] != "Cluster"
-        )
+    async def _goes(self, resource: Resource, definition: Object) -> bool:
+        """Whether a definition is gone soon, which the server sees to by itself when nothing holds its objects."""
+        scope = current_scope()
+        if scope is not None and scope.step_aside is not None:
+            scope.step_aside()
         try:
-            found = await self._client.list_some(resource, "", 1)
-        except NotFound:
-            return ""
-        return f"the {resource.kind} {_name(found[0])}" if found else ""
-
-    async def _objects_in(self, namespace: str) -> str:
-        for resource in await self._kinds.namespaced():
-            if (resource.group, resource.kind) in _NO_CONTENT:
-                continue
-            try:
-                found = await self._client.list_some(resource, namespace, 3)
-            except ApiError as error:
-                if error.http_code in (404, 405):
-                    continue
-                raise
-            for obj in found:
-                if (resource.group, resource.kind, obj["metadata"]["name"]) not in _BORN_WITH and not _is_born(obj):
-                    return f"the {resource.kind} {obj['metadata']['name']}"
-        return ""
+            await within(self._clock, self._policy.wait, self._client.until_gone(resource, definition))
+        except (OSError, KubeError):
+            return False
+        return True
 
 
-def _busy(outcomes: list[Outcome]) -> bool:
-    return any(outcome.action in (Action.PRUNING, Action.FAILED) for outcome in outcomes)
+def not_whole(leaving: Iterable[Member], given: int, held: int) -> list[Outcome]:
+    """The outcomes of members that are left alone because what was given may be only a part of what is wanted."""
+    why = f"it stays: the set has {held} members and was given {given} objects; if that is all of it, say whole=True"
+    return [_outcome(member, Action.HELD, why) for member in sorted(leaving)]
 
 
-def _is_born(obj: Object) -> bool:
-    """Token Secrets of the default account, which old servers make."""
-    annotations = obj["metadata"].get("annotations") or {}
-    return annotations.get("kubernetes.io/service-account.name") == "default"
+def _put_off(outcome: Outcome, before: Member) -> Outcome:
+    if outcome.action is not Action.PENDING:
+        return outcome
+    return _outcome(outcome.member, Action.PENDING, f"would be deleted, when {before} is gone")
 
 
-def _name(obj: Object) -> str:
-    metadata = obj["metadata"]
-    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])
-
-
-def _outcome(member: Member, action: Action, why: str, live: Object | None = None) -> Outcome:
-    return Outcome(member=member, action=action, readiness=readiness(live), message=f"{member}: {why}")
+def _outcome(member: Member, action: Action, why: str, live: Object | None = None, *, blocks: bool = True) -> Outcome:
+    return Outcome(member=member, action=action, readiness=readiness(live), message=f"{member}: {why}", blocks=blocks)

@@ -26,8 +26,10 @@ class Action(StrEnum):
     PRUNED = "pruned"
     PRUNING = "pruning"
     """Deleted, and held by finalizers for now."""
+    HELD = "held"
+    """It left the set and stays for now: it holds something, or the set was given suspiciously little."""
     KEPT = "kept"
-    """It left the set and stays: it holds something, or it is not ours any more."""
+    """It left the set and stays: it is not ours any more."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +42,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What differed before it was applied."""
     message: str = ""
     error: Exception | None = None
+    blocks: bool = True
+    """Whether what is deleted after it has to wait until it is gone."""
+
+
+_UNDONE = (Action.FAILED, Action.HELD, Action.PENDING, Action.PRUNING, Action.WAITING)
 
 
 class Report:
@@ -59,7 +66,7 @@ class Report:
     @property
     def complete(self) -> bool:
         """Whether the cluster holds exactly the set: nothing failed, waits, or is still to go."""
-        return not self.of(Action.FAILED, Action.PENDING, Action.WAITING, Action.PRUNING)
+        return not self.of(*_UNDONE)
 
     @property
     def ready(self) -> bool:
@@ -81,7 +88,7 @@ class Report:
         wrong = [
             outcome.message or f"{outcome.member}: {outcome.readiness.message}"
             for outcome in self.outcomes
-            if outcome.action in (Action.FAILED, Action.PENDING, Action.WAITING, Action.PRUNING)
+            if outcome.action in _UNDONE
             or (outcome.action in (Action.APPLIED, Action.UNCHANGED) and not outcome.readiness.ready)
         ]
         more = f"; and {len(wrong) - limit} more" if len(wrong) > limit else ""

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 from hortus.kube import Client, Discovery, UnknownResource
+from hortus.kube.errors import KubeError
 from hortus.kube.objects import GroupVersionKind, Object, Resource
 
 
 class UnknownKind(LookupError):
     """The cluster does not serve this kind, or not yet."""
+
+
+class UnreadableKinds(KubeError):
+    """Discovery cannot tell now what a group serves: its own server does not answer."""
+
+
+class Namespaced(NamedTuple):
+    """Kinds whose objects lie in namespaces."""
+
+    resources: list[Resource]
+    """Those that can be listed, in the preferred version of their group."""
+    unknown: list[str]
+    """Groups and versions, and kinds, of which nobody can tell what lies in a namespace."""
 
 
 class Kinds(Protocol):
@@ -18,11 +33,14 @@ class Kinds(Protocol):
     async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
         """Raises UnknownKind; with `fresh` only after the server was asked again."""
 
-    async def named(self, group_kind: str) -> Resource | None:
-        """Where `Deployment.apps` is served in its preferred version, or None."""
+    async def named(self, group_kind: str, *, fresh: bool = False) -> Resource | None:
+        """Where `Deployment.apps` is served in its preferred version, or None when it surely is not.
 
-    async def namespaced(self) -> list[Resource]:
-        """Every kind whose objects lie in namespaces and can be listed, in the preferred version of its group."""
+        Raises UnreadableKinds when discovery cannot tell.
+        """
+
+    async def namespaced(self) -> Namespaced:
+        """Every kind that may have objects in a namespace; the server is asked again."""
 
 
 class DiscoveredKinds:
@@ -33,29 +51,46 @@ class DiscoveredKinds:
         self._known: Discovery | None = None
 
     async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
-        known = self._known
-        if known is None or fresh:
-            known = self._known = await Discovery.look(self._client)
+        known = await self._discovery(fresh=fresh)
         try:
             return known.kind(gvk).resource
         except UnknownResource as error:
             raise UnknownKind(str(error)) from None
 
-    async def named(self, group_kind: str) -> Resource | None:
-        known = self._known
-        if known is None:
-            known = self._known = await Discovery.look(self._client)
+    async def named(self, group_kind: str, *, fresh: bool = False) -> Resource | None:
+        known = await self._discovery(fresh=fresh)
         kind, _, group = group_kind.partition(".")
         found = (entry.resource for entry in known.served)
-        return next((one for one in found if (one.group, one.kind) == (group, kind)), None)
+        served = next((one for one in found if (one.group, one.kind) == (group, kind)), None)
+        if served is None and (unread := _of_group(known.failed, group)):
+            raise UnreadableKinds(f"the server cannot tell now where a {group_kind} is: {', '.join(unread)} is away")
+        return served
 
-    async def namespaced(self) -> list[Resource]:
-        known = self._known = await Discovery.look(self._client)
+    async def namespaced(self) -> Namespaced:
+        known = await self._discovery(fresh=True)
         found: dict[tuple[str, str], Resource] = {}
+        unlisted: dict[tuple[str, str], str] = {}
         for entry in known.served:
-            if entry.resource.namespaced and "list" in entry.verbs:
-                found.setdefault((entry.resource.group, entry.resource.plural), entry.resource)
-        return list(found.values())
+            resource = entry.resource
+            place = (resource.group, resource.plural)
+            if not resource.namespaced:
+                continue
+            if "list" in entry.verbs:
+                found.setdefault(place, resource)
+            elif entry.verbs & {"get", "delete", "deletecollection", "watch"}:
+                unlisted.setdefault(place, f"{resource.kind} in {resource.api_version}")
+        hidden = [title for place, title in unlisted.items() if place not in found]
+        return Namespaced(list(found.values()), [*known.failed, *hidden])
+
+    async def _discovery(self, *, fresh: bool) -> Discovery:
+        if self._known is None or fresh:
+            self._known = await Discovery.look(self._client)
+        return self._known
+
+
+def _of_group(places: Iterable[str], group: str) -> list[str]:
+    """Those of `places` (`group/version`) that are of `group`."""
+    return [place for place in places if place.rpartition("/")[0] == group]
 
 
 def gvk_of(obj: Object) -> GroupVersionKind:
