@@ -78,12 +78,15 @@ class AuditLog:
     def _written(self, file: BufferedWriter, batch: list[bytes]) -> BufferedWriter:
         """The file that goes on being written to."""
         try:
+            if file.closed:
+                file = _opened(self.path)
             for line in batch:
                 if file.tell() and file.tell() + len(line) + 1 > self._largest:
                     file = self._rotated(file)
                 file.write(line + b"\n")
             file.flush()
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            # ValueError: rotation failed after it had closed the file. It is opened again with the next lines.
             self.lost += len(batch)
             _log.error("the audit log cannot be written", exc_info=error)
         return file

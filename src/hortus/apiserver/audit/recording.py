@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import re
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -20,6 +23,11 @@ from hortus.kube.objects import Object, format_micro_time
 
 _NOBODY = UserInfo("")
 _LONGEST_ID = 64
+_INCOMPLETE = "audit.hortus.dev/incomplete"
+"""Annotation of an event without its bodies: why they could not be written."""
+_NO_UTF8 = re.compile("[\ud800-\udfff]")
+"""Bytes that Python keeps in texts as halves of surrogate pairs (PEP 383), and halves that were sent as such."""
+_log = logging.getLogger("hortus.apiserver.audit")
 _SHOWN_STATUS = ("status", "message", "reason", "details", "code")
 
 
@@ -32,7 +40,7 @@ class Auditor:
     def begin(self, request: web.BaseRequest) -> Entry:
         """A request has come in; who sends it is not known yet."""
         said = remarks()
-        said.audit_id = request.headers.get("Audit-Id", "")[:_LONGEST_ID] or str(uuid4())
+        said.audit_id = _text(request.headers.get("Audit-Id", ""))[:_LONGEST_ID] or str(uuid4())
         entry = Entry(self, request, said)
         said.on_start = entry.started
         return entry
@@ -68,33 +76,60 @@ class Entry:
     def received(self, info: RequestInfo, user: UserInfo) -> None:
         """It is known what is asked and by whom, after impersonation."""
         self._info, self._user = info, user
-        verdict = self._judged(info)
-        if verdict.level and "RequestReceived" not in verdict.omitted:
-            self._write(self._event(info, verdict, "RequestReceived"))
+        self._record(info, "RequestReceived")
 
     def started(self) -> None:
         """The answer has begun and goes on for long."""
-        info = self._info
-        if info is None:
-            return
-        verdict = self._judged(info)
-        if verdict.level and "ResponseStarted" not in verdict.omitted:
-            event = self._event(info, verdict, "ResponseStarted")
-            event["responseStatus"] = {"metadata": {}, "code": 200}
-            self._write(event)
+        if self._info is not None:
+            self._record(self._info, "ResponseStarted", code=200)
 
     def done(self, info: RequestInfo, code: int, reply: Reply | None) -> None:
         """The answer is made, or the stream has ended; `info` may be all that is known."""
+        self._record(
+            info,
+            "ResponseComplete",
+            code=code,
+            complete=lambda event, verdict: self._complete(event, info, verdict, reply),
+        )
+
+    def _record(
+        self,
+        info: RequestInfo,
+        stage: str,
+        *,
+        code: int = 0,
+        complete: Callable[[Object, Verdict], None] | None = None,
+    ) -> None:
+        """Write an event, whatever the request is: one that cannot be written whole is written without bodies."""
         verdict = self._judged(info)
-        if not verdict.level or "ResponseComplete" in verdict.omitted:
+        if not verdict.level or stage in verdict.omitted:
             return
-        event = self._event(info, verdict, "ResponseComplete")
+        event = self._event(info, verdict, stage)
+        if code:
+            event["responseStatus"] = {"metadata": {}, "code": code}
+        try:
+            if complete is not None:
+                complete(event, verdict)
+            line = orjson.dumps(event)
+        except Exception as error:
+            # Bodies are anybody's, and no fault in looking at them may keep the request out of the log.
+            _log.warning(
+                "an audit event is written without its bodies", extra={"audit": self._said.audit_id}, exc_info=error
+            )
+            bare = self._event(info, verdict, stage)
+            bare["responseStatus"] = {"metadata": {}, "code": code}
+            bare["annotations"] = {_INCOMPLETE: type(error).__name__}
+            line = orjson.dumps(bare)
+        self._auditor.log.write(line)
+
+    def _complete(self, event: Object, info: RequestInfo, verdict: Verdict, reply: Reply | None) -> None:
+        """Add what became of the request, and as much of its bodies as is asked for."""
         shown = may_be_shown(info.group, info.resource, info.subresource)
-        status: Object = {"metadata": {}, "code": code}
-        answer = _decoded(reply.body, reply.content_type) if reply is not None and _worth(code, verdict) else None
+        status: Object = event["responseStatus"]
+        answer = _decoded(reply.body, reply.content_type) if reply is not None and _worth(reply.code, verdict) else None
         if isinstance(answer, dict) and answer.get("kind") == "Status":
-            status |= {key: answer[key] for key in _SHOWN_STATUS if key in answer}
-        event["responseStatus"] = status
+            told = redacted(answer, info.group, info.resource)
+            status |= {key: told[key] for key in _SHOWN_STATUS if key in told}
         sent = self._sent(info, verdict)
         if info.resource and info.verb == "create" and not info.name:
             # kube-apiserver takes the name of what is created from the body, at every level.
@@ -105,7 +140,6 @@ class Entry:
             self._add(event, "responseObject", answer, info, verdict)
         if self._said.annotations:
             event["annotations"] = self._said.annotations
-        self._write(event)
 
     def _sent(self, info: RequestInfo, verdict: Verdict) -> Any:
         """The body of a request, where something of it is recorded."""
@@ -128,17 +162,17 @@ class Entry:
             "level": LEVEL_NAMES[verdict.level],
             "auditID": self._said.audit_id,
             "stage": stage,
-            "requestURI": request.path_qs,
+            "requestURI": _text(request.raw_path),
             "verb": info.verb,
-            "user": (impersonator or self._user).to_json(),
+            "user": _plain((impersonator or self._user).to_json()),
         }
         if impersonator is not None and self._user is not _NOBODY:
-            event["impersonatedUser"] = self._user.to_json()
+            event["impersonatedUser"] = _plain(self._user.to_json())
         if request.remote:
             event["sourceIPs"] = [request.remote]
-        event["userAgent"] = request.headers.get("User-Agent", "")
+        event["userAgent"] = _text(request.headers.get("User-Agent", ""))
         if info.resource:
-            event["objectRef"] = _reference(info)
+            event["objectRef"] = _plain(_reference(info))
         event["requestReceivedTimestamp"] = format_micro_time(self._at)
         event["stageTimestamp"] = format_micro_time(self._auditor.clock.now())
         return event
@@ -148,9 +182,6 @@ class Entry:
             return
         body = redacted(body, info.group, info.resource)
         event[field] = without_managed_fields(body) if verdict.without_managed_fields else body
-
-    def _write(self, event: Object) -> None:
-        self._auditor.log.write(orjson.dumps(event))
 
 
 def _worth(code: int, verdict: Verdict) -> bool:
@@ -168,6 +199,25 @@ def _reference(info: RequestInfo) -> Object:
         "subresource": info.subresource,
     }
     return {key: value for key, value in found.items() if value}
+
+
+def _text(text: str) -> str:
+    """What of a request's head is no UTF-8 is shown as `\\xff`; JSON could not hold it."""
+    return text if text.isascii() else _NO_UTF8.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+
+
+def _plain(value: Any) -> Any:
+    """The same for all texts of a document."""
+    if isinstance(value, dict):
+        return {_text(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return _text(value) if isinstance(value, str) else value
 
 
 def _named(sent: Any) -> Object:

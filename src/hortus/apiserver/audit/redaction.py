@@ -1,18 +1,45 @@
-"""What of a body may stand in the audit log: everything but credentials.
+"""What of a body may stand in the audit log: everything but what is in Secrets and what hands out credentials.
 
-kube-apiserver leaves this to the policy; a policy that forgets it writes every Secret to a file. Here values of Secrets
-never appear, nor the bodies of subresources and reviews that carry tokens and kubeconfigs.
+kube-apiserver leaves this to the policy; a policy that forgets it writes every Secret to a file. Here of a Secret only
+what is known to be no value of it is shown: whoever misspells a field or puts a value into an annotation finds it left
+out. Nothing is looked for in objects of other kinds: who keeps a kubeconfig in a ConfigMap has it recorded where the
+policy asks for bodies of ConfigMaps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hortus.kube.objects import Object
 
 REDACTED = "[redacted]"
 _PLAIN_SUBRESOURCES = frozenset({"", "approval", "binding", "eviction", "finalize", "scale", "status"})
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_SHOWN = frozenset({"apiVersion", "kind", "type", "immutable"})
+_SHOWN_METADATA = frozenset(
+    {
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "labels",
+        "managedFields",
+        "name",
+        "namespace",
+        "ownerReferences",
+        "resourceVersion",
+        "uid",
+    }
+)
+_SHOWN_OPTIONS = frozenset({"propagationPolicy", "gracePeriodSeconds", "dryRun", "orphanDependents", "preconditions"})
+_SHOWN_LIST = frozenset({"continue", "remainingItemCount", "resourceVersion"})
+_SHOWN_OPERATION = frozenset({"op", "path", "from"})
+_ABOUT_BODIES = frozenset({400, 422, 500})
+"""Codes of refusals that are about what was sent, and not about who or where."""
+_NAMED_VALUES = frozenset({"data", "stringData", "annotations"})
+"""Maps of which the keys are shown."""
 
 
 def may_be_shown(group: str, resource: str, subresource: str) -> bool:
@@ -22,37 +49,80 @@ def may_be_shown(group: str, resource: str, subresource: str) -> bool:
 
 def redacted(body: Any, group: str, resource: str) -> Any:
     """A body without the values of Secrets; other bodies as they are. Never changes `body`."""
-    if (group, resource) != ("", "secrets") or (isinstance(body, dict) and body.get("kind") == "Status"):
-        return body
+    if (group, resource) == ("", "secrets"):
+        return _of_secrets(body)
+    kind = body.get("kind") if isinstance(body, dict) else None
+    if kind in ("Secret", "SecretList"):  # sent to the wrong place
+        return _of_secrets(body)
+    if kind == "List" and isinstance(body.get("items"), list):
+        return {**body, "items": [redacted(each, group, resource) for each in body["items"]]}
+    return body
+
+
+def _of_secrets(body: Any) -> Any:
     if isinstance(body, list):
-        return [_operation(each) for each in body]
-    if isinstance(body, dict) and isinstance(body.get("items"), list):
-        return {**body, "items": [_secret(each) for each in body["items"]]}
+        return [_only(each, _SHOWN_OPERATION) for each in body]
+    if not isinstance(body, dict):
+        return REDACTED
+    kind = body.get("kind")
+    if kind == "Status":
+        return _status(body)
+    if kind == "DeleteOptions":
+        return _only(body, _SHOWN | _SHOWN_OPTIONS)
+    if kind == "Table":
+        return {key: value for key, value in body.items() if key != "rows"}
+    if isinstance(body.get("items"), list):
+        shown: Object = _only(body, _SHOWN | {"items"})
+        return {
+            **shown,
+            "metadata": _metadata(body.get("metadata")),
+            "items": [_secret(each) for each in body["items"]],
+        }
     return _secret(body)
 
 
+def _status(status: Object) -> Object:
+    """Why a body was refused may quote it."""
+    if status.get("code") not in _ABOUT_BODIES:
+        return status
+    details = status.get("details")
+    shown = {key: value for key, value in details.items() if key != "causes"} if isinstance(details, dict) else {}
+    return {**status, "message": REDACTED, **({"details": shown} if shown else {})}
+
+
 def _secret(obj: Any) -> Any:
-    if not isinstance(obj, dict):
-        return REDACTED
-    if obj.get("kind") == "Table":
-        return {key: value for key, value in obj.items() if key != "rows"}
-    found: Object = dict(obj)
-    for field in ("data", "stringData"):
-        if isinstance(obj.get(field), dict):
-            found[field] = dict.fromkeys(obj[field], REDACTED)
-        elif field in obj:
-            found[field] = REDACTED
-    metadata = obj.get("metadata")
-    if isinstance(metadata, dict) and _LAST_APPLIED in (metadata.get("annotations") or {}):
-        found["metadata"] = {**metadata, "annotations": {**metadata["annotations"], _LAST_APPLIED: REDACTED}}
+    found = _only(obj, _SHOWN)
+    if isinstance(obj, dict) and "metadata" in obj:
+        found["metadata"] = _metadata(obj["metadata"])
     return found
 
 
-def _operation(operation: Any) -> Any:
-    """One operation of a JSON patch."""
-    if isinstance(operation, dict) and "value" in operation:
-        return {**operation, "value": REDACTED}
-    return operation if isinstance(operation, dict) else REDACTED
+def _metadata(metadata: Any) -> Any:
+    return _only(metadata, _SHOWN_METADATA | _SHOWN_LIST)
+
+
+def _only(obj: Any, shown: frozenset[str]) -> Any:
+    """The object with the values of all other fields left out."""
+    if not isinstance(obj, dict):
+        return REDACTED
+    return {
+        key: value if key in shown and _is_plain(key, value) else _left_out(key, value) for key, value in obj.items()
+    }
+
+
+def _is_plain(key: str, value: Any) -> bool:
+    """Whether a field that may be shown is what it should be, at first glance."""
+    if key == "labels":
+        return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+    if key == "preconditions":
+        return isinstance(value, dict) and value.keys() <= {"uid", "resourceVersion"}
+    if key in ("finalizers", "managedFields", "ownerReferences", "dryRun", "items"):
+        return isinstance(value, list)
+    return not isinstance(value, dict | list)
+
+
+def _left_out(key: str, value: Any) -> Any:
+    return dict.fromkeys(value, REDACTED) if key in _NAMED_VALUES and isinstance(value, Mapping) else REDACTED
 
 
 def without_managed_fields(body: Any) -> Any:

@@ -7,6 +7,7 @@ refuses all. An impersonated identity that is empty is an error, never the asker
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -47,11 +48,19 @@ async def impersonated(
         return user
     if len(claims.users) != 1 or not claims.users[0]:
         raise BadRequest("impersonation needs exactly one Impersonate-User header, and it may not be empty")
+    extra = chain(claims.extra, *claims.extra.values())
+    if not all(map(_is_text, chain(claims.users, claims.groups, claims.uids, extra))):
+        raise BadRequest("impersonation headers must be UTF-8")
     for asked in _requests(claims, cluster, user):
         decision = await authorizer.authorize(asked)
         if not decision.allowed:
             raise denied(asked, decision.reason)
     return _identity(claims)
+
+
+def _is_text(value: str) -> bool:
+    """False for bytes that are no UTF-8, which a header's text holds as halves of surrogate pairs (PEP 383)."""
+    return value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value)
 
 
 def _claims(headers: Iterable[tuple[str, str]]) -> _Claims:
