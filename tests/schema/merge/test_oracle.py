@@ -75,7 +75,18 @@ fieldsets: st.SearchStrategy[FieldSet] = st.deferred(
                 "v:9",
                 "v:10",
                 "v:true",
+                "v:false",
+                "v:null",
+                "v:1.5",
+                "v:0.00001234",
+                "v:1234567.5",
+                "v:100000000000000000000000",
+                'v:"a\\"<\\u0007é"',
+                'v:["x",false,null,2.5,{"b":[]}]',
+                'k:{"id":"x","port":80}',
+                'k:{"id":"<&>","on":false,"size":0.5}',
                 "i:2",
+                "i:10",
             ]
         ),
         st.one_of(st.just({}), nodes),
@@ -357,3 +368,42 @@ def test_items_that_pruning_left_without_a_key_keep_their_list(go: GoProgram) ->
     history.write(verb="apply", manager="bert", schema=0, object=head | {"spec": {}}, **common)
     expect_same_as_go(go, history)
     assert history.live is not None and history.live["spec"] == {"a": [{"id": "x", "c": "y"}]}
+
+
+WRONG = (5, 0.5, 12345678.9, True, False, 'a"b', ["x", None, False, {"k": 1.5}], {"k": [None, "y", True]}, [], {})
+"""Values of every form, none of which fits all fields."""
+
+
+def test_values_of_the_wrong_form_are_refused_in_the_words_of_go(go: GoProgram) -> None:
+    keyed = {"type": "object", "properties": {"id": {"type": "string"}, "port": {"type": "integer"}}}
+    keys = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id", "port"]}
+    fields: Object = {
+        "text": {"type": "string"},
+        "number": {"type": "integer"},
+        "flag": {"type": "boolean"},
+        "map": {"type": "object", "additionalProperties": {"type": "string"}},
+        "list": {"type": "array", "items": {"type": "string"}},
+        "set": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+        "keyed": {"type": "array", "items": keyed, **keys},
+        "whole": {"type": "object", "properties": {"x": {"type": "string"}}, "x-kubernetes-map-type": "atomic"},
+        "either": {"x-kubernetes-int-or-string": True},
+    }
+    schema = whole({"type": "object", "properties": fields})
+    items = ({"id": "a"}, {"port": 1}, {"id": "a", "port": 1}, {"id": 2, "port": False}, {"id": None, "port": 0.5})
+    histories = [(name, value) for name in fields for value in WRONG]
+    histories += [("keyed", [{}]), ("keyed", [{"x": 1}]), ("set", ["a", "a"]), ("set", [{}]), ("set", [[]])]
+    histories += [("keyed", [first, second]) for first in items for second in items]
+    for name, value in histories:
+        history = History([schema])
+        obj = {"apiVersion": "hortus.io/v1", "kind": "Gizmo", "metadata": {"name": "x", "namespace": "y"}}
+        history.write(
+            verb="apply",
+            manager="ada",
+            apiVersion="hortus.io/v1",
+            object=obj | {"spec": {name: value}},
+            schema=0,
+            force=False,
+            subresource="",
+            reset=None,
+        )
+        expect_same_as_go(go, history)
