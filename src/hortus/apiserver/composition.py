@@ -77,7 +77,8 @@ async def open_server(
         tokens_of_accounts,
         anonymous=settings.anonymous,
     )
-    aggregator = RoleAggregator(storage, clock)
+    quota = QuotaGuard(clusters, overlay)
+    aggregator = RoleAggregator(storage, clock, quota.full)
     storage.listen(clusters.changed)
     storage.listen(aggregator.changed, f"{API_GROUP}/clusterroles")
     for plural in sorted(GUARDED):
@@ -92,7 +93,7 @@ async def open_server(
         tls=keys.tls_context(),
         listening=listening,
         clusters=clusters,
-        admission=[EscalationGuard(authorizer), SigningGuard(authorizer), *admission, QuotaGuard(clusters, overlay)],
+        admission=[EscalationGuard(authorizer), SigningGuard(authorizer), *admission, quota],
         services=services,
         clock=clock,
     )

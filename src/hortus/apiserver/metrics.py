@@ -19,6 +19,11 @@ class _Asked(NamedTuple):
     subresource: str
 
 
+_MOST_ASKED = 4096
+"""Kinds of request that are told apart; CRDs of all logical clusters may bring more."""
+_OTHER = _Asked("", "", "", "")
+
+
 class RequestMetrics:
     def __init__(self) -> None:
         self._codes: Counter[tuple[str, str, str, str, int]] = Counter()
@@ -26,14 +31,30 @@ class RequestMetrics:
         self._sums: dict[_Asked, float] = {}
         self.watches: Counter[str] = Counter()
 
-    def done(self, verb: str, group: str, resource: str, subresource: str, code: int, duration: float) -> None:
-        """Count one answered request; `duration` in seconds."""
-        self._codes[verb, group, resource, subresource, code] += 1
+    def done(
+        self,
+        verb: str,
+        group: str,
+        resource: str,
+        subresource: str,
+        code: int,
+        duration: float,
+        *,
+        made_up: bool = False,
+    ) -> None:
+        """Count one answered request; `duration` in seconds.
+
+        `made_up` says that the names may be anybody's invention, also of one who may do nothing: unless one of that
+        kind has been counted before, it is counted without them.
+        """
         asked = _Asked(verb, group, resource, subresource)
         buckets = self._buckets.get(asked)
         if buckets is None:
-            buckets = self._buckets[asked] = [0] * (len(_BOUNDS) + 1)
-            self._sums[asked] = 0.0
+            if made_up or len(self._buckets) >= _MOST_ASKED:
+                asked = _OTHER
+            buckets = self._buckets.setdefault(asked, [0] * (len(_BOUNDS) + 1))
+            self._sums.setdefault(asked, 0.0)
+        self._codes[(*asked, code)] += 1
         index = 0
         while index < len(_BOUNDS) and duration > _BOUNDS[index]:
             index += 1

@@ -21,6 +21,7 @@ from hortus.apiserver.http import (
     read_body,
 )
 from hortus.apiserver.http.negotiation import media_types
+from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.http.replies import json_reply
 from hortus.apiserver.metrics import RequestMetrics
@@ -309,7 +310,7 @@ class Router:
             return Reply(b"ok", content_type="text/plain")
         if path == "/version":
             return json_reply(version_info())
-        if path == "/metrics":
+        if path == "/metrics" and cluster == ROOT_CLUSTER:  # they count the requests of all clusters
             return Reply(self._metrics.text(), content_type="text/plain; version=0.0.4")
         if path in TOKEN_PATHS:
             return json_reply(self.token_document(cluster, path, str(request.url.origin())))

@@ -19,12 +19,14 @@ from functools import partial
 from typing import Protocol
 
 from aiohttp import web
+from aiohttp.hdrs import AUTHORIZATION
 
 from hortus.apiserver.accepting import Door
-from hortus.apiserver.admission import DynamicAdmission, ServiceResolver, WebhookClient
+from hortus.apiserver.admission import AuthorGuard, DynamicAdmission, ServiceResolver, WebhookClient
 from hortus.apiserver.answers import Answer
 from hortus.apiserver.audit import AuditLog, Auditor, read_policy
 from hortus.apiserver.authn import json_web_keys, openid_configuration
+from hortus.apiserver.authn.chain import ANONYMOUS
 from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
 from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
 from hortus.apiserver.clusters import LogicalClusters
@@ -143,9 +145,8 @@ class ApiServer:
         names = frozenset({settings.host, *settings.names})
         self.webhooks = WebhookClient(own_names=names, own_port=self.port, services=services)
         reviewer = DynamicAdmission(storage, self.registry, authorizer, self.webhooks)
-        self.context = Context(
-            storage, self.registry, clock, namespaces, admission, CreationGuard(authorizer), reviewer
-        )
+        judges = (*admission, AuthorGuard(storage, self.registry, authorizer))
+        self.context = Context(storage, self.registry, clock, namespaces, judges, CreationGuard(authorizer), reviewer)
         CustomKinds(storage, self.registry, self.webhooks)
         self.registry.replace_strategy(
             GROUP,
@@ -245,7 +246,7 @@ class ApiServer:
                     verb="watch" if flag(query, "watch") else "list", name=_selected_name(query) if query else ""
                 )
             cluster = self.clusters.get(info.cluster)
-            if cluster is None:
+            if cluster is None and (AUTHORIZATION in request.headers or connection.peer_certificate()):
                 await self.context.storage.backend.sync()  # it may have been made a moment ago, through another server
                 cluster = self.clusters.get(info.cluster)
             if cluster is not None:
@@ -253,6 +254,8 @@ class ApiServer:
             user = await self._user(request, connection, info)
             if audited is not None:
                 audited.received(info, user)
+            if self.clusters.get(info.cluster) is None:
+                info = info._replace(cluster=_NOWHERE)
             if info.resource:
                 bound = self._take(connection, info, user)
             await self._check_allowed(info, user)
@@ -284,8 +287,14 @@ class ApiServer:
             code, response = reply.code, Answer(request, reply, compress=self._settings.compress)
         if audited is not None:
             audited.done(info, code, reply if isinstance(reply, Reply) else None)
-        self._metrics.done(info.verb, info.group, info.resource, info.subresource, code, time.perf_counter() - began)
+        asked = (info.verb, info.group, info.resource, info.subresource)
+        self._metrics.done(*asked, code, time.perf_counter() - began, made_up=code >= 400 and not self._serves(info))
         return response
+
+    def _serves(self, info: RequestInfo) -> bool:
+        """Whether there is something by these names, so that they may become labels; subresources may be made up."""
+        known = self.registry.known(info.cluster, (info.group, info.version, info.resource))
+        return known is not None and not info.subresource
 
     def _take(self, connection: Connection, info: RequestInfo, user: UserInfo) -> Bound:
         """A place among the requests in progress. Raises TooManyRequests."""
@@ -296,22 +305,25 @@ class ApiServer:
         return bound
 
     async def _user(self, request: web.BaseRequest, connection: Connection, info: RequestInfo) -> UserInfo:
-        authorization = request.headers.get("Authorization", "")
+        authorization = request.headers.get(AUTHORIZATION, "")
         bearer = authorization[7:].strip() if authorization[:7].lower() == "bearer " else ""
         credentials = Credentials(info.cluster, bearer, connection.peer_certificate())
         user = await self._authenticator.authenticate(credentials)
         if user is None:
             raise Unauthorized("Unauthorized")
-        if self.clusters.get(info.cluster) is None:
+        cluster = info.cluster
+        if self.clusters.get(cluster) is None:
             # Said before anything is derived of a name that anybody can make up.
-            raise NotFound(f'logical cluster "{info.cluster}" not found')
+            if user != ANONYMOUS:
+                raise NotFound(f'logical cluster "{cluster}" not found')
+            cluster = _NOWHERE
         for name, _ in request.raw_headers:
             if name[:12].lower() == b"impersonate-":
                 headers = request.headers.items()
                 said = REMARKS.get()
                 if said is not None:
                     said.impersonator = user
-                return await impersonated(user, headers, cluster=info.cluster, authorizer=self.authorizer)
+                return await impersonated(user, headers, cluster=cluster, authorizer=self.authorizer)
         return user
 
     async def _check_allowed(self, info: RequestInfo, user: UserInfo) -> None:
@@ -339,6 +351,9 @@ def _auditor(settings: AuditSettings, clock: Clock) -> Auditor:
     return Auditor(read_policy(settings.policy), log, clock)
 
 
+_NOWHERE = "-"
+"""Stands for every logical cluster that is not there, in answers to those who prove no identity: no cluster can have
+this name, so it has the default policy alone, and they are answered as in a cluster that is there."""
 _UNPARSED = RequestInfo(ROOT_CLUSTER, "", "", "")
 
 

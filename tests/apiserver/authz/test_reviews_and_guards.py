@@ -12,6 +12,7 @@ from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.authz.escalation import check_rbac_write
 from hortus.apiserver.authz.reviews import REVIEWS
+from hortus.apiserver.clusters.quotas import QuotaGuard
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.kube.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
 
@@ -203,7 +204,7 @@ async def test_a_binding_may_not_give_more_than_its_writer_holds() -> None:
 
 async def test_aggregated_roles_show_the_sum_and_are_written_only_when_it_changed() -> None:
     async with world(born=BORN) as here:
-        aggregator = RoleAggregator(here.storage, here.clock)
+        aggregator = RoleAggregator(here.storage, here.clock, QuotaGuard(here.clusters, here.storage.backend).full)
         labels = {"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}
         await here.write(*role("gardens", rule("get", "garden.example", "gardens"), metadata=labels))
         await aggregator.aggregate("root")

@@ -9,6 +9,7 @@ import pytest
 from tests.apiserver.authn.world import World, world
 
 from hortus.apiserver.authn import UserInfo
+from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.clusters import BUCKET
 from hortus.apiserver.clusters.quotas import QuotaGuard
 from hortus.apiserver.store import Key
@@ -78,5 +79,53 @@ async def test_bytes_are_counted_when_objects_grow_too() -> None:
         with pytest.raises(Forbidden, match="of 1 bytes; delete objects or raise"):
             await guard.admit(scope, "UPDATE", large, small, dry_run=False)
         assert not await guard.admit(scope, "UPDATE", small, large, dry_run=False)
-        going = {**large, "metadata": {"name": "one", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-        assert not await guard.admit(scope, "UPDATE", going, small, dry_run=False)
+
+
+def _going(size: int, *finalizers: str) -> dict[str, Any]:
+    metadata = {"name": "one", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": list(finalizers)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "x" * size}}
+
+
+async def test_what_is_being_deleted_grows_into_the_reserve_and_no_further() -> None:
+    async with world() as here:
+        await here.create_cluster("a")
+        await create(here, "one")
+        used = (await here.storage.backend.usage("a/")).bytes
+        guard, scope = QuotaGuard(here.clusters, here.storage.backend), Scope("a", CONFIG_MAPS, JANE)
+        await limit(here, bytes=used)
+        assert not await guard.admit(scope, "UPDATE", _going(9, "a/b"), _going(1, "a/b"), dry_run=False)
+        await limit(here, bytes=used // 2)
+        with pytest.raises(Forbidden, match="delete objects or raise"):
+            await guard.admit(scope, "UPDATE", _going(9, "a/b"), _going(1, "a/b"), dry_run=False)
+        assert not await guard.admit(scope, "UPDATE", _going(1), _going(1, "a/b"), dry_run=False)
+        assert not await guard.admit(scope, "UPDATE", _going(99), _going(1, "a/b"), dry_run=False)
+
+
+async def test_who_marks_an_object_himself_is_given_no_room() -> None:
+    async with world() as here:
+        await here.create_cluster("a")
+        await create(here, "one")
+        await limit(here, bytes=1)
+        guard, scope = QuotaGuard(here.clusters, here.storage.backend), Scope("a", CONFIG_MAPS, JANE)
+        living = {**_going(1, "a/b"), "metadata": {"name": "one"}}
+        with pytest.raises(Forbidden):
+            await guard.admit(scope, "UPDATE", _going(9, "a/b"), living, dry_run=False)
+
+
+async def test_roles_that_gather_others_stop_at_the_quota() -> None:
+    async with world() as here:
+        await here.create_cluster("a")
+        large = [{"apiGroups": ["x"], "resources": [f"r{n}" for n in range(100)], "verbs": ["get"]}]
+        selectors = {"clusterRoleSelectors": [{"matchLabels": {"gathered": "true"}}]}
+        bucket = "a/rbac.authorization.k8s.io/clusterroles"
+        gathered = {"name": "large", "labels": {"gathered": "true"}}
+        await here.write(Key(bucket, "/large"), {"apiVersion": "v1", "metadata": gathered, "rules": large})
+        for number in range(20):
+            gathering = {"apiVersion": "v1", "metadata": {"name": f"g{number}"}, "aggregationRule": selectors}
+            await here.write(Key(bucket, f"/g{number}"), gathering)
+        before = (await here.storage.backend.usage("a/")).bytes
+        await limit(here, bytes=before + 1)
+        guard = QuotaGuard(here.clusters, here.storage.backend)
+        await RoleAggregator(here.storage, here.clock, guard.full).aggregate("a")
+        after = (await here.storage.backend.usage("a/")).bytes
+        assert before < after < before + 2000

@@ -211,3 +211,78 @@ async def test_a_namespace_is_finalized_by_a_put_alone(wire: RecordedWire, names
     assert (await wire.get(path)).code == 405
     assert (await wire.merge(path, {"spec": {"finalizers": []}})).code == 405
     assert (await wire.delete(path)).code == 405
+
+
+REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
+_ADMISSION = "admissionregistration.k8s.io"
+
+
+def _policy(name: str, kind: str, api_version: str = "v1") -> dict[str, Any]:
+    rule = {"apiGroups": ["none.example"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
+    validations = [{"expression": "true"}]
+    constraints = {"resourceRules": [rule]}
+    param_kind = {"apiVersion": api_version, "kind": kind}
+    spec = {"matchConstraints": constraints, "validations": validations, "paramKind": param_kind}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+async def test_who_writes_a_policy_may_read_its_parameters(wire: RecordedWire, slug: str) -> None:
+    user, path = f"u-{slug}", f"{REGISTRATION}/validatingadmissionpolicies"
+    await _may(wire, user, _rule("create patch get update", _ADMISSION, "validatingadmissionpolicies"))
+    dry = f"{path}?dryRun=All"
+    for kind, version in (("Secret", "v1"), ("Gone", "example.com/v1"), ("ConfigMap", "v1")):
+        assert (await wire.post(dry, _policy(f"p-{slug}", kind, version), **_as(user))).code == 422
+    await _may(wire, user, _rule("get", "", "configmaps"), name=f"x-{slug}")
+    assert (await wire.post(path, _policy(f"p-{slug}", "ConfigMap"), **_as(user))).code == 201
+    secrets = {"spec": {"paramKind": {"apiVersion": "v1", "kind": "Secret"}}}
+    assert (await wire.merge(f"{path}/p-{slug}", secrets, **_as(user))).code == 422
+    with wire.unrecorded():
+        assert (await wire.merge(f"{path}/p-{slug}", secrets)).code == 200
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    assert (await wire.merge(f"{path}/p-{slug}", labels, **_as(user))).code == 200
+    with wire.unrecorded():
+        await wire.delete(f"{path}/p-{slug}")
+
+
+async def test_who_binds_a_policy_may_read_what_it_names(wire: RecordedWire, slug: str, namespace: str) -> None:
+    user, path = f"u-{slug}", f"{REGISTRATION}/validatingadmissionpolicybindings"
+    policy, name = f"p-{slug}", f"b-{slug}"
+    await _may(wire, user, _rule("create patch get update", _ADMISSION, "validatingadmissionpolicybindings"))
+    await _may(wire, user, _rule("get", "", "secrets", "open"), namespace=namespace, name=f"r-{slug}")
+
+    def binding(of: str = policy, **reference: Any) -> dict[str, Any]:
+        param = {"parameterNotFoundAction": "Allow", **reference}
+        return {
+            "metadata": {"name": name},
+            "spec": {"policyName": of, "paramRef": param, "validationActions": ["Warn"]},
+        }
+
+    with wire.unrecorded():
+        policies = f"{REGISTRATION}/validatingadmissionpolicies"
+        assert (await wire.post(policies, _policy(policy, "Secret"))).code == 201
+        assert (await wire.post(policies, _policy(f"q-{slug}", "Gone", "example.com/v1"))).code == 201
+    for refused in (
+        binding(name="hidden", namespace=namespace),
+        binding(name="open", namespace="default"),
+        binding(name="open"),
+        binding(selector={}, namespace=namespace),
+        binding(of=f"none-{slug}", name="open", namespace=namespace),
+        binding(of=f"q-{slug}", name="open", namespace=namespace),
+    ):
+        assert (await wire.post(f"{path}?dryRun=All", refused, **_as(user))).code == 422
+    assert (await wire.post(path, binding(name="open", namespace=namespace), **_as(user))).code == 201
+    moved = {"spec": {"paramRef": {"name": "hidden"}}}
+    assert (await wire.merge(f"{path}/{name}", moved, **_as(user))).code == 422
+    with wire.unrecorded():
+        await wire.delete(f"{path}/{name}")
+        await wire.delete(f"{policies}/{policy}")
+        await wire.delete(f"{policies}/q-{slug}")
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+async def test_namespaces_of_the_system_are_nobodys_to_delete(wire: RecordedWire, name: str) -> None:
+    path = f"/api/v1/namespaces/{name}"
+    for query in ("", "?dryRun=All", "?propagationPolicy=Foreground"):
+        assert (await wire.delete(path + query)).code == 403
+    with wire.unrecorded():
+        assert (await wire.get(path)).body["status"]["phase"] == "Active"

@@ -7,7 +7,8 @@ kind's own rules, then validating policies and validating webhooks. Sources: "Dy
 (policies), KEP-3716 (match conditions).
 """
 
+from hortus.apiserver.admission.authorship import AuthorGuard
 from hortus.apiserver.admission.calling import ServiceResolver, WebhookClient
 from hortus.apiserver.admission.reviewing import DynamicAdmission
 
-__all__ = ["DynamicAdmission", "ServiceResolver", "WebhookClient"]
+__all__ = ["AuthorGuard", "DynamicAdmission", "ServiceResolver", "WebhookClient"]

@@ -7,6 +7,7 @@ one of its ClusterRoles was written (`changed`); a role whose rules are right al
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import msgspec
@@ -31,8 +32,10 @@ class Storage(Protocol):
 
 
 class RoleAggregator:
-    def __init__(self, storage: Storage, clock: Clock) -> None:
+    def __init__(self, storage: Storage, clock: Clock, full: Callable[[str], Awaitable[bool]]) -> None:
+        """`full` says of a cluster that what is stored there may not grow."""
         self._storage = storage
+        self._full = full
         self.queue: KeyQueue[str] = KeyQueue("role-aggregation", clock, self.aggregate, str)
 
     async def start(self) -> None:
@@ -52,14 +55,21 @@ class RoleAggregator:
             page = await self._storage.list(f"{cluster}/{_SUFFIX}")
             roles = [(record, _decoded(record)) for record in page.records]
             wrong = [pair for record, role in roles if (pair := _corrected(record, role, roles)) is not None]
-            written = [await self._write(record, role) for record, role in wrong]
+            written = [await self._write(cluster, record, role) for record, role in wrong]
             if not any(written):
                 return
 
-    async def _write(self, record: Record, role: Object) -> bool:
-        """False for what cannot be stored: a sum may be larger than each of its parts is allowed to be."""
+    async def _write(self, cluster: str, record: Record, role: Object) -> bool:
+        """False for what cannot be stored: a sum may be larger than each of its parts is allowed to be.
+
+        A few roles that gather one another would multiply their rules past any quota.
+        """
+        value = encode(role)
+        if len(value.head) + len(value.tail) > len(record.value) and await self._full(cluster):
+            _log.warning("%s%s keeps the rules it has: the cluster's quota is used up", record.bucket, record.name)
+            return False
         try:
-            await self._storage.put(record.key, encode(role), replaced=record)
+            await self._storage.put(record.key, value, replaced=record)
         except RequestEntityTooLarge as error:
             _log.warning("%s%s keeps the rules it has: %s", record.bucket, record.name, error.message)
             return False

@@ -6,17 +6,21 @@ import orjson
 
 from hortus.apiserver.clusters.registry import LogicalClusters
 from hortus.apiserver.resources.scope import Scope
+from hortus.apiserver.resources.writing import may_go
 from hortus.apiserver.store.backend import Backend
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object
+
+_RESERVE = 0.1
+"""Share of the bytes on top of the limit that objects in deletion may take: finalizers and conditions of their end."""
 
 
 class QuotaGuard:
     """An Admission that refuses what would grow in a cluster which holds all it may.
 
-    Deletions and updates that make an object no larger always pass, and all of an object that is being deleted, so a
-    full cluster can be worked with and emptied. Requests in flight at once are each measured before any of them is
-    stored, so a limit can be passed by as many objects.
+    Deletions, updates that make an object no larger, and those that end it always pass; what is being deleted may grow
+    into a reserve, so a full cluster can be worked with and emptied. Requests in flight at once are each measured
+    before any of them is stored, so a limit can be passed by as many objects.
     """
 
     def __init__(self, clusters: LogicalClusters, backend: Backend) -> None:
@@ -28,23 +32,29 @@ class QuotaGuard:
     ) -> bool:
         """Raises Forbidden naming the limit; never changes the object."""
         cluster = self._clusters.get(scope.cluster)
-        if cluster is None or cluster.quota is None or operation == "DELETE":
+        if cluster is None or cluster.quota is None or operation == "DELETE" or obj is None:
             return False
-        quota, creates = cluster.quota, operation == "CREATE"
-        if not creates and (quota.bytes is None or not _grows(obj, old)):
-            return False
+        quota, limit = cluster.quota, cluster.quota.bytes
+        if old is not None:
+            if limit is None or len(orjson.dumps(obj)) <= len(orjson.dumps(old)):
+                return False
+            if "deletionTimestamp" in old["metadata"]:
+                if may_go(obj):
+                    return False
+                limit += int(limit * _RESERVE)
         used = await self._backend.usage(f"{cluster.name}/")
-        limits = (("objects", quota.objects if creates else None, used.objects), ("bytes", quota.bytes, used.bytes))
-        for unit, limit, present in limits:
-            if limit is not None and present >= limit:
+        limits = (("objects", quota.objects if old is None else None, used.objects), ("bytes", limit, used.bytes))
+        for unit, most, present in limits:
+            if most is not None and present >= most:
                 raise Forbidden(
-                    f'exceeded quota: logical cluster "{cluster.name}" holds {present} of {limit} {unit}; delete '
+                    f'exceeded quota: logical cluster "{cluster.name}" holds {present} of {most} {unit}; delete '
                     f"objects or raise spec.quota.{unit} of its LogicalCluster"
                 )
         return False
 
-
-def _grows(obj: Object | None, old: Object | None) -> bool:
-    if obj is None or "deletionTimestamp" in obj.get("metadata", {}):
-        return False
-    return len(orjson.dumps(obj)) > len(orjson.dumps(old))
+    async def full(self, name: str) -> bool:
+        """Whether the server itself should write nothing more in a cluster that would make it larger."""
+        cluster = self._clusters.get(name)
+        if cluster is None or cluster.quota is None or cluster.quota.bytes is None:
+            return False
+        return (await self._backend.usage(f"{name}/")).bytes >= cluster.quota.bytes

@@ -11,6 +11,7 @@ from hortus.apiserver.builtin.names import config_key
 from hortus.apiserver.builtin.problems import every, forbidden, immutable, invalid, required, too_long
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
+from hortus.kube.errors import Forbidden
 from hortus.kube.naming import dns_subdomain
 from hortus.kube.objects import Object
 
@@ -25,6 +26,8 @@ _NEEDED_KEYS = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
 _JSON_KEYS = (".dockercfg", ".dockerconfigjson")
+_IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+"""Namespaces that nobody deletes (k8s.io/apiserver, admission plugin NamespaceLifecycle)."""
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -122,6 +125,12 @@ class NamespaceStrategy(BuiltinStrategy):
     def complete(self, obj: Object, context: WriteContext) -> None:
         finalizers = obj["spec"].get("finalizers") or []
         obj["spec"]["finalizers"] = finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]
+
+    def check_delete(self, obj: Object, context: WriteContext) -> None:
+        name = obj["metadata"]["name"]
+        if name in _IMMORTAL:
+            details = {"name": name, "kind": "namespaces"}
+            raise Forbidden(f'namespaces "{name}" is forbidden: this namespace may not be deleted', details=details)
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         sentence = "name is neither a standard finalizer name nor is it fully qualified"
