@@ -57,9 +57,12 @@ def main(names: list[str]) -> None:
     }
     for name in names or benchmarks():
         began = time.perf_counter()
-        figures = importlib.import_module(f"tests.benchmarks.{name}").run()
-        results[name] = figures
-        console.print(table_of(name, figures))
+        module = importlib.import_module(f"tests.benchmarks.{name}")
+        results[name] = figures = module.run()
+        if hasattr(module, "markdown"):
+            print(f"{name}\n\n{module.markdown(figures)}\n")  # to be pasted into the documentation
+        else:
+            console.print(table_of(name, figures))
         console.print(f"[dim]{time.perf_counter() - began:.0f} s[/]\n")
     (_ROOT / "bench.json").write_text(json.dumps(results, indent=2) + "\n")
     console.print("written: bench.json")

@@ -30,9 +30,11 @@ Figures = dict[str, dict[str, float]]
 
 
 @contextmanager
-def _load(kubeconfig: Path, work: str, count: int, **options: Any) -> Iterator[subprocess.Popen[str]]:
+def load(
+    kubeconfig: Path, work: str, count: int, *, module: str = "callers", **options: Any
+) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(_ROOT / "src"), str(_ROOT)])}
-    command = [sys.executable, "-m", "tests.benchmarks.load.callers"]
+    command = [sys.executable, "-m", f"tests.benchmarks.load.{module}"]
     asked = {"kubeconfig": str(kubeconfig), "work": work, "count": count, **options}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment, cwd=_ROOT, stdin=pipe, stdout=pipe, text=True) as child:
@@ -42,7 +44,7 @@ def _load(kubeconfig: Path, work: str, count: int, **options: Any) -> Iterator[s
         yield child
 
 
-def _figures(child: subprocess.Popen[str]) -> dict[str, float]:
+def figures_of(child: subprocess.Popen[str]) -> dict[str, float]:
     assert child.stdout is not None
     line = child.stdout.readline()
     if not line:
@@ -54,8 +56,8 @@ def _figures(child: subprocess.Popen[str]) -> dict[str, float]:
 def measured(kubeconfig: Path, pid: int, work: str, count: int, **options: Any) -> dict[str, float]:
     """The load's own figures with the server's CPU per request."""
     before = cpu_seconds(pid)
-    with _load(kubeconfig, work, count, **options) as child:
-        figures = _figures(child)
+    with load(kubeconfig, work, count, **options) as child:
+        figures = figures_of(child)
     return {**figures, "cpu_ms": (cpu_seconds(pid) - before) / count * 1000}
 
 
@@ -67,8 +69,8 @@ def ready(folder: Path) -> float:
 
 
 def _make_namespace(kubeconfig: Path) -> None:
-    with _load(kubeconfig, "create_namespace", 1, callers=1) as child:
-        _figures(child)
+    with load(kubeconfig, "create_namespace", 1, callers=1) as child:
+        figures_of(child)
 
 
 def requests(count: int) -> Figures:
@@ -99,8 +101,8 @@ def clusters(count: int, watches: int) -> dict[str, float]:
         empty = resident_mib(pid)
         filled = measured(token, pid, "fill_cluster", count * 20)
         full = resident_mib(pid)
-        with _load(token, "hold_watches", watches) as child:
-            _figures(child)
+        with load(token, "hold_watches", watches) as child:
+            figures_of(child)
             watched = resident_mib(pid)
             child.communicate()
     return {

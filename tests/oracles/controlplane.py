@@ -47,6 +47,8 @@ class RealServer(NamedTuple):
     token: str
     folder: Path
     has_controllers: bool
+    pids: tuple[int, ...] = ()
+    """kube-apiserver's and etcd's process ids."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -66,16 +68,18 @@ def why_none() -> str:
 
 
 @contextmanager
-def running_control_plane(assets: Path, folder: Path, *, flags: Sequence[str] = ()) -> Iterator[RealServer]:
-    """Start etcd, kube-apiserver and, where it is there, kube-controller-manager; stop them at the end.
+def running_control_plane(
+    assets: Path, folder: Path, *, flags: Sequence[str] = (), durable: bool = False, with_controllers: bool = True
+) -> Iterator[RealServer]:
+    """Start etcd, kube-apiserver and, where it is there and wanted, kube-controller-manager; stop them at the end.
 
-    `flags` are further ones of kube-apiserver.
+    `flags` are further ones of kube-apiserver; `durable` has etcd sync its writes to the disk.
     """
     etcd, port, token = free_port(), free_port(), secrets.token_urlsafe(24)
     url = f"https://127.0.0.1:{port}"
-    controllers = shutil.which("kube-controller-manager", path=str(assets))
+    controllers = shutil.which("kube-controller-manager", path=str(assets)) if with_controllers else None
     with ExitStack() as stack:
-        stack.enter_context(running_etcd(str(assets / "etcd"), folder / "etcd", etcd))
+        store = stack.enter_context(running_etcd(str(assets / "etcd"), folder / "etcd", etcd, sync=durable))
         command = [*_apiserver(assets, folder, port=port, etcd=etcd, token=token), *flags]
         process = stack.enter_context(_running(command, folder / "apiserver.log"))
         ca = folder / "certs" / "apiserver.crt"
@@ -85,7 +89,7 @@ def running_control_plane(assets: Path, folder: Path, *, flags: Sequence[str] = 
         kubeconfig.write_text(yaml.dump(_kubeconfig(url, ca, token)))
         if controllers is not None:
             stack.enter_context(_running(_manager(controllers, folder), folder / "controllers.log"))
-        yield RealServer(url, ca.read_bytes(), token, folder, controllers is not None)
+        yield RealServer(url, ca.read_bytes(), token, folder, controllers is not None, (process.pid, store.pid))
 
 
 def _apiserver(assets: Path, folder: Path, *, port: int, etcd: int, token: str) -> list[str]:

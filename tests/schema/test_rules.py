@@ -148,3 +148,28 @@ def test_rules_below_all_of_are_run_too() -> None:
 def test_a_nul_character_does_not_hide_the_rest_of_a_text_from_a_rule() -> None:
     assert told({"type": "string", "x-kubernetes-validations": [{"rule": "self.matches('^a$')"}]}, "a\0b") != []
     assert told({"type": "string", "pattern": "^a$"}, "a\0b") != []
+
+
+def rules_over(*rules: str) -> Structural:
+    spec = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": rule} for rule in rules],
+    }
+    return Structural.compile({"type": "object", "properties": {"spec": spec}})
+
+
+@pytest.mark.parametrize(
+    ("rules", "a", "told"),
+    [
+        (("self.a > 0", "self.a < 5 // a comment"), 3, []),
+        (("self.a > 0", "self.a < 5"), 7, ["failed rule: self.a < 5"]),
+        (("self.a > 8", "self.a < 5"), 7, ["failed rule: self.a > 8", "failed rule: self.a < 5"]),
+        (("false && self.b > 1", "self.b > 1"), 1, ["failed rule: false && self.b > 1", "no such key: b"]),
+        (("self.a > 0 || true", "self.b > 1 || true"), 1, []),
+    ],
+)
+def test_rules_that_are_run_together_are_told_apart(rules: tuple[str, ...], a: int, told: list[str]) -> None:
+    found = rules_over(*rules).validate({"spec": {"a": a}})
+    assert len(found) == len(told)
+    assert all(text in problem.message for text, problem in zip(told, found, strict=True))

@@ -6,6 +6,7 @@ Hot paths hand decoded JSON (`Object`) or bytes around; typed structs appear at 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -74,7 +75,12 @@ def key_of(obj: Object) -> ObjectKey:
 
 def format_time(seconds: float) -> str:
     """metav1.Time: RFC 3339, UTC, whole seconds, as `2023-01-01T12:00:00Z`."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _whole_seconds(int(seconds))
+
+
+@lru_cache(maxsize=64)
+def _whole_seconds(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_micro_time(seconds: float) -> str:

@@ -6,7 +6,7 @@ together; on the good path it allocates nothing but the path strings.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -60,6 +60,7 @@ class Node:
         "preserve",
         "properties",
         "prunes_null",
+        "quick",
         "required",
         "rules",
         "schema",
@@ -92,6 +93,8 @@ class Node:
         self.all_of, self.any_of, self.one_of = children.all_of, children.any_of, children.one_of
         self.negated = children.negated
         self.has_junctors = bool(self.all_of or self.any_of or self.one_of or self.negated)
+        self.quick: Callable[[Any], bool] | None = None
+        """Kept by `quick.predicate`."""
         self._extensions(schema)
         self._summaries(children, unique=not native)
 

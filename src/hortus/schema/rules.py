@@ -56,8 +56,25 @@ class NodeRules:
         shape = Shape(node, root=root)
         self.rules = tuple(compiled(definition, node, shape) for definition in node.rules)
         self.uses_old = any(rule.uses_old for rule in self.rules)
+        self.together = _together(self.rules, shape)
+        """One program for all rules, where they are several and plain."""
         self.convert = _converter(shape, self.rules)
         self.type_name = str(node.schema.get("type") or "")
+
+
+def _together(rules: tuple[Rule, ...], shape: Shape) -> Program | None:
+    """All rules in one expression: when that is true, and nearly always it is, each of them holds.
+
+    The library takes as long to begin an evaluation as for a rule of a dozen operators.
+    """
+    if len(rules) < 2 or any(rule.program is None or rule.uses_old or rule.optional_old for rule in rules):
+        return None
+    try:
+        # A line of its own for each, as a rule may end with a comment.
+        text = " && ".join(f"(\n{rule.program.text}\n)" for rule in rules if rule.program is not None)
+        return compile_rule(text, shape, returns="bool", optional=False)
+    except CompileError:
+        return None
 
 
 def compiled(definition: Mapping[str, Any], node: Node, shape: Shape) -> Rule:
@@ -204,6 +221,8 @@ class _Run:
         if rules.uses_old and old is not None:
             old = old if convert is None else convert(old)
             variables |= {"oldSelf": old}
+        if rules.together is not None and _holds(rules.together, variables):
+            return
         for rule in rules.rules:
             if rule.uses_old and old is None and not rule.optional_old:
                 continue
@@ -232,6 +251,14 @@ class _Run:
             where = f"{path}.{rule.field_path}" if path else rule.field_path
         text = _message(rule, variables)
         told.append(_with_reason(where, rules.type_name, text, str(rule.definition.get("reason") or "")))
+
+
+def _holds(program: Program, variables: dict[str, Any]) -> bool:
+    """Whether the rules together hold. Where they do not, or fail, each is asked for its own words."""
+    try:
+        return program.run_unbroken(variables) is True
+    except CelError:
+        return False
 
 
 def _shown(path: str) -> str:

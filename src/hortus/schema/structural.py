@@ -16,6 +16,7 @@ from hortus.schema.embedded import check_embedded
 from hortus.schema.lists import check_lists
 from hortus.schema.nodes import Node, compile_node
 from hortus.schema.problems import BLOCKING, NO_PATH, FieldError
+from hortus.schema.quick import predicate
 from hortus.schema.rules import check_rules
 
 _NOT_CHECKED = (
@@ -68,13 +69,15 @@ class Structural:
         """
         node = self._node
         found: list[FieldError] = []
-        node.check(obj, "", found)
-        if found and old is not None:
-            found = []
-            node.check(obj, "", found, old)
+        good = predicate(node)(obj)
+        if not good:
+            node.check(obj, "", found)
+            if found and old is not None:
+                found = []
+                node.check(obj, "", found, old)
         if node.has_embedded_below:
             check_embedded(obj, node, "", found)
-        if node.has_list_rules_below:
+        if node.has_list_rules_below and not good:
             self._check_lists(obj, old, found)
         if node.has_rules_below:
             self._check_rules(obj, old, found, forgiven)

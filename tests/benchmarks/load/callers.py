@@ -9,9 +9,10 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import uvloop
 from tests.benchmarks.load.wire import Caller, Target, target_of
@@ -105,39 +106,54 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-async def throughput(target: Target, work: str, count: int, callers: int, prefix: str) -> Figures:
-    """`count` requests by `callers`, each on a connection of its own; latencies in milliseconds."""
-    request, latencies = REQUESTS[work], []
-    connections = [await Caller.open(target) for _ in range(callers)]
+class Calling(Protocol):
+    """A client with one connection."""
 
-    async def call(caller: Caller, numbers: Iterator[int]) -> None:
+    async def call(self, method: str, path: str, body: bytes = b"", content_type: str = "") -> tuple[int, bytes]:
+        """Code and body of the answer."""
+
+    async def close(self) -> None: ...
+
+
+Connect = Callable[[Target], Awaitable[Calling]]
+
+
+async def throughput(
+    target: Target, request: Callable[[int], Request], count: int, callers: int, *, connect: Connect = Caller.open
+) -> Figures:
+    """`count` requests by `callers`, each on a connection of its own; latencies in milliseconds."""
+    latencies: list[float] = []
+    connections = [await connect(target) for _ in range(callers)]
+
+    async def call(caller: Calling, numbers: Iterator[int]) -> None:
         for number in numbers:
-            sent = request(number, prefix)
+            sent = request(number)
             began = time.perf_counter()
             code, answer = await caller.call(*sent)
             latencies.append((time.perf_counter() - began) * 1000)
             if code >= 300:
-                raise RuntimeError(f"{work}: {answer[:1000]!r}")
+                raise RuntimeError(f"{sent[0]} {sent[1]}: {answer[:1000]!r}")
 
     began, numbers = time.perf_counter(), iter(range(count))
     await asyncio.gather(*(call(caller, numbers) for caller in connections))
     wall = time.perf_counter() - began
     for caller in connections:
-        caller.close()
+        await caller.close()
     return {"per_s": count / wall, "p50_ms": percentile(latencies, 0.5), "p99_ms": percentile(latencies, 0.99)}
 
 
-async def listing(target: Target, count: int) -> Figures:
-    """The whole collection of ConfigMaps, `count` times, as one caller."""
-    caller = await Caller.open(target)
+async def listing(target: Target, count: int, path: str, *, connect: Connect = Caller.open) -> Figures:
+    """A whole collection, `count` times, as one caller."""
+    caller = await connect(target)
     times, size = [], 0
     for _ in range(count):
         began = time.perf_counter()
-        _, answer = await caller.call("GET", CONFIG_MAPS)
+        _, answer = await caller.call("GET", path)
         times.append((time.perf_counter() - began) * 1000)
         size = len(answer)
-    caller.close()
-    return {"p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99), "bytes": size}
+    await caller.close()
+    rate = 1000 * count / sum(times)
+    return {"per_s": rate, "p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99), "bytes": size}
 
 
 async def fan_out(target: Target, count: int, watchers: int) -> Figures:
@@ -167,14 +183,14 @@ async def fan_out(target: Target, count: int, watchers: int) -> Figures:
         await writer.call(*sent)
         await done.wait()
     for caller in [*connections, writer]:
-        caller.close()
+        await caller.close()
     return {"p50_ms": percentile(latencies, 0.5), "p99_ms": percentile(latencies, 0.99)}
 
 
 async def _once(target: Target, *request: str) -> bytes:
     caller = await Caller.open(target)
     _, answer = await caller.call(*request)
-    caller.close()
+    await caller.close()
     return answer
 
 
@@ -191,7 +207,7 @@ async def hold_watches(target: Target, count: int, prefix: str) -> None:
     print(json.dumps({"open": count}), flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     for caller in connections:
-        caller.close()
+        await caller.close()
 
 
 async def main(asked: dict[str, Any]) -> None:
@@ -201,11 +217,12 @@ async def main(asked: dict[str, Any]) -> None:
         await hold_watches(target, count, prefix)
         return
     if work == "list":
-        figures = await listing(target, count)
+        figures = await listing(target, count, CONFIG_MAPS)
     elif work == "fan_out":
         figures = await fan_out(target, count, asked["watchers"])
     else:
-        figures = await throughput(target, work, count, asked.get("callers", 16), prefix)
+        request = partial(REQUESTS[work], prefix=prefix)
+        figures = await throughput(target, request, count, asked.get("callers", 16))
     print(json.dumps(figures), flush=True)
 
 

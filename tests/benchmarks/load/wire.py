@@ -30,7 +30,10 @@ def target_of(kubeconfig: Path) -> Target:
     """Where a kubeconfig of `hortus up` points, with its certificate or token."""
     document = yaml.load(kubeconfig.read_bytes())
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
-    tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+    if "certificate-authority" in cluster:
+        tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
+    else:
+        tls = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
     url = urlsplit(cluster["server"])
     head = f"Host: {url.netloc}\r\nUser-Agent: bench/1\r\nAccept: application/json\r\n"
     if "token" in user:
@@ -70,7 +73,7 @@ class Caller(asyncio.Protocol):
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ConnectionError("the server closed the connection"))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
@@ -100,8 +103,14 @@ class Caller(asyncio.Protocol):
             end = self._buffer.find(b"\r\n\r\n")
             if end < 0:
                 return
-            start = self._buffer.index(b"ontent-Length: ") + 15
-            self._needed = end + 4 + int(self._buffer[start : self._buffer.index(b"\r", start)])
+            start = self._buffer.find(b"ontent-Length: ", 0, end) + 15
+            if start >= 15:
+                self._needed = end + 4 + int(self._buffer[start : self._buffer.index(b"\r", start)])
+            elif self._buffer.endswith(b"0\r\n\r\n"):
+                # In chunks, and this is the last one: JSON holds no raw line ends.
+                self._needed = len(self._buffer)
+            else:
+                return
         if len(self._buffer) < self._needed:
             return
         answer, self._buffer, self._needed = bytes(self._buffer), bytearray(), 0

@@ -40,8 +40,15 @@ def label_value_problems(value: str) -> tuple[str, ...]:
     return tuple(naming.label_value(value))
 
 
+_random: list[str] = []
+
+
 def random_uid() -> str:
     """A UUID of version 4 (RFC 9562) as text; `uuid.uuid4` spends most of its time on the object around it."""
-    text = secrets.token_hex(16)
+    if not _random:
+        # 256 at a time: a call of the kernel costs more than all the rest.
+        text = secrets.token_hex(16 * 256)
+        _random.extend(text[start : start + 32] for start in range(0, len(text), 32))
+    text = _random.pop()
     variant = "89ab"[int(text[16], 16) & 3]
     return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
