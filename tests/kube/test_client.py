@@ -420,3 +420,17 @@ async def test_a_closed_client_refuses_to_work() -> None:
         await client.close()
         with pytest.raises(errors.ConnectionFailed, match="closed"):
             await client.get(CONFIGMAPS, "one", "default")
+
+
+async def test_a_404_that_names_no_object_says_nothing_about_any_object() -> None:
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound"}
+    unserved = {**status, "message": "the server could not find the requested resource", "details": {}}
+    missing = {**status, "message": 'widgets "a" not found', "details": {"name": "a", "kind": "widgets"}}
+    plain = web.Response(status=404, text="404 page not found")
+    async with serving(Script(json(unserved, 404), json(missing, 404), plain)) as access, Client(access) as client:
+        found = []
+        for _ in range(3):
+            with pytest.raises(errors.NotFound) as caught:
+                await client.get(CONFIGMAPS, "a", "default")
+            found.append(isinstance(caught.value, errors.NotServed))
+    assert found == [True, False, True]

@@ -78,6 +78,13 @@ class NotFound(ApiError):
     code, reason = 404, "NotFound"
 
 
+class NotServed(NotFound):
+    """A 404 that names no object: the path is not served here, or not now. It says nothing about any object.
+
+    Whoever takes NotFound for "gone, so nothing is left to do" has to tell the two apart.
+    """
+
+
 class MethodNotAllowed(ApiError):
     code, reason = 405, "MethodNotAllowed"
 
@@ -175,6 +182,8 @@ def from_status(code: int, body: Mapping[str, Any] | None, *, retry_after: float
     cls = _BY_REASON.get(reason) or _BY_CODE.get(code) or (InternalError if code >= 500 else ApiError)
     details = status.get("details")
     details = dict(details) if isinstance(details, Mapping) else {}
+    if cls is NotFound and not details.get("name"):
+        cls = NotServed
     seconds = details.get("retryAfterSeconds")
     if retry_after is None and isinstance(seconds, int) and seconds > 0:
         retry_after = float(seconds)

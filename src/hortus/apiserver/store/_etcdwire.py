@@ -30,6 +30,8 @@ Message = dict[str, Any]
 _OUT_OF_RANGE, _UNAUTHENTICATED = 11, 16
 _LOGGED_OUT = ("user name is empty", "invalid auth token", "revision of auth store is old")
 _LOGIN = "/v3/auth/authenticate"
+CONNECTIONS = 64
+"""Calls in flight at once, watches apart: each has a socket, and etcd commits what comes together in one batch."""
 _CONNECT_SECONDS = 3.0
 _CALL_SECONDS = 10.0
 """etcd gives a request up after about 7 s by itself (5 s and two election timeouts)."""
@@ -85,10 +87,12 @@ class EtcdWire:
         self._login = login
         self._token = ""
         self._logging_in = asyncio.Lock()
+        self._places = asyncio.Semaphore(CONNECTIONS)
         self._session: aiohttp.ClientSession | None = None
         self._stream: aiohttp.ClientResponse | None = None
 
     async def start(self) -> None:
+        # Without a limit of its own: `_places` bounds the calls, and the watch must not wait for them.
         connector = aiohttp.TCPConnector(limit=0, ssl=self._tls or True, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(connector=connector)
 
@@ -131,6 +135,17 @@ class EtcdWire:
             return self._token
 
     async def _call(self, path: str, body: Message) -> Message:
+        try:
+            async with asyncio.timeout(_CALL_SECONDS):
+                await self._places.acquire()
+        except TimeoutError as error:
+            raise self._failed(TimeoutError(f"{CONNECTIONS} calls hang")) from error
+        try:
+            return await self._ask(path, body)
+        finally:
+            self._places.release()
+
+    async def _ask(self, path: str, body: Message) -> Message:
         for _ in self.endpoints:
             try:
                 async with asyncio.timeout(_CALL_SECONDS), self._post(path, body) as response:

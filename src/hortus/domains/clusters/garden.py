@@ -14,7 +14,7 @@ from hortus.domains.clusters.outline import Live, look, outline
 from hortus.domains.clusters.types import FIELD_MANAGER, ShootAnnotation
 from hortus.engine import Cache
 from hortus.kube import Client
-from hortus.kube.errors import NotFound
+from hortus.kube.errors import NotFound, NotServed
 from hortus.kube.objects import Object, ObjectKey, Resource
 
 SHOOTS: Final = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
@@ -47,6 +47,8 @@ class Garden:
         """The whole Shoot."""
         try:
             found = await self._client.get(SHOOTS, name, self._namespace)
+        except NotServed:
+            raise  # the garden does not serve Shoots now, which says nothing about this one
         except NotFound:
             return None
         self._learn(found)

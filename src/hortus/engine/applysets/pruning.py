@@ -26,7 +26,7 @@ from hortus.engine.applysets.resources import Kinds, UnreadableKinds
 from hortus.engine.scope import current_scope
 from hortus.engine.within import within
 from hortus.kube.clock import Clock
-from hortus.kube.errors import Conflict, KubeError, NotFound
+from hortus.kube.errors import Conflict, KubeError, NotFound, NotServed
 from hortus.kube.objects import Object, Resource
 
 _LOOKS = 5
@@ -80,9 +80,9 @@ class Pruning:
                 except Conflict:
                     continue  # it was changed since we looked: it may be another's by now
             return await self._attempt(member, entry)
-        except NotFound:
-            return None
         except KubeError as error:
+            if isinstance(error, NotFound) and not isinstance(error, NotServed):
+                return None
             return Outcome(member=member, action=Action.FAILED, message=f"{member}: not deleted: {error}", error=error)
 
     async def _attempt(self, member: Member, entry: Entry) -> Outcome | None:
@@ -118,10 +118,10 @@ class Pruning:
         resource = entry.resource(member)
         try:
             return resource, await self._client.get(resource, member.name, member.namespace)
-        except NotFound as error:
-            if error.details.get("name") == member.name:
-                return resource, None
-        # Not the object is missing but the place: its version is served no more, or its server is away.
+        except NotServed:
+            pass  # its version is served no more, or its server is away
+        except NotFound:
+            return resource, None
         kind = f"{member.kind}.{member.group}" if member.group else member.kind
         served = await self._kinds.named(kind, fresh=True)
         if served is None:

@@ -1,0 +1,73 @@
+"""How many connections the store opens to etcd, against a server that counts them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import web
+from tests.kube.scripted import json, serving
+
+from hortus.apiserver.store import _etcdwire
+from hortus.apiserver.store._etcdwire import CONNECTIONS, EtcdWire
+from hortus.apiserver.store.backend import StoreFailed
+
+
+class Etcd:
+    """Answers nothing before it is told to."""
+
+    def __init__(self) -> None:
+        self.going = 0
+        self.most = 0
+        self.sockets: set[object] = set()
+        self.full = asyncio.Event()
+        self.answer = asyncio.Event()
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        self.sockets.add(request.transport)
+        self.going += 1
+        self.most = max(self.most, self.going)
+        if self.going >= CONNECTIONS:
+            self.full.set()
+        try:
+            await self.answer.wait()
+        finally:
+            self.going -= 1
+        return json({"header": {"revision": "1"}})
+
+
+async def test_however_many_calls_there_are_the_connections_to_etcd_are_bounded() -> None:
+    etcd = Etcd()
+    async with serving(etcd) as access:
+        wire = EtcdWire([access.server])
+        await wire.start()
+        try:
+            calls = [asyncio.create_task(wire.call("/v3/kv/range", {})) for _ in range(500)]
+            async with asyncio.timeout(20):
+                await etcd.full.wait()
+                etcd.answer.set()
+                answers = await asyncio.gather(*calls)
+            assert len(answers) == 500
+            assert etcd.most == CONNECTIONS
+            assert len(etcd.sockets) <= CONNECTIONS
+        finally:
+            await wire.close()
+
+
+async def test_calls_that_find_no_connection_in_time_fail_and_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    etcd = Etcd()
+    async with serving(etcd) as access:
+        wire = EtcdWire([access.server])
+        await wire.start()
+        try:
+            hanging = [asyncio.create_task(wire.call("/v3/kv/range", {})) for _ in range(CONNECTIONS)]
+            async with asyncio.timeout(20):
+                await etcd.full.wait()
+            monkeypatch.setattr(_etcdwire, "_CALL_SECONDS", 0.05)
+            with pytest.raises(StoreFailed, match=f"{CONNECTIONS} calls hang"):
+                await wire.call("/v3/kv/range", {})
+            etcd.answer.set()
+            await asyncio.gather(*hanging)
+            assert await wire.call("/v3/kv/range", {}) == {"header": {"revision": "1"}}
+        finally:
+            await wire.close()
