@@ -18,7 +18,9 @@ from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 WIDGETS = Resource("example.org", "v1", "widgets", "Widget")
-KINDS = {resource.gvk: resource for resource in (CONFIGMAPS, WIDGETS)}
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+SERVICES = Resource("", "v1", "services", "Service")
+KINDS = {resource.gvk: resource for resource in (CONFIGMAPS, WIDGETS, DEPLOYMENTS, SERVICES)}
 NAMES = ("a", "b", "c", "d")
 
 
@@ -39,6 +41,8 @@ class Cluster:
         self.calls = 0
         self.writes = 0
         self.dies_at: tuple[int, bool] | None = None
+        self.deleted: list[tuple[Resource, str]] = []
+        """What was asked to go, in order."""
 
     async def _step(self, effect: Callable[[], Object]) -> Object:
         self.calls += 1
@@ -109,6 +113,11 @@ class Cluster:
             if dry_run:
                 return {"kind": "Status"}
             self.writes += 1
+            self.deleted.append((resource, name))
+            if found["metadata"].get("finalizers"):
+                marked = {**found["metadata"], "deletionTimestamp": "2023-01-01T12:00:00Z"}
+                self.objects[resource, ObjectKey(namespace, name)] = {**found, "metadata": marked}
+                return self.objects[resource, ObjectKey(namespace, name)]
             del self.objects[resource, ObjectKey(namespace, name)]
             return {"kind": "Status"}
 
@@ -286,6 +295,53 @@ def test_a_plan_says_what_the_run_after_it_does_and_changes_nothing(
         if not whole and left and 2 * len(choice) < len(before):
             assert not report.of(Action.PRUNED)
             assert not report.complete
+
+    asyncio.run(play())
+
+
+STAGES = (WIDGETS, DEPLOYMENTS, SERVICES, CONFIGMAPS)
+"""In the order in which they go."""
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sets(st.tuples(st.integers(0, 3), st.sampled_from(NAMES)), min_size=1),
+    st.sets(st.tuples(st.integers(0, 3), st.sampled_from(NAMES))),
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(NAMES)), max_size=20),
+    st.booleans(),
+)
+def test_nothing_is_deleted_while_something_of_an_earlier_stage_is_held(
+    members: set[tuple[int, str]], held: set[tuple[int, str]], released: list[tuple[int, str]], gone: bool
+) -> None:
+    """Whatever is released in whatever order, and whether the whole set goes or only leaves."""
+
+    async def play() -> None:
+        machine = Machine()
+        cluster = machine.cluster
+        objects = []
+        for number, name in sorted(members):
+            metadata: Object = {"name": name, **({"finalizers": ["x/y"]} if (number, name) in held else {})}
+            resource = STAGES[number]
+            objects.append({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata})
+        assert (await machine.set().apply(objects)).complete
+        for release in [None, *released, *sorted(held)]:
+            if release is not None:
+                place = (STAGES[release[0]], ObjectKey("default", release[1]))
+                if "deletionTimestamp" in cluster.objects.get(place, {"metadata": {}})["metadata"]:
+                    del cluster.objects[place]
+            cluster.deleted.clear()
+            before = set(cluster.objects)
+            run = machine.set().delete() if gone else machine.set().apply([], whole=True)
+            report = await run
+            for resource, name in cluster.deleted:
+                earlier = STAGES[: STAGES.index(resource)]
+                assert not [key for key in cluster.objects if key[0] in earlier], f"{name} went too early"
+            left = {key for key in cluster.objects if key[0] in STAGES and key[1].name in NAMES}
+            assert report.complete == (not left)
+            assert before >= set(cluster.objects)
+        assert machine.ours() == set()
+        if gone:
+            assert cluster.objects == {}
 
     asyncio.run(play())
 
