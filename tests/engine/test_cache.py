@@ -11,6 +11,8 @@ from tests.engine.fake_api import SECRETS, WIDGETS, FakeApi, widget
 from hortus.engine.cache import Cache, Change, copy_of
 from hortus.engine.caches import Caches
 from hortus.engine.indexes import by_label, by_owner_uid, managed_fields_of, without_managed_fields
+from hortus.engine.reflector import Event
+from hortus.kube import ObjectList
 from hortus.kube.errors import ConnectionFailed, ServiceUnavailable
 from hortus.kube.objects import Object, ObjectKey
 from hortus.testing import FakeClock
@@ -371,3 +373,69 @@ async def test_a_cancellation_from_elsewhere_does_not_end_a_watch(world: World) 
     world.api.put(WIDGETS, widget("a"))
     await world.clock.settle()
     assert len(cache) == 1
+
+
+async def test_a_healthy_watch_that_ends_with_a_wish_for_a_pause_is_not_resumed_before(world: World) -> None:
+    await started(world)
+    world.api.put(WIDGETS, widget("a"))
+    await world.clock.advance(300)
+    watches = world.api.count("watch")
+    world.api.drop_watches(ServiceUnavailable("shutting down", retry_after=60))
+    await world.clock.advance(59)
+    assert world.api.count("watch") == watches
+    await world.clock.advance(31)
+    assert world.api.count("watch") == watches + 1
+
+
+async def test_a_watch_that_fails_slowly_is_not_repeated_without_a_pause(world: World) -> None:
+    begun = 0
+
+    class Silent:
+        def __aiter__(self) -> Silent:
+            return self
+
+        async def __anext__(self) -> Event:
+            await world.clock.sleep(15)
+            raise ConnectionFailed("api", "timed out")
+
+        async def aclose(self) -> None: ...
+
+    def watch(*_: object, **__: object) -> Silent:
+        nonlocal begun
+        begun += 1
+        return Silent()
+
+    world.api.watch = watch  # type: ignore[method-assign, assignment]
+    await started(world)
+    await world.clock.advance(600)
+    assert 12 <= begun <= 25
+
+
+async def test_what_a_list_that_began_anew_shows_no_more_is_gone_also_when_it_was_not_understood(world: World) -> None:
+    world.api.put(WIDGETS, widget("goes", spec={"size": 1}))
+    cache = world.caches.get(WIDGETS, transform=_sized)
+    world.caches.start()
+    await world.clock.settle()
+    bad = widget("goes", spec={"size": "xl"})
+
+    async def pages(*_: object, **__: object) -> AsyncIterator[ObjectList]:
+        yield ObjectList([bad], "7")
+        yield ObjectList([], "8", restarted=True)
+
+    world.api.pages = pages  # type: ignore[method-assign, assignment]
+    world.api.put(SECRETS, {"metadata": {"name": "other", "namespace": "default"}})
+    world.api.compact()
+    world.api.drop_watches()
+    with capture_logs():
+        await world.clock.advance(60)
+    assert len(cache) == 0
+    assert cache.problem is None
+
+
+def test_a_cache_that_begins_anew_has_no_problem() -> None:
+    cache = Cache("widgets", transform=_sized)
+    with capture_logs():
+        assert cache.taken(widget("bad", spec={"size": "xl"})) is None
+    assert cache.problem is not None
+    cache.reset()
+    assert cache.problem is None

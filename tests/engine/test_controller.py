@@ -103,6 +103,11 @@ async def test_a_reconcile_that_wants_to_be_called_again_at_once_is_slowed_down(
         stage.trigger.fire(A)
         await stage.clock.advance(10)
         assert stage.reconciler.times[-2:] == [100, 100], "it had asked for nothing in between"
+    most = [again] * FREE_STEPS
+    async with Stage(*most, Result(requeue_after=5.0), *most) as stage:
+        stage.trigger.fire(A)
+        await stage.clock.advance(100)
+        assert stage.reconciler.times == [0] * (FREE_STEPS + 1) + [5] * (FREE_STEPS + 1), "a pause ends the row"
 
 
 async def test_a_server_or_a_reconcile_that_asks_for_no_pause_does_not_replace_the_back_off() -> None:
@@ -255,15 +260,13 @@ async def test_a_finally_that_waits_holds_its_worker_no_longer_than_the_time_for
         if key != A or not first:
             return None
         first = False
-        try:
-            await asyncio.Event().wait()
-        finally:
-            for _ in range(3):
-                try:
-                    await asyncio.Event().wait()
-                finally:
-                    ended += 1
-        return None
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                ended += 1
+                if ended == 3:
+                    raise
 
     stage.reconciler.script = script
     async with stage:
@@ -273,9 +276,10 @@ async def test_a_finally_that_waits_holds_its_worker_no_longer_than_the_time_for
         await stage.clock.advance(29)
         assert stage.meter.active == 1
         await stage.clock.advance(CLEANUP_SECONDS + 0.5)
+        assert (ended, stage.meter.active) == (2, 1)
         assert stage.reconciler.calls[1:] == [(40, "b")], "another worker stands in"
-        await stage.clock.advance(10)
-        assert (ended, stage.meter.active, stage.meter.timeouts) == (1, 0, 1)
+        await stage.clock.advance(CLEANUP_SECONDS + 5)
+        assert (ended, stage.meter.active, stage.meter.timeouts) == (3, 0, 1)
         assert stage.meter.results["success"] == 2, "the one that was cut off came again"
 
 

@@ -256,8 +256,9 @@ def test_a_lease_never_says_less_than_its_holder_counts_with(duration: float, sh
     assert asyncio.run(written()) >= duration
 
 
-async def test_a_lease_whose_duration_is_nonsense_counts_as_one_of_ours(world: World) -> None:
-    spec = {"holderIdentity": "gone", "leaseDurationSeconds": "soon"}
+@pytest.mark.parametrize("duration", ["soon", 0, -5, None])
+async def test_a_lease_whose_duration_is_nonsense_counts_as_one_of_ours(world: World, duration: object) -> None:
+    spec = {"holderIdentity": "gone", "leaseDurationSeconds": duration}
     world.api.put(LEASES, {"metadata": {"name": KEY[1].name, "namespace": KEY[1].namespace}, "spec": spec})
     one = world.join("one")
     await world.advance(14)

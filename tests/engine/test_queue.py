@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hortus.engine.backoff import Backoff
 from hortus.engine.lanes import Flows
 from hortus.engine.metrics import QueueMeter
-from hortus.engine.queue import BAND_EVERY, Priority, Queue, QueueClosed
+from hortus.engine.queue import BAND_EVERY, FREE_STEPS, Priority, Queue, QueueClosed
 from hortus.testing import FakeClock
 
 
@@ -297,3 +297,19 @@ def test_a_backoff_that_makes_no_sense_is_refused() -> None:
 
 def test_backoff_does_not_overflow() -> None:
     assert Backoff(jitter=0).delay(10**9, random=Random(0)) == 1000
+
+
+async def test_a_long_wish_is_spread_by_seconds_and_not_by_hours() -> None:
+    queue = Queue[str](clock=FakeClock(), random=Random(0))
+    delays = [queue.retry(f"k{number}", after=86_400, firm=True) for number in range(500)]
+    assert min(delays) >= 86_400
+    assert 86_409 < max(delays) <= 86_410
+
+
+async def test_a_key_that_another_took_over_begins_its_steps_anew() -> None:
+    queue = queue_of(FakeClock())
+    for _ in range(FREE_STEPS):
+        assert queue.repeat("a", 0.0) == 0.0
+    assert queue.repeat("a", 0.0) > 0.0
+    queue.discard("a")
+    assert queue.repeat("a", 0.0) == 0.0
