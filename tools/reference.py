@@ -19,7 +19,7 @@ from hortus.cli.install import contents
 from hortus.cli.main import app
 from hortus.cli.program import FLAGS as PROGRAM_FLAGS
 from hortus.cli.up.store import ServerSettings
-from hortus.domains.access.policy import POWERS
+from hortus.domains.access.powers import POWERS
 from hortus.domains.access.settings import FLAGS as ACCESS_FLAGS
 from hortus.domains.clusters.configuration import KEYS
 from hortus.domains.credentials.settings import FLAGS

@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 from tests.domains.access.world import World, ready
 from tests.domains.documents import Documents, unforeseen
 
+from hortus.domains.access.powers import POWERS
 from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
 from hortus.kube.errors import ApiError
 from hortus.schema import crd
@@ -22,6 +23,7 @@ async def test_any_request_is_reconciled_without_an_error_that_nobody_foresaw(he
     """Made, changed and deleted."""
     documents = Documents(SCHEMA, seed)
     here.real_time = True
+    here.allowed = ",".join(POWERS)
     await here.cluster()
     with capture_logs() as logs:
         async with here.controlled():

@@ -94,18 +94,21 @@ async def test_a_cluster_that_names_anothers_secret_leads_nowhere(here: World) -
 
 async def test_more_than_the_policy_allows_is_refused_and_nothing_is_made(here: World) -> None:
     await here.cluster()
+    here.allowed = ""
     async with here.controlled():
         asked = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
-        access = await here.ask(rules=[{**asked, "resources": ["pods"]}, asked])
+        access = await here.ask(rules=[{**asked, "resources": ["nodes"]}, asked])
         condition = await here.until_reason("NotAllowed")
         assert condition["message"] == (
-            "spec.rules[1]: get secrets of the whole cluster (power secrets) (requester: ask for less; or operator: "
-            "allow secrets with --access-allow)"
+            "spec.rules[1]: get secrets of the whole cluster (power secrets); spec.rules[1]: secrets of all "
+            "namespaces, the system's among them (power system-namespaces) (requester: ask for less; or operator: "
+            "allow secrets, system-namespaces with --access-allow)"
         )
         found = await here.client.get(CLUSTER_ACCESSES, "reader", here.namespace)
         assert "finalizers" not in found["metadata"]
         assert found["metadata"]["uid"] == access["metadata"]["uid"]
-        await here.change(CLUSTER_ACCESSES, "reader", {"spec": {"namespaces": ["default"]}})
+        less = {"namespaces": ["default"], "rules": [{**asked, "resources": ["pods"]}]}
+        await here.change(CLUSTER_ACCESSES, "reader", {"spec": less})
         await here.until_reason("Issued")
         # Asked for more afterwards: what was granted is taken back.
         await here.change(CLUSTER_ACCESSES, "reader", {"spec": {"namespaces": ["default", "kube-system"]}})
@@ -116,12 +119,13 @@ async def test_more_than_the_policy_allows_is_refused_and_nothing_is_made(here: 
 
 async def test_what_the_operator_allows_for_one_namespace_is_served_there(here: World) -> None:
     await here.cluster()
-    here.flags = [f"--access-allow=nowhere/workloads,{here.namespace}/secrets", "--access-max-lifetime=10m"]
+    here.allowed = f"nowhere/workloads,{here.namespace}/secrets"
+    here.flags = ["--access-max-lifetime=10m"]
     async with here.controlled():
-        await here.ask(rules=[{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}])
+        await here.ask(namespaces=["default"], rules=[{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}])
         await here.until_reason("Issued")
         secret = await here.until_secret()
-        assert await here.as_client(secret, lambda client: client.list(SECRETS))
+        assert await here.as_client(secret, lambda client: client.list(SECRETS, "default"))
         assert 0 < await here.time_left() <= 360, "the operator's ten minutes count, not the requester's hour"
 
 

@@ -77,6 +77,8 @@ class World:
         self.real_time = False
         """Whether the controller takes the system's clock: for clusters that do not answer, which are tried again."""
         self.requests = Requests()
+        self.allowed = "system-namespaces"
+        """Powers: most requests here are the shortest ones, for the whole cluster."""
         self.flags: list[str] = []
         self.registry = CollectorRegistry()
         self._seen: dict[tuple[str, str, str], Object] = {}
@@ -265,7 +267,9 @@ class World:
             self.registry = CollectorRegistry()
             clock: Clock = SystemClock() if self.real_time else self.clock
             manager = Manager(client, clock=clock, registry=self.registry, grace=5.0)
-            values = FlagSet((*CREDENTIAL_FLAGS, *settings.FLAGS)).parse(["--watch-namespace=", *self.flags])
+            values = FlagSet((*CREDENTIAL_FLAGS, *settings.FLAGS)).parse(
+                ["--watch-namespace=", f"--access-allow={self.allowed}", *self.flags]
+            )
             kubeconfigs = manager.cache(SECRETS, labels=Label.SHOOT_NAME, transform=digests)
             pool = RemotePool(
                 SecretCredentials(client, kubeconfigs),

@@ -1,10 +1,8 @@
 """What a request may ask for at most: the operator's limits, so that a kubeconfig "with limited rights" has some.
 
-RBAC knows rights by which one comes by all others: to impersonate, to read every Secret, to run a Pod with any account.
-Each such way has a name here, a *power*, and is closed unless the operator opens it, for everybody or for requests of
-one namespace. A refusal names the rule by its index, and the verb and resource in it. Pure; no I/O.
-
-Sources: Kubernetes docs, "RBAC good practices: privilege escalation risks" and "Authorization: verbs".
+Each way to other rights is a *power* (`powers.py`), closed unless the operator opens it, for everybody or for requests
+of one namespace. What the table of powers does not list is refused. A refusal names the rule by its index, and the verb
+and resource in it. Pure; no I/O.
 """
 
 from __future__ import annotations
@@ -14,80 +12,12 @@ from typing import Final
 
 import msgspec
 
+from hortus.domains.access.powers import PATH_VERBS, PATHS, POWERS, SYSTEM, TABLE, UNLISTED, Row
 from hortus.kube.objects import Object
 
-_READ: Final = frozenset({"get", "list", "watch"})
-_WRITE: Final = frozenset({"create", "update", "patch"})
-_RBAC: Final = "rbac.authorization.k8s.io"
-
-POWERS: Final[Mapping[str, str]] = {
-    "wildcards": "`*` as verb, group, resource or path: nobody knows what it will mean tomorrow",
-    "escalation": "the verbs escalate, bind and impersonate, and writing roles and bindings",
-    "secrets": "Secrets of the whole cluster: all tokens and passwords in it",
-    "tokens": "making tokens of ServiceAccounts, approving and signing certificates",
-    "workloads": "running, changing or entering Pods in the whole cluster, and with them any ServiceAccount",
-    "nodes": "nodes/proxy and other subresources of nodes, and changing nodes or PersistentVolumes",
-    "admission": "webhooks, admission policies, API services and definitions, which see or change what others write",
-    "system-namespaces": "a request for kube-system, kube-public or kube-node-lease",
-}
-"""Each power with what it opens."""
-
 SYSTEM_NAMESPACES: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
-
-_CHANGING: Final = _WRITE | {"delete", "deletecollection"}
-
-
-class _Way(msgspec.Struct, frozen=True):
-    """A right by which one comes by others."""
-
-    power: str
-    group: str
-    resources: frozenset[str]
-    verbs: frozenset[str]
-    whole_cluster: bool = False
-    """Whether it is one only where it holds in the whole cluster."""
-
-
-def _way(power: str, group: str, resources: str, verbs: frozenset[str], *, whole_cluster: bool = False) -> _Way:
-    return _Way(power, group, frozenset(resources.split()), verbs, whole_cluster)
-
-
-_ALL_ALONE: Final = frozenset[str]()
-"""Reached by the verb `*`; the verbs that would reach it are refused wherever they stand."""
-_WAYS: Final = (
-    _way("escalation", _RBAC, "roles rolebindings clusterroles clusterrolebindings", _WRITE),
-    _way("escalation", "", "users groups serviceaccounts", _ALL_ALONE),
-    _way("escalation", "authentication.k8s.io", "userextras uids", _ALL_ALONE),
-    _way("tokens", "", "serviceaccounts/token", frozenset({"create"})),
-    _way(
-        "tokens",
-        "certificates.k8s.io",
-        "certificatesigningrequests/approval certificatesigningrequests/status signers",
-        frozenset({"update", "patch", "approve", "sign"}),
-    ),
-    _way("secrets", "", "secrets", _READ | _WRITE, whole_cluster=True),
-    _way("workloads", "", "pods replicationcontrollers podtemplates", _WRITE, whole_cluster=True),
-    _way("workloads", "apps", "deployments daemonsets replicasets statefulsets", _WRITE, whole_cluster=True),
-    _way("workloads", "batch", "jobs cronjobs", _WRITE, whole_cluster=True),
-    _way(
-        "workloads",
-        "",
-        "pods/exec pods/attach pods/portforward pods/proxy pods/ephemeralcontainers",
-        _READ | _WRITE,
-        whole_cluster=True,
-    ),
-    _way("nodes", "", "nodes persistentvolumes", _CHANGING),
-    _way("nodes", "", "nodes/proxy nodes/log nodes/metrics nodes/stats nodes/status", _READ | _CHANGING),
-    _way(
-        "admission",
-        "admissionregistration.k8s.io",
-        "mutatingwebhookconfigurations validatingwebhookconfigurations mutatingadmissionpolicies "
-        "mutatingadmissionpolicybindings validatingadmissionpolicies validatingadmissionpolicybindings",
-        _CHANGING,
-    ),
-    _way("admission", "apiregistration.k8s.io", "apiservices", _CHANGING),
-    _way("admission", "apiextensions.k8s.io", "customresourcedefinitions", _CHANGING),
-)
+_TRANSITIVE: Final = ("escalate", "bind", "impersonate")
+"""Verbs that are refused wherever they stand."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -144,7 +74,7 @@ class AccessPolicy(msgspec.Struct, frozen=True):
             for refusal in _used(rule, f"{place}[{index}]", whole_cluster=not namespaces)
         ]
         found += [
-            Refusal(f"spec.namespaces[{index}]", f"namespace {name} is the system's", "system-namespaces")
+            Refusal(f"spec.namespaces[{index}]", f"namespace {name} is the system's", SYSTEM)
             for index, name in enumerate(namespaces)
             if name in SYSTEM_NAMESPACES
         ]
@@ -155,37 +85,53 @@ def _used(rule: Object, place: str, *, whole_cluster: bool) -> Iterator[Refusal]
     """The powers that a rule uses, each named once."""
     verbs = [str(verb) for verb in rule.get("verbs") or ()]
     yield from _wildcards(rule, place)
-    for verb in ("escalate", "bind", "impersonate"):
+    for verb in _TRANSITIVE:
         if verb in verbs:
             yield Refusal(f"{place}.verbs", f"verb {verb}", "escalation")
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
             yield from _through_resource(str(group), str(resource), verbs, place, whole_cluster=whole_cluster)
+    for path in rule.get("nonResourceURLs") or ():
+        unknown = [verb for verb in verbs if path not in PATHS or verb not in PATH_VERBS]
+        if unknown:
+            yield Refusal(place, f"{' and '.join(unknown)} {path}", UNLISTED)
 
 
 def _wildcards(rule: Object, place: str) -> Iterator[Refusal]:
     for field in ("verbs", "apiGroups", "resources", "nonResourceURLs"):
         for value in rule.get(field) or ():
             # nonResourceURLs know `/logs/*`, resources `*/scale`.
-            if "*" in str(value):
+            if "*" in str(value) and not (field == "nonResourceURLs" and value in PATHS):
                 yield Refusal(f"{place}.{field}", f"wildcard {value}", "wildcards")
 
 
 def _through_resource(
     group: str, resource: str, verbs: Sequence[str], place: str, *, whole_cluster: bool
 ) -> Iterator[Refusal]:
+    rows = [row for row in TABLE if _includes(group, resource, row)]
     title = f"{resource}.{group}" if group else resource
-    where = " of the whole cluster" if whole_cluster else ""
-    for way in _WAYS:
-        if way.whole_cluster and not whole_cluster:
-            continue
-        used = [verb for verb in verbs if verb == "*" or verb in way.verbs]
-        if used and _same(group, way.group) and any(_same_resource(resource, known) for known in way.resources):
-            yield Refusal(place, f"{' and '.join(used)} {title}{where}", way.power)
+    spread = whole_cluster and (not rows or any(row.namespaced for row in rows))
+    for power, used in _powers(rows, verbs, everything=not rows or "*" in group or "*" in resource).items():
+        yield Refusal(place, f"{' and '.join(used)} {title}{' of the whole cluster' if spread else ''}", power)
+    if spread:
+        yield Refusal(place, f"{title} of all namespaces, the system's among them", SYSTEM)
 
 
-def _same(asked: str, known: str) -> bool:
-    return asked in ("*", known)
+def _powers(rows: Sequence[Row], verbs: Sequence[str], *, everything: bool) -> dict[str, list[str]]:
+    """Each power with the verbs that use it; `everything` when there is more to it than the rows."""
+    plain = [verb for verb in verbs if verb not in _TRANSITIVE]
+    found: dict[str, list[str]] = {UNLISTED: plain} if everything and plain else {}
+    for row in rows:
+        for verb in plain:
+            for power in row.verbs.values() if verb == "*" else (row.verbs.get(verb, UNLISTED),):
+                used = found.setdefault(power, [])
+                if verb not in used:
+                    used.append(verb)
+    return {power: used for power, used in found.items() if power}
+
+
+def _includes(group: str, resource: str, row: Row) -> bool:
+    return group in ("*", row.group) and any(_same_resource(resource, known) for known in row.resources)
 
 
 def _same_resource(asked: str, known: str) -> bool:
