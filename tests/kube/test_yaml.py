@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hortus.kube import yaml
+from hortus.kube.numbers import stored
 from hortus.kube.yaml import Limits, YamlError
 
 WORDS = (
@@ -28,14 +29,29 @@ VALUES = st.recursive(
 )
 
 
+def as_stored(value: Any) -> Any:
+    """The value with its numbers as an object of the API holds them."""
+    if isinstance(value, dict):
+        return {key: as_stored(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return list(map(as_stored, value))
+    return value if isinstance(value, bool) or not isinstance(value, int | float) else stored(value)
+
+
 @given(VALUES)
 def test_what_is_dumped_loads_as_it_was(value: Any) -> None:
-    assert yaml.load(yaml.dump(value)) == value
+    assert yaml.load(yaml.dump(value)) == as_stored(value)
 
 
 @given(st.lists(VALUES, max_size=3))
 def test_several_documents_load_as_they_were(values: list[Any]) -> None:
-    assert list(yaml.load_all(yaml.dump_all(values))) == values
+    assert list(yaml.load_all(yaml.dump_all(values))) == as_stored(values)
+
+
+def test_keys_of_a_mapping_can_win_over_merged_ones_wherever_they_stand() -> None:
+    text = "{a: 1, <<: [{a: 2, b: 3}, {b: 4}], b: 5, <<: {c: 6}}"
+    assert yaml.load(text, own_keys_win=True) == {"a": 1, "b": 5, "c": 6}
+    assert yaml.load(text) == {"a": 2, "b": 5, "c": 6}
 
 
 @given(st.text(alphabet="ab:- \n[]{}&*!|>'\"#%@,?~<0.\t", max_size=40) | st.binary(max_size=40))
@@ -66,20 +82,35 @@ def test_any_text_loads_or_is_refused(text: str | bytes) -> None:
         ("-5", -5),
         ("+5", 5),
         ("1.30", 1.3),
-        ("1e3", 1000.0),
+        ("1e3", 1000),
+        ("2.0", 2),
+        ("1.00065e+09", 1000650000),
+        ("9007199254740994.0", 9007199254740994),
+        ("1234567890123456789.0", 1234567890123456800),
+        ("-9223372036854775808", -9223372036854775808),
+        ("9223372036854775808", 9223372036854775808.0),
+        ("-0.0", 0),
         (".5", 0.5),
         ("1.2.3", "1.2.3"),
         ("-", [None]),
         (".", "."),
         ("12e", "12e"),
-        ("123456789012345678901234567890", 123456789012345678901234567890),
+        ("123456789012345678901234567890", 123456789012345678901234567890.0),
         ("!!str 12", "12"),
         ("!!int '12'", 12),
-        ("!!float 1", 1.0),
+        ("!!float 1", 1),
         ("! 12", "12"),
         ("{1: a, true: b, 1.5: c}", {"1": "a", "true": "b", "1.5": "c"}),
         ("a: &x {b: 1}\nc: {<<: *x, d: 2}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}),
-        ("a: &x {b: 1}\nc: {b: 2, <<: [*x, {e: 3}]}", {"a": {"b": 1}, "c": {"b": 2, "e": 3}}),
+        ("a: &x {b: 1}\nc: {b: 2, <<: [*x, {b: 4, e: 3}]}", {"a": {"b": 1}, "c": {"b": 1, "e": 3}}),
+        ("a: &x {b: 1}\nc: {<<: [*x, {e: 3}], b: 2}", {"a": {"b": 1}, "c": {"b": 2, "e": 3}}),
+        ("{!!merge <<: {b: 1}, c: 2}", {"b": 1, "c": 2}),
+        ("{<<: {b: 1}, <<: {b: 2}}", {"b": 2}),
+        ("{1e3: a}", {"1000": "a"}),
+        ("[a b:, c:]", ["a b:", "c:"]),
+        ("é: [ü b:, c]", {"é": ["ü b:", "c"]}),
+        ("a: 1\nb: {c d:, e: [f\n  g:]}", {"a": 1, "b": {"c d:": None, "e": ["f g:"]}}),
+        ("a? b", "a? b"),
         ("'<<': 1", {"<<": 1}),
         ("\ufeffa: b", {"a": "b"}),
         ("a: |\n  x\n  y\n", {"a": "x\ny\n"}),
@@ -111,6 +142,12 @@ def test_encodings_are_told_apart_by_their_mark(encoding: str) -> None:
         ("a: .inf", "line 1: .inf is not a number"),
         ("a: 1e999", "not a number that JSON can hold"),
         ("a: " + "9" * 5000, "too many digits"),
+        ("a: " + "9" * 400, "too many digits"),
+        ("a: b\nc: {d: e?f}", "line 2: did not find expected ',' or '}'"),
+        ("[a ?b]", "line 1: did not find expected ',' or ']'"),
+        ('a: b\nc: "\\\\\\/"', "line 2: found unknown escape character"),
+        ("%YAML 1.2\n---\na: b", "found incompatible YAML document"),
+        (f"[{'a:, ' * 500}]", "found unexpected ':'"),
         ("? [a]\n: b", "a key must be"),
         ("~: b", "a key must be"),
         ("a: {<<: 3}", "merge key"),

@@ -3,8 +3,8 @@
 Built on libyaml's events, not on PyYAML's nodes and constructors, so that size, depth and alias growth are bounded
 while reading, and no tag can make anything but data. Scalars follow YAML 1.2's core schema (`on`, `yes`, `2020-01-01`
 stay strings), with one exception: `0644` is octal as every Kubernetes tool reads it, since file modes are written so.
-Duplicate keys are refused with their line. Output quotes whatever a YAML 1.1 or 1.2 reader would take for
-something else than a string.
+Numbers are those that an API object would hold: `2.0` is the integer 2. Duplicate keys are refused with their line.
+Output quotes whatever a YAML 1.1 or 1.2 reader would take for something else than a string.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from typing import Any
 import msgspec
 import yaml
 
+from hortus.kube.libyaml import Events
+from hortus.kube.numbers import stored
+
+_MERGE = "tag:yaml.org,2002:merge"
 _CORE_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq")}
 _NULLS = {"", "~", "null", "Null", "NULL"}
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -31,7 +35,7 @@ _NUMBER_ELSEWHERE = re.compile(
 _SHORT = frozenset(("<<", "=", "y", "Y", "n", "N"))
 """Words with a meaning in YAML 1.1 that PyYAML's own resolver does not know."""
 _LONGEST_INTEGER = 4000
-"""Digits; Python refuses longer ones, and nothing in Kubernetes holds more than 19."""
+"""Digits, far more than any number has that JSON can hold."""
 
 
 class YamlError(ValueError):
@@ -50,24 +54,33 @@ class Limits(msgspec.Struct, frozen=True):
     nodes: int = 2_000_000
 
 
-def load(text: str | bytes, *, limits: Limits = Limits()) -> Any:  # noqa: B008 - frozen
+def load(text: str | bytes, *, limits: Limits = Limits(), own_keys_win: bool = False) -> Any:  # noqa: B008 - frozen
     """The one document in `text` (None for an empty one). Raises YamlError, also when there are more."""
-    documents = load_all(text, limits=limits)
+    documents = load_all(text, limits=limits, own_keys_win=own_keys_win)
     found = next(documents, None)
     for _ in documents:
         raise YamlError("more than one document: expected a single one")
     return found
 
 
-def load_all(text: str | bytes, *, limits: Limits = Limits()) -> Iterator[Any]:  # noqa: B008 - frozen
-    """The documents in `text`, one by one, as dict, list, str, int, float, bool and None. Raises YamlError."""
+def load_all(
+    text: str | bytes,
+    *,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    own_keys_win: bool = False,
+) -> Iterator[Any]:
+    """The documents in `text`, one by one, as dict, list, str, int, float, bool and None. Raises YamlError.
+
+    A merge key (`<<`) takes the place of keys before it and gives way to those after it, as in sigs.k8s.io/yaml;
+    with `own_keys_win` it gives way to both, as in YAML's own description and in kustomize.
+    """
     size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
     if size > limits.bytes:
         raise YamlError(f"{size} bytes are more than the allowed {limits.bytes}")
     reader = None
     try:
-        reader = yaml.CSafeLoader(text)
-        yield from _Builder(reader, limits).documents()
+        reader = Events(text)
+        yield from _Builder(reader, limits, own_keys_win=own_keys_win).documents()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise YamlError(error.problem or "not YAML", mark.line + 1 if mark else None) from None
@@ -81,9 +94,10 @@ def load_all(text: str | bytes, *, limits: Limits = Limits()) -> Iterator[Any]: 
 class _Builder:
     """Makes data of events."""
 
-    def __init__(self, reader: yaml.CSafeLoader, limits: Limits) -> None:
-        self._next: Callable[[], Any] = reader.get_event
+    def __init__(self, reader: Events, limits: Limits, *, own_keys_win: bool) -> None:
+        self._next: Callable[[], Any] = reader.next
         self._limits = limits
+        self._own_keys_win = own_keys_win
         self._count = 0
         self._anchors: dict[str, tuple[Any, int]] = {}
 
@@ -121,19 +135,18 @@ class _Builder:
 
     def _mapping(self, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        merged: list[dict[str, Any]] = []
+        own: set[str] = set()
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
-                merged += _merges(self._value(self._next(), depth), event)
+            if is_merge(event):
+                for other in reversed(_merges(self._value(self._next(), depth), event)):
+                    found |= {key: other[key] for key in other.keys() - own} if self._own_keys_win else other
                 continue
             line = event.start_mark.line + 1
             key = _key(self._value(event, depth), event)
-            if key in found:
+            if key in own:
                 raise YamlError(f"key {key!r} stands twice in one mapping", line)
+            own.add(key)
             found[key] = self._value(self._next(), depth)
-        for other in merged:
-            for key, value in other.items():
-                found.setdefault(key, value)
         return found
 
     def _repeat(self, event: Any) -> Any:
@@ -158,6 +171,11 @@ def _copy(value: Any) -> Any:
     return value
 
 
+def is_merge(event: Any) -> bool:
+    """Whether the key merges other mappings into its own: `<<`, plain or with the tag that says so."""
+    return isinstance(event, yaml.ScalarEvent) and event.value == "<<" and (event.implicit[0] or event.tag == _MERGE)
+
+
 def _merges(value: Any, event: Any) -> list[dict[str, Any]]:
     found = value if isinstance(value, list) else [value]
     if not all(isinstance(part, dict) for part in found):
@@ -172,7 +190,7 @@ def _key(value: Any, event: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return str(value)
+        return str(stored(value))
     raise YamlError("a key must be a string, a number or a boolean", event.start_mark.line + 1)
 
 
@@ -185,7 +203,7 @@ def _scalar(event: Any) -> Any:
     value = _plain(text, event)
     kind = {"int": int, "float": float, "bool": bool, "null": type(None)}.get(event.tag.rpartition(":")[2], dict)
     if kind is float and type(value) is int:
-        return float(value)
+        return value
     if type(value) is not kind:
         raise YamlError(f"{text[:80]!r} is not of the type its tag {event.tag!r} says", event.start_mark.line + 1)
     return value
@@ -202,24 +220,24 @@ def _plain(text: str, event: Any) -> Any:
         return text
     if _BASED.fullmatch(text):
         sign, digits = (-1, text[1:]) if first == "-" else (1, text.lstrip("+"))
-        return (
-            sign * int(digits, 16 if digits.startswith("0x") else 8)
-            if len(text) < _LONGEST_INTEGER
-            else _too_long(event)
-        )
+        return _whole(sign, digits, 16 if digits.startswith("0x") else 8, event)
     if _INTEGER.fullmatch(text):
-        return int(text) if len(text) < _LONGEST_INTEGER else _too_long(event)
+        return _whole(1, text, 10, event)
     if _NUMBER.fullmatch(text):
         value = float(text)
         if math.isfinite(value):
-            return value
+            return stored(value)
     if _NOT_JSON.fullmatch(text) or _NUMBER.fullmatch(text):
         raise YamlError(f"{text[:80]} is not a number that JSON can hold", event.start_mark.line + 1)
     return text
 
 
-def _too_long(event: Any) -> int:
-    raise YamlError("a number with too many digits", event.start_mark.line + 1)
+def _whole(sign: int, digits: str, base: int, event: Any) -> int | float:
+    try:
+        # Python refuses to read more digits than that, and a float64 holds no more than 309.
+        return stored(sign * int(digits[:_LONGEST_INTEGER], base))
+    except OverflowError:
+        raise YamlError("a number with too many digits", event.start_mark.line + 1) from None
 
 
 class _Dumper(yaml.CSafeDumper):

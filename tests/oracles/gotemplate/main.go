@@ -1,7 +1,8 @@
 // Command gotemplate answers, over JSON lines, how Go's text/template, sprig and Helm's engine render a template.
 //
-// A request: {"kind": "template"|"helm"|"chart"|"signatures", "templates": {name: text}, "main": name,
+// A request: {"kind": "template"|"helm"|"signatures"|"yaml", "templates": {name: text}, "main": name,
 // "data": any, "missingkey": "default"|"zero"|"error", "sprig": bool}.
+// "yaml" makes JSON of the YAML in "text" (base64).
 // An answer: {"output": base64, "error": text}. In data, {"$int64": "5"} is an int64; all other numbers are float64.
 package main
 
@@ -20,6 +21,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	"sigs.k8s.io/yaml"
 )
 
 type request struct {
@@ -30,6 +32,7 @@ type request struct {
 	Data       any               `json:"data"`
 	MissingKey string            `json:"missingkey"`
 	Sprig      bool              `json:"sprig"`
+	Text       []byte            `json:"text"`
 }
 
 type answer struct {
@@ -123,6 +126,8 @@ func answerOf(line []byte) (a answer) {
 	switch r.Kind {
 	case "helm":
 		out, err = helm(r)
+	case "yaml":
+		out, err = yaml.YAMLToJSON(r.Text)
 	case "signatures":
 		found := map[string]string{}
 		for name, function := range sprig.TxtFuncMap() {

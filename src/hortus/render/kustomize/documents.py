@@ -190,7 +190,7 @@ def parse_kustomization(data: bytes, place: str) -> Kustomization:
 def read_yaml(data: bytes | str, place: str) -> Any:
     """The one document in `data`. Raises KustomizeError."""
     try:
-        return load(data)
+        return load(data, own_keys_win=True)
     except YamlError as error:
         raise KustomizeError(place, str(error)) from None
 

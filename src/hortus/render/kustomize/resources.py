@@ -181,7 +181,7 @@ def text(value: Any) -> str:
 def parse_resources(data: bytes | str, place: str) -> list[Resource]:
     """All objects in a file; those in lists stand after the others. Raises KustomizeError."""
     try:
-        documents = list(load_all(data))
+        documents = list(load_all(data, own_keys_win=True))
     except YamlError as error:
         raise KustomizeError(place, str(error)) from None
     found: list[Resource] = []

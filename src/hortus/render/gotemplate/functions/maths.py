@@ -89,7 +89,8 @@ def _folded(first: Any, others: tuple[Any, ...], operate: Callable[[Any, Any], d
     found = _decimal(first)
     for other in others:
         found = operate(found, _decimal(other))
-    return float(found)
+    # sprig's decimals know no negative zero.
+    return float(found) + 0.0
 
 
 def _quotient(first: decimal.Decimal, second: decimal.Decimal) -> decimal.Decimal:

@@ -14,6 +14,9 @@ from typing import Any
 import msgspec
 import yaml
 
+from hortus.kube.libyaml import Events
+from hortus.kube.numbers import stored
+from hortus.kube.yaml import is_merge
 from hortus.render.gotemplate import formatting, numbers
 from hortus.render.gotemplate.goyaml.scalars import NOT_TEXT, is_timestamp, resolve
 from hortus.render.gotemplate.values import wire_text
@@ -35,7 +38,7 @@ class YamlLimits(msgspec.Struct, frozen=True):
 def read(text: str | bytes, *, exact: bool = False, limits: YamlLimits = YamlLimits()) -> Any:  # noqa: B008 - frozen
     """The first document of the text; None for an empty one. Raises GoYamlError.
 
-    `exact` keeps whole numbers as int, as objects of Kubernetes need them.
+    `exact` gives numbers as objects of Kubernetes hold them: whole ones are int.
     """
     if len(text) > limits.bytes:
         raise GoYamlError(f"yaml: more than the allowed {limits.bytes} bytes")
@@ -44,7 +47,7 @@ def read(text: str | bytes, *, exact: bool = False, limits: YamlLimits = YamlLim
         text = text.encode("utf-8", "surrogateescape")
     reader = None
     try:
-        reader = yaml.CSafeLoader(text)
+        reader = Events(text)
         return _Builder(reader, limits, exact=exact).document()
     except yaml.MarkedYAMLError as error:
         raise GoYamlError(_problem(error)) from None
@@ -75,8 +78,8 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
 
 
 class _Builder:
-    def __init__(self, reader: yaml.CSafeLoader, limits: YamlLimits, *, exact: bool) -> None:
-        self._next: Callable[[], Any] = reader.get_event
+    def __init__(self, reader: Events, limits: YamlLimits, *, exact: bool) -> None:
+        self._next: Callable[[], Any] = reader.next
         self._limits = limits
         self._exact = exact
         self._count = 0
@@ -129,11 +132,12 @@ class _Builder:
 
     def _mapping(self, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        merged: list[dict[str, Any]] = []
         while type(event := self._next()) is not yaml.MappingEndEvent:
             if type(event) is yaml.ScalarEvent:
-                if event.value == "<<" and event.implicit[0]:
-                    merged += _merges(self._value(self._next(), depth))
+                if event.value == "<<" and is_merge(event):
+                    # What stands before gives way, what stands behind does not; of several the first one wins.
+                    for other in reversed(_merges(self._value(self._next(), depth))):
+                        found |= other
                     continue
                 self._count += 1
                 found_key = self._scalar(event, is_key=True)
@@ -146,9 +150,6 @@ class _Builder:
             else:
                 key = _key(self._value(event, depth))
             found[key] = self._value(self._next(), depth)
-        for other in merged:
-            for key, value in other.items():
-                found.setdefault(key, value)
         return found
 
     def _scalar(self, event: Any, *, is_key: bool = False) -> Any:
@@ -164,11 +165,11 @@ class _Builder:
             value = _tagged(value, text, tag.removeprefix(_TAG))
         if value is NOT_TEXT:
             return text
-        if is_key or value is None or isinstance(value, bool) or (self._exact and isinstance(value, int)):
+        if is_key or value is None or isinstance(value, bool):
             return value
         if isinstance(value, float) and numbers.special(value):
             raise GoYamlError(f"json: unsupported value: {numbers.special(value)}")
-        return float(value)
+        return stored(value) if self._exact else float(value)
 
 
 _TYPES: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}
@@ -205,7 +206,8 @@ def _key(value: Any) -> str:
         if special:
             return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}[special]
         return numbers.general(value, single=True, high=21)
-    raise GoYamlError(f"yaml: invalid map key: {formatting.sprintf('%#v', [value])}")
+    shown = formatting.sprintf("%#v", [value]).replace("map[string]interface {}", "map[interface {}]interface {}")
+    raise GoYamlError(f"yaml: invalid map key: {shown}")
 
 
 def _merges(value: Any) -> list[dict[str, Any]]:

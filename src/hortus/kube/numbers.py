@@ -1,0 +1,25 @@
+"""Numbers as objects of the Kubernetes API hold them: written by Go's encoding/json and read back."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_EXACT = 1 << 53
+"""Below it every whole float64 is written with its own digits; above, with the shortest that tell it apart."""
+
+
+def stored(value: float) -> int | float:
+    """A number as an API object holds it: a whole one that an int64 can hold is an int, every other one a float.
+
+    Go writes the float64 2.0 as `2` and 1.00065e+09 as `1000650000`, which a reader takes for integers; and an integer
+    beyond int64 is read as a float64. Raises OverflowError for an integer beyond float64.
+    """
+    if isinstance(value, int):
+        return value if _INT64_MIN <= value <= _INT64_MAX else float(value)
+    if not value.is_integer():
+        return value
+    if abs(value) < _EXACT:
+        return int(value)
+    whole = int(Decimal(repr(value)))
+    return whole if _INT64_MIN <= whole <= _INT64_MAX else value
