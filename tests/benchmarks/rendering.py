@@ -2,22 +2,36 @@
 
 Alone: `python -m tests.benchmarks.rendering`. Every rendering has a release name of its own, so that no cache of
 results takes part; the chart itself stays the same, as in a fleet. Figures are medians in milliseconds of the whole way
-from the event loop to objects and back.
+from the event loop to objects and back. Those called cold, warm and helm are milliseconds of CPU: the first rendering
+of a chart by a worker that runs, a later one, and a process of helm; the least of several.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
-from tests.render.charts import SMALL, large
+from tests.render.charts import NAMES, SMALL, example, large
+from tests.render.cpu import helms, ours
+from tests.render.heavy_charts import definitions, with_library
 from tests.render.oracles import find_helm
 
-from hortus.render.helm import BuiltinRenderer, ChartRenderer, ChartSource, HelmBinaryRenderer, Release, RenderRequest
+from hortus.render.helm import (
+    BuiltinRenderer,
+    ChartError,
+    ChartRenderer,
+    ChartSource,
+    HelmBinaryRenderer,
+    Release,
+    RenderRequest,
+)
 
 Figures = dict[str, float]
 
@@ -46,6 +60,41 @@ async def _cached(renderer: ChartRenderer, chart: ChartSource, count: int) -> li
     return [await _timed(lambda: renderer.render(request)) for _ in range(count)]
 
 
+async def _costs(helm: str) -> Figures:
+    """CPU beside helm's: of the corpus, of definitions, of a library of 1,000 templates and of copies of it."""
+    charts = {
+        "large": [RenderRequest(ChartSource.from_files(large()))],
+        "crds_5mb": [RenderRequest(ChartSource.from_files(definitions()))],
+        "library": [RenderRequest(ChartSource.from_files(with_library(users=1)))],
+        "library_copies": [RenderRequest(ChartSource.from_files(with_library(users=5)))],
+        "corpus": await _rendered_ones(),
+    }
+    found: Figures = {}
+    for name, requests in charts.items():
+        cold, warm = await ours(requests)
+        with tempfile.TemporaryDirectory() as folder:
+            theirs = sum(
+                helms(helm, request, Path(folder) / str(number), times=3) for number, request in enumerate(requests)
+            )
+        figures = {"cold_cpu_ms": cold, "warm_cpu_ms": warm, "helm_cpu_ms": theirs}
+        found |= {f"{name}_{key}": round(value * 1000, 1) for key, value in figures.items()}
+        found |= {f"{name}_cold_of_helm": round(cold / theirs, 2), f"{name}_warm_of_helm": round(warm / theirs, 2)}
+    found["corpus_charts"] = len(charts["corpus"])
+    return found
+
+
+async def _rendered_ones() -> list[RenderRequest]:
+    """Charts of the corpus that render by their own values."""
+    found = []
+    async with BuiltinRenderer() as renderer:
+        for name in NAMES:
+            request = RenderRequest(example(name).request().chart)
+            with contextlib.suppress(ChartError):
+                await renderer.render(request)
+                found.append(request)
+    return found
+
+
 async def measure() -> Figures:
     small, big = ChartSource.from_files(SMALL), ChartSource.from_files(large())
     found: Figures = {
@@ -65,6 +114,7 @@ async def measure() -> Figures:
             found["helm_large_ms"] = _median(await _renderings(binary, big, 10))
         found["small_times_faster"] = round(found["helm_small_ms"] / found["builtin_small_ms"], 1)
         found["large_of_helm"] = round(found["builtin_large_ms"] / found["helm_large_ms"], 2)
+        found |= await _costs(helm)
     return found
 
 

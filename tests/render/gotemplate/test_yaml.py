@@ -44,7 +44,7 @@ def types(value: Any) -> Any:
     return list(map(types, value)) if isinstance(value, list) else type(value)
 
 
-MERGES = """
+MERGES = r"""
 a: &a {x: 1}\nb: {!!merge <<: *a, z: 2}
 a: &a {x: 1}\nb:\n  !!merge <<: *a\n  z: 2
 {k: own, <<: {k: merged}}

@@ -92,7 +92,7 @@ def test_what_is_no_chart_archive_is_named(data: bytes, problem: str) -> None:
     ("text", "problem"),
     [
         ("", "apiVersion is required|name is required"),
-        ("[a]", "mapping"),
+        ("[a]", "array into Go value of type chart.Metadata"),
         ("a: b: c", r"cannot load Chart\.yaml"),
         ("apiVersion: v2\nname: ..\nversion: 1.0.0", "is not allowed"),
         ("apiVersion: v2\nname: a/b\nversion: 1.0.0", "is invalid"),
@@ -101,7 +101,10 @@ def test_what_is_no_chart_archive_is_named(data: bytes, problem: str) -> None:
         ("apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: [null]", "null"),
         ("apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: [{name: x, alias: 'a b'}]", "alias"),
         ("apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: [{name: x}, {name: x}]", "more than one"),
-        ("apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: x", "must be a list"),
+        (
+            "apiVersion: v2\nname: a\nversion: 1.0.0\ndependencies: x",
+            "string into Go struct field",
+        ),
         ("apiVersion: v2\nname: a\nversion: 1.0.0\nannotations: {a: [1]}", "annotations"),
         ("apiVersion: v2\nname: a\nversion: 1.0.0\nmaintainers: [x]", "maintainers"),
         ("apiVersion: v2\nname: a\nversion: 1.0.0\nkeywords: x", "keywords"),

@@ -108,6 +108,8 @@ class HelmBinaryRenderer:
             found.append("--include-crds")
         if options.skip_tests:
             found.append("--skip-tests")
+        if options.skip_schema:
+            found.append("--skip-schema-validation")
         if release.is_upgrade:
             found.append("--is-upgrade")
         return found

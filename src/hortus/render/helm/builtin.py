@@ -39,6 +39,8 @@ class Options(msgspec.Struct, frozen=True):
     skip_tests: bool = False
     strict: bool = False
     """Whether a missing key is an error."""
+    skip_schema: bool = False
+    """Whether values.schema.json is passed over; one that refers to other documents cannot be used otherwise."""
 
 
 def render_chart(
@@ -63,7 +65,8 @@ def render_chart(
     if wanted and not is_compatible(wanted, version):
         raise ChartError(f"chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {version}")
     found = coalesced(chart, values)
-    check_values(chart, found)
+    if not options.skip_schema:
+        check_values(chart, found)
     top = {"Values": ValuesMap(found), "Release": _release_map(release), "Capabilities": served}
     files = render_templates(chart, top, lookup=lookup, limits=limits, strict=options.strict)
     crds = chart.crds() if options.include_crds else []

@@ -73,6 +73,8 @@ KNOWN_API_VERSIONS = (
 """What `helm template` v3.22 takes as served without asking a cluster."""
 _VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)(?:\.([0-9]+))?(?:[.-].*)?", re.ASCII)
 HELM_VERSION = "v3.22"
+GO_VERSION = "go1.26.8"
+"""The Go that a helm of that version is built with; a chart may ask."""
 _HELM_TAGS = (
     ("Version", "version", True),
     ("GitCommit", "git_commit", True),
@@ -110,7 +112,7 @@ def capabilities_struct(capabilities: Capabilities) -> Struct:
     )
     helm = Struct(
         "version.BuildInfo",
-        {"Version": HELM_VERSION, "GitCommit": "", "GitTreeState": "", "GoVersion": ""},
+        {"Version": HELM_VERSION, "GitCommit": "", "GitTreeState": "", "GoVersion": GO_VERSION},
         tags=_HELM_TAGS,
     )
     served = VersionSet((*KNOWN_API_VERSIONS, *capabilities.api_versions))

@@ -18,8 +18,8 @@ def check_present(chart: Chart) -> None:
     missing = [part.name for part in chart.metadata.dependencies or [] if part.name not in present]
     if missing:
         raise ChartError(
-            f"chart {chart.name}: found in Chart.yaml, but missing in charts/ directory: {', '.join(missing)};"
-            " pack the chart with its dependencies or allow them to be fetched"
+            "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to"
+            f" fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {', '.join(missing)}"
         )
 
 
@@ -139,4 +139,4 @@ def _nested(path: str, table: Table) -> Table:
 def require_installable(chart: Chart) -> None:
     """Raises ChartError for a library chart."""
     if chart.is_library:
-        raise ChartError(f"chart {chart.name}: library charts are not installable")
+        raise ChartError("library charts are not installable")

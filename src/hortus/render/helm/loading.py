@@ -20,6 +20,7 @@ from hortus.render.gotemplate import goyaml
 from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.values import wire_text
 from hortus.render.helm.chart import Chart, digest_of
+from hortus.render.helm.decoding import DecodingError, table
 from hortus.render.helm.errors import ChartError
 from hortus.render.helm.ignore import IgnoreRules
 from hortus.render.helm.metadata import Metadata, check_metadata, read_metadata
@@ -216,10 +217,10 @@ def _place(chart: Chart, name: str, data: bytes) -> None:
             chart.files.append((name, data))
         return
     if name == "values.yaml":
-        values = _document(data, name)
-        if values is not None and not isinstance(values, dict):
-            raise ChartError(f"cannot load values.yaml: it must hold a mapping, not {type(values).__name__}")
-        chart.values = values or {}
+        try:
+            chart.values = table(_document(data, name))
+        except DecodingError as error:
+            raise ChartError(f"cannot load values.yaml: {error}") from None
     elif name == "values.schema.json":
         chart.schema = data
     elif name.startswith("templates/"):

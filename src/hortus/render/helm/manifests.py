@@ -10,6 +10,8 @@ import msgspec
 from hortus.kube.objects import Object
 from hortus.render.gotemplate import goyaml
 from hortus.render.gotemplate.functions.strings import SPACES
+from hortus.render.helm.decoding import TOP, DecodingError, struct, table, text_map
+from hortus.render.helm.decoding import text as text_of
 from hortus.render.helm.errors import ChartError
 
 INSTALL_ORDER = (
@@ -127,11 +129,11 @@ def rendered(
         if name.startswith("_") or source.endswith(_NOTES) or not text.strip(SPACES):
             continue
         for part in split_documents(text):
-            document, events = _read(source, part)
-            if events is None:
+            document, notes = _read(source, part)
+            if HOOK not in notes:
                 documents.append(document)
-            elif _are_known(events):
-                hooks.append((document, _hook(document, events)))
+            elif _are_known(notes[HOOK]):
+                hooks.append((document, _hook(document, notes)))
     documents.sort(key=lambda document: _place(document.kind))
     hooks.sort(key=lambda pair: _place(pair[0].kind))
     if skip_tests:
@@ -147,9 +149,9 @@ def from_text(text: str) -> Rendered:
     for part in split_documents(text):
         if part.startswith("# Source: "):
             source = part.partition("\n")[0].removeprefix("# Source: ")
-        document, events = _read(source, part)
-        if events is not None and _are_known(events):
-            hooks.append(_hook(document, events))
+        document, notes = _read(source, part)
+        if HOOK in notes and _are_known(notes[HOOK]):
+            hooks.append(_hook(document, notes))
         elif document.value:
             objects.append(document.value)
     return Rendered(objects, hooks, text)
@@ -163,7 +165,7 @@ def _assembled(
     for source, data in crds:
         content = data.decode("utf-8", "surrogateescape")
         text.append(f"---\n# Source: {source}\n{content}\n")
-        objects += [part for part in (_value(source, part) for part in split_documents(content)) if part]
+        objects += [part for part in (_definition(source, part) for part in split_documents(content)) if part]
     for document in documents:
         text.append(f"---\n# Source: {document.source}\n{document.text}\n")
         if document.value:
@@ -182,45 +184,38 @@ def _place(kind: str) -> tuple[int, str]:
 def _value(source: str, text: str) -> Any:
     try:
         # Helm writes a line's end after each document before the cluster gets it: a block scalar that is last has one.
-        found = goyaml.read(text + "\n", exact=True)
+        return goyaml.read(text + "\n", exact=True)
     except goyaml.GoYamlError as error:
         raise ChartError(f"YAML parse error on {source}: error converting YAML to JSON: {error}") from None
-    if found is not None and not isinstance(found, dict):
-        raise ChartError(f"YAML parse error on {source}: a manifest must be a mapping, not {type(found).__name__}")
-    return found
 
 
-def _read(source: str, text: str) -> tuple[Document, str | None]:
-    """A document and, for a hook, its events as written."""
+def _definition(source: str, text: str) -> dict[str, Any]:
+    """A document of crds/."""
+    try:
+        return table(_value(source, text))
+    except DecodingError as error:
+        raise ChartError(f"YAML parse error on {source}: {error}") from None
+
+
+_NAMES = {"name": text_of, "annotations": text_map}
+_SHOWN = 'struct { Name string "json:\\"name\\""; Annotations map[string]string "json:\\"annotations\\"" }'
+_HEAD = struct(
+    {"apiVersion": text_of, "kind": text_of, "metadata": struct(_NAMES, name="", shown=_SHOWN)},
+    name="SimpleHead",
+    shown="releaseutil.SimpleHead",
+)
+
+
+def _read(source: str, text: str) -> tuple[Document, dict[str, str]]:
+    """A document and its annotations."""
     value = _value(source, text)
-    if not value:
-        return Document(source, text, value, ""), None
-    kind = value.get("kind")
-    metadata = value.get("metadata")
-    notes = metadata.get("annotations") if isinstance(metadata, dict) else None
-    _check_head(source, kind, metadata, notes)
-    shown = kind if isinstance(kind, str) else ""
-    return Document(source, text, value, shown), _annotation(notes, HOOK) if notes and HOOK in notes else None
-
-
-def _check_head(source: str, kind: Any, metadata: Any, notes: Any) -> None:
-    for value, wanted, name in ((kind, str, "kind"), (metadata, dict, "metadata"), (notes, dict, "annotations")):
-        if value is not None and not isinstance(value, wanted | int | float if wanted is str else wanted):
-            raise ChartError(f"YAML parse error on {source}: {name} must not be a {type(value).__name__}")
-    for key, value in (notes or {}).items():
-        if isinstance(value, dict | list):
-            raise ChartError(
-                f"YAML parse error on {source}: annotation {key} must be a string, not {type(value).__name__}"
-            )
-
-
-def _annotation(notes: dict[str, Any], key: str) -> str:
-    value = notes.get(key)
     if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+        return Document(source, text, value, ""), {}
+    try:
+        head = _HEAD(value, TOP)
+    except DecodingError as error:
+        raise ChartError(f"YAML parse error on {source}: {error}") from None
+    return Document(source, text, value, head.get("kind", "")), head.get("metadata", {}).get("annotations", {})
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -231,15 +226,14 @@ def _are_known(events: str) -> bool:
     return all(word in _EVENTS for word in _words(events))
 
 
-def _hook(document: Document, events: str) -> Hook:
-    notes = document.value["metadata"]["annotations"]
-    weight = _annotation(notes, f"{HOOK}-weight")
+def _hook(document: Document, notes: dict[str, str]) -> Hook:
+    weight = notes.get(f"{HOOK}-weight", "")
     digits = weight[1:] if weight[:1] in ("+", "-") else weight
     policies = f"{HOOK}-delete-policy"
     return Hook(
         document.source,
         document.value,
-        tuple("test" if word == "test-success" else word for word in _words(events)),
+        tuple("test" if word == "test-success" else word for word in _words(notes[HOOK])),
         int(weight) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0,
-        _words(_annotation(notes, policies)) if policies in notes else (),
+        _words(notes[policies]) if policies in notes else (),
     )

@@ -10,9 +10,19 @@ import msgspec
 
 from hortus.render.gotemplate.functions.strings import SPACES
 from hortus.render.gotemplate.functions.versions import Version, VersionError
-from hortus.render.gotemplate.numbers import general
 from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.values import NilList, NilStrings, StringMap, Strings, Struct
+from hortus.render.helm.decoding import (
+    TOP,
+    DecodingError,
+    anything,
+    boolean,
+    struct,
+    structs,
+    text,
+    text_map,
+    texts,
+)
 from hortus.render.helm.errors import ChartError
 
 _ALIAS = re.compile(r"[a-zA-Z0-9_-]+")
@@ -49,6 +59,8 @@ class Metadata(msgspec.Struct):
     kube_version: str = ""
     dependencies: list[Dependency] | None = None
     type: str = ""
+    empty_nodes: list[str] = []
+    """Lists that hold a null."""
 
 
 _TEXTS = {
@@ -74,88 +86,65 @@ def _printable(text: str) -> str:
     )
 
 
-def _text(value: Any, where: str) -> str:
-    """Text, or a number or boolean written where text is wanted."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value) if isinstance(value, int) else general(value, single=True, high=21)
-    raise ChartError(f"{where} must be a string, not {type(value).__name__}")
-
-
-def _texts(value: Any, where: str) -> list[str]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise ChartError(f"{where} must be a list of strings, not {type(value).__name__}")
-    return [_text(part, f"{where}[{number}]") for number, part in enumerate(value)]
+_DEPENDENCY = struct(
+    {
+        "name": text,
+        "version": text,
+        "repository": text,
+        "condition": text,
+        "tags": texts,
+        "enabled": boolean,
+        "import-values": anything,
+        "alias": text,
+    },
+    name="Dependency",
+    shown="chart.Dependency",
+)
+_MAINTAINER = struct(dict.fromkeys(("name", "email", "url"), text), name="Maintainer", shown="chart.Maintainer")
+_METADATA = struct(
+    {
+        **dict.fromkeys(_TEXTS, text),
+        **dict.fromkeys(_LISTS, texts),
+        "deprecated": boolean,
+        "annotations": text_map,
+        "maintainers": structs(_MAINTAINER, shown="chart.Maintainer"),
+        "dependencies": structs(_DEPENDENCY, shown="chart.Dependency"),
+    },
+    name="Metadata",
+    shown="chart.Metadata",
+)
 
 
 def read_metadata(document: Any, known: Metadata | None = None, *, file: str = "Chart.yaml") -> Metadata:
     """Chart.yaml, or an old requirements.yaml on top of a `known` one. Raises ChartError."""
-    if document is None:
-        document = {}
-    if not isinstance(document, dict):
-        raise ChartError(f"cannot load {file}: it must hold a mapping, not {type(document).__name__}")
+    try:
+        fields: dict[str, Any] = {} if document is None else _METADATA(document, TOP)
+    except DecodingError as error:
+        raise ChartError(f"cannot load {file}: {error}") from None
     found = known or Metadata()
-    for key, field in _TEXTS.items():
-        if key in document:
-            setattr(found, field, _text(document[key], f"{file}: {key}"))
-    for key in _LISTS:
-        if key in document:
-            setattr(found, key, _texts(document[key], f"{file}: {key}"))
-    if "deprecated" in document:
-        if not isinstance(document["deprecated"], bool | type(None)):
-            raise ChartError(f"{file}: deprecated must be true or false")
-        found.deprecated = bool(document["deprecated"])
-    _read_rest(found, document, file)
+    for key, value in fields.items():
+        if key == "maintainers":
+            found.maintainers = [
+                {name: part.get(name, "") for name in ("name", "email", "url")} for part in value if part is not None
+            ]
+        elif key == "dependencies":
+            found.dependencies = [_dependency(part) for part in value if part is not None]
+        else:
+            setattr(found, _TEXTS.get(key, key), value)
+        if key in ("maintainers", "dependencies") and None in value:
+            found.empty_nodes.append(key)
     return found
 
 
-def _read_rest(found: Metadata, document: dict[str, Any], file: str) -> None:
-    if document.get("annotations") is not None:
-        notes = _mapping(document["annotations"], f"{file}: annotations")
-        found.annotations = {key: _text(value, f"{file}: annotations.{key}") for key, value in notes.items()}
-    if document.get("maintainers") is not None:
-        found.maintainers = [
-            {key: _text(part.get(key), f"{file}: maintainers") for key in ("name", "email", "url")}
-            for part in _mappings(document["maintainers"], f"{file}: maintainers")
-        ]
-    if document.get("dependencies") is not None:
-        where = f"{file}: dependencies"
-        found.dependencies = [_dependency(part, where) for part in _mappings(document["dependencies"], where)]
-
-
-def _mapping(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ChartError(f"{where} must be a mapping, not {type(value).__name__}")
-    return value
-
-
-def _mappings(value: Any, where: str) -> list[dict[str, Any]]:
-    if not isinstance(value, list):
-        raise ChartError(f"{where} must be a list, not {type(value).__name__}")
-    if any(part is None for part in value):
-        raise ChartError(f"validation: {where.rpartition(' ')[2]} must not contain empty or null nodes")
-    return [_mapping(part, where) for part in value]
-
-
-def _dependency(part: dict[str, Any], where: str) -> Dependency:
-    imported = part.get("import-values")
-    if imported is not None and not isinstance(imported, list):
-        raise ChartError(f"{where}: import-values must be a list")
+def _dependency(part: dict[str, Any]) -> Dependency:
     return Dependency(
-        name=_printable(_text(part.get("name"), where)),
-        version=_printable(_text(part.get("version"), where)),
-        repository=_printable(_text(part.get("repository"), where)),
-        condition=_printable(_text(part.get("condition"), where)),
-        tags=[_printable(tag) for tag in _texts(part.get("tags"), where)],
-        import_values=list(imported or []),
-        alias=_text(part.get("alias"), where),
+        name=_printable(part.get("name", "")),
+        version=_printable(part.get("version", "")),
+        repository=_printable(part.get("repository", "")),
+        condition=_printable(part.get("condition", "")),
+        tags=[_printable(tag) for tag in part.get("tags", [])],
+        import_values=list(part.get("import-values", [])),
+        alias=part.get("alias", ""),
     )
 
 
@@ -194,6 +183,9 @@ def _problem(found: Metadata) -> str | None:
         return f"chart.metadata.version {quote(found.version)} is invalid"
     if found.type not in ("", "application", "library"):
         return "chart.metadata.type must be application or library"
+    for key in ("maintainers", "dependencies"):
+        if key in found.empty_nodes:
+            return f"{key} must not contain empty or null nodes"
     return None
 
 

@@ -22,7 +22,9 @@ def _compiled(data: bytes) -> JsonSchema:
         try:
             found = JsonSchema.compile(json.loads(data))
         except (ValueError, RecursionError) as error:
-            raise JsonSchemaError(f"values.schema.json cannot be used: {error}") from None
+            raise JsonSchemaError(
+                f"values.schema.json cannot be used, only be passed over (skip_schema): {error}"
+            ) from None
         _SCHEMAS.put(data, found)
     return found
 

@@ -12,7 +12,8 @@ from typing import Any
 from hortus.schema.jsonschema.compiler import Compiler
 from hortus.schema.jsonschema.violations import Check, JsonSchemaError, State, Violation
 
-_MOST_PROBLEMS = 50
+_MOST_PROBLEMS = 10_000
+"""Violations that are told; Helm tells all."""
 
 
 class JsonSchema:
@@ -31,7 +32,10 @@ class JsonSchema:
 
     def validate(self, value: Any) -> list[Violation]:
         """What is wrong with the value, nothing when it fits. Raises JsonSchemaError when it takes too long."""
-        return self._check(value, "", State())[:_MOST_PROBLEMS]
+        found = self._check(value, "", State())
+        if len(found) == 1 and found[0].is_group:
+            found = list(found[0].causes)
+        return found[:_MOST_PROBLEMS]
 
 
 __all__ = ["JsonSchema", "JsonSchemaError", "Violation"]

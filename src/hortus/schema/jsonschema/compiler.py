@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import unquote
 
-from hortus.schema.jsonschema.keywords import KEYWORDS, mapping
+import msgspec
+
+from hortus.schema.jsonschema.keywords import KEYWORDS, STOPPING, mapping
 from hortus.schema.jsonschema.violations import (
     DEEPEST,
     MOST_STEPS,
@@ -16,10 +18,16 @@ from hortus.schema.jsonschema.violations import (
     State,
     Violation,
     anything,
+    grouped,
+    listed,
 )
 from hortus.schema.patterns import PatternError, matcher
 
 _REFUSED = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef")
+_NAMES = tuple(name for name in KEYWORDS if name not in STOPPING)
+_BEFORE_PROPERTIES = _NAMES[: _NAMES.index("propertyNames")]
+_BEFORE_ITEMS = _NAMES[len(_BEFORE_PROPERTIES) : _NAMES.index("minLength")]
+_BEHIND = _NAMES[_NAMES.index("minLength") :]
 _OLD_DRAFTS = ("draft-04", "draft-06", "draft-07", "draft-03")
 
 
@@ -50,8 +58,9 @@ class Compiler:
 
     def _object(self, schema: dict[str, Any], place: str) -> Check:
         # A reference may come back to this schema while it is being compiled.
+        stopping: list[Check] = []
         checks: list[Check] = []
-        self.compiled[id(schema)] = check = _all_of(checks)
+        self.compiled[id(schema)] = check = _all_of(stopping, checks)
         self.depth += 1
         if self.depth > DEEPEST:
             raise JsonSchemaError(f"schema at '{place}' is nested deeper than {DEEPEST} levels")
@@ -61,26 +70,29 @@ class Compiler:
         if "$ref" in schema and self.is_old:
             checks.append(self._reference(schema["$ref"], place))
         else:
-            checks += self._keywords(schema, place)
+            stopping += self._made(schema, place, STOPPING)
+            checks += self._others(schema, place)
         self.depth -= 1
         return check
 
-    def _keywords(self, schema: dict[str, Any], place: str) -> list[Check]:
+    def _made(self, schema: dict[str, Any], place: str, names: Iterable[str]) -> list[Check]:
+        return [KEYWORDS[name](self, schema, schema[name], f"{place}/{name}") for name in names if name in schema]
+
+    def _others(self, schema: dict[str, Any], place: str) -> list[Check]:
         found: list[Check] = []
-        for name, value in schema.items():
-            make = KEYWORDS.get(name)
-            if make is not None:
-                found.append(make(self, schema, value, f"{place}/{name}"))
         if "$ref" in schema:
             found.append(self._reference(schema["$ref"], place))
+        found += self._made(schema, place, _BEFORE_PROPERTIES)
         if any(key in schema for key in ("properties", "patternProperties", "additionalProperties")):
             found.append(self._properties(schema, place))
+        found += self._made(schema, place, _BEFORE_ITEMS)
         if "items" in schema or "prefixItems" in schema:
             found.append(self._items(schema, place))
-        if "if" in schema:
-            found.append(self._condition(schema, place))
         if "contains" in schema:
             found.append(self._contains(schema, place))
+        found += self._made(schema, place, _BEHIND)
+        if "if" in schema:
+            found.append(self._condition(schema, place))
         return found
 
     def _reference(self, reference: Any, place: str) -> Check:
@@ -100,7 +112,8 @@ class Compiler:
         def check(value: Any, path: str, state: State) -> list[Violation]:
             if not compiled:
                 compiled.append(self.schema(target, local))
-            return compiled[0](value, path, state)
+            # What stands behind a reference is told as one; it is not taken apart where it ends.
+            return [msgspec.structs.replace(one, is_group=False) for one in compiled[0](value, path, state)]
 
         self.schema(target, local)
         return check
@@ -149,8 +162,7 @@ class Compiler:
                 for inner in checks:
                     found += inner(part, f"{path}/{_escaped(key)}", state)
             if extra:
-                shown = ", ".join(f"'{key}'" for key in extra)
-                found.append(Violation(path, f"additional properties {shown} not allowed"))
+                found.append(Violation(path, f"additional properties {listed(extra)} not allowed"))
             return found
 
         return check
@@ -182,16 +194,28 @@ class Compiler:
 
     def _contains(self, schema: dict[str, Any], place: str) -> Check:
         inner = self.schema(schema["contains"], f"{place}/contains")
-        least = schema.get("minContains", 1)
+        least = schema.get("minContains")
         most = schema.get("maxContains", math.inf)
 
         def check(value: Any, path: str, state: State) -> list[Violation]:
             if not isinstance(value, list):
                 return []
-            count = sum(not inner(part, path, state) for part in value)
-            if count < least:
-                return [Violation(path, f"at least {least} items must match the contains schema, {count} do")]
-            return [Violation(path, f"at most {most} items may match the contains schema")] if count > most else []
+            results = [inner(part, f"{path}/{number}", state) for number, part in enumerate(value)]
+            fitting = [number for number, problems in enumerate(results) if not problems]
+            causes = tuple(cause for problems in results for cause in problems)
+            if least is None and not fitting:
+                return [Violation(path, "no items match contains schema", causes)]
+            shown = f"{len(fitting)} items at {' '.join(map(str, fitting))}"
+            found = []
+            if least is not None and len(fitting) < least:
+                told = f"matched {shown}" if fitting else "none matched"
+                found.append(
+                    Violation(path, f"min {least:,} items required to match contains schema, but {told}", causes)
+                )
+            if len(fitting) > most:
+                told = f"max {most:,} items required to match contains schema, but matched {shown}"
+                found.append(Violation(path, told))
+            return found
 
         return check
 
@@ -228,16 +252,21 @@ def _escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _all_of(checks: list[Check]) -> Check:
+def _all_of(stopping: list[Check], checks: list[Check]) -> Check:
     def check(value: Any, path: str, state: State) -> list[Violation]:
         state.steps += 1
         state.depth += 1
         if state.steps > MOST_STEPS or state.depth > DEEPEST:
             raise JsonSchemaError(f"validation at '{path}' takes more than {MOST_STEPS} steps or {DEEPEST} levels")
         found: list[Violation] = []
-        for one in checks:
-            found += one(value, path, state)
+        for one in stopping:
+            found = one(value, path, state)
+            if found:
+                break
+        else:
+            for one in checks:
+                found += one(value, path, state)
         state.depth -= 1
-        return found
+        return grouped(found, path)
 
     return check

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hortus.schema import formats
-from hortus.schema.jsonschema.violations import Check, JsonSchemaError, State, Violation, anything
+from hortus.schema.jsonschema.violations import (
+    Check,
+    JsonSchemaError,
+    State,
+    Violation,
+    anything,
+    listed,
+    quoted,
+)
 
 if TYPE_CHECKING:
     from hortus.schema.jsonschema.compiler import Compiler
@@ -40,6 +49,10 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 }
 
 
+_ORDER = ("null", "boolean", "number", "integer", "string", "array", "object")
+"""Types as they are told."""
+
+
 def _type_of(value: Any) -> str:
     return next(name for name, test in _TYPES.items() if test(value))
 
@@ -60,7 +73,7 @@ def _type(_compiler: Compiler, _schema: Any, wanted: Any, place: str) -> Check:
     if any(name not in _TYPES for name in names):
         raise JsonSchemaError(f"schema at '{place}': unknown type {wanted!r}")
     tests = [_TYPES[name] for name in names]
-    shown = " or ".join(names)
+    shown = " or ".join(name for name in _ORDER if name in names)
 
     def check(value: Any, path: str, _state: State) -> list[Violation]:
         if any(test(value) for test in tests):
@@ -73,27 +86,52 @@ def _type(_compiler: Compiler, _schema: Any, wanted: Any, place: str) -> Check:
 def _enum(_compiler: Compiler, _schema: Any, allowed: Any, place: str) -> Check:
     if not isinstance(allowed, list):
         raise JsonSchemaError(f"schema at '{place}' must be a list")
-    shown = ", ".join(repr(part) for part in allowed[:20])
-    return lambda value, path, _state: (
-        [] if any(_same(value, part) for part in allowed) else [Violation(path, f"value must be one of {shown}")]
-    )
+    if any(isinstance(part, dict | list) for part in allowed):
+        message = "'enum' failed"
+    else:
+        message = f"value must be {'one of ' * (len(allowed) != 1)}{', '.join(map(_shown, allowed))}"
+    return lambda value, path, _state: [] if any(_same(value, part) for part in allowed) else [Violation(path, message)]
 
 
 def _const(_compiler: Compiler, _schema: Any, wanted: Any, _place: str) -> Check:
-    return lambda value, path, _state: [] if _same(value, wanted) else [Violation(path, f"value must be {wanted!r}")]
+    message = "'const' failed" if isinstance(wanted, dict | list) else f"value must be {_shown(wanted)}"
+    return lambda value, path, _state: [] if _same(value, wanted) else [Violation(path, message)]
+
+
+def _shown(value: Any) -> str:
+    """A scalar as it is told."""
+    if isinstance(value, str):
+        return quoted(value)
+    return "<nil>" if value is None else str(value).lower()
+
+
+def _number(value: float) -> str:
+    """A number as it is told: digits in threes, powers of ten from a million on."""
+    power = Decimal(repr(value)).adjusted() if value else 0
+    if -5 < power < 6:
+        return f"{int(value):,}" if float(value).is_integer() else f"{Decimal(repr(value)):,f}"
+    digits = Decimal(repr(value)).scaleb(-power).normalize()
+    return f"{digits:f}×10" + (f"{power:03d}" if power < 0 else f"{power:02d}").translate(_RAISED)
+
+
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def _simple(
-    test: Callable[[Any], bool], broken: Callable[[Any, Any], bool], message: str
+    name: str, test: Callable[[Any], bool], broken: Callable[[Any, Any], bool]
 ) -> Callable[[Compiler, Any, Any, str], Check]:
-    """A keyword with a number: which values it is for, when it is broken, and what is then said."""
+    """A keyword with a number: which values it is for, and when it is broken."""
 
     def make(_compiler: Compiler, _schema: Any, bound: Any, place: str) -> Check:
         if not _is_number(bound):
             raise JsonSchemaError(f"schema at '{place}' must be a number")
+        wanted = _number(bound) if test is _is_number else f"{bound:,}"
 
         def check(value: Any, path: str, _state: State) -> list[Violation]:
-            return [Violation(path, message.format(bound))] if test(value) and broken(value, bound) else []
+            if not test(value) or not broken(value, bound):
+                return []
+            got = _number(value) if test is _is_number else f"{len(value):,}"
+            return [Violation(path, f"{name}: got {got}, want {wanted}")]
 
         return check
 
@@ -103,22 +141,20 @@ def _simple(
 def _bound(keyword: str) -> Callable[[Compiler, Any, Any, str], Check]:
     """minimum and maximum, which in draft 4 a boolean beside them makes exclusive."""
     is_low = keyword == "minimum"
+    exclusive = "exclusiveMinimum" if is_low else "exclusiveMaximum"
 
     def make(compiler: Compiler, schema: Any, bound: Any, place: str) -> Check:
-        exclusive = schema.get("exclusiveMinimum" if is_low else "exclusiveMaximum") is True
-        if exclusive:
-            return KEYWORDS["exclusiveMinimum" if is_low else "exclusiveMaximum"](compiler, {}, bound, place)
+        if schema.get(exclusive) is True:
+            return KEYWORDS[exclusive](compiler, {}, bound, place)
         if is_low:
-            return _simple(_is_number, lambda value, low: value < low, "must be at least {}")(
-                compiler, {}, bound, place
-            )
-        return _simple(_is_number, lambda value, high: value > high, "must be at most {}")(compiler, {}, bound, place)
+            return _simple(keyword, _is_number, lambda value, low: value < low)(compiler, {}, bound, place)
+        return _simple(keyword, _is_number, lambda value, high: value > high)(compiler, {}, bound, place)
 
     return make
 
 
-def _exclusive(broken: Callable[[Any, Any], bool], message: str) -> Callable[[Compiler, Any, Any, str], Check]:
-    simple = _simple(_is_number, broken, message)
+def _exclusive(name: str, broken: Callable[[Any, Any], bool]) -> Callable[[Compiler, Any, Any, str], Check]:
+    simple = _simple(name, _is_number, broken)
 
     def make(compiler: Compiler, schema: Any, bound: Any, place: str) -> Check:
         return anything if isinstance(bound, bool) else simple(compiler, schema, bound, place)
@@ -135,14 +171,14 @@ def _is_multiple(value: Any, step: Any) -> bool:
 def _multiple(compiler: Compiler, schema: Any, step: Any, place: str) -> Check:
     if not _is_number(step) or step <= 0:
         raise JsonSchemaError(f"schema at '{place}' must be a number above 0")
-    broken = _simple(_is_number, lambda value, bound: not _is_multiple(value, bound), "must be a multiple of {}")
+    broken = _simple("multipleOf", _is_number, lambda value, bound: not _is_multiple(value, bound))
     return broken(compiler, schema, step, place)
 
 
 def _pattern(compiler: Compiler, _schema: Any, text: Any, place: str) -> Check:
     matches = compiler.pattern(text, place)
     return lambda value, path, _state: (
-        [Violation(path, f"{value!r} does not match pattern {text!r}")]
+        [Violation(path, f"{quoted(value)} does not match pattern {quoted(text)}")]
         if isinstance(value, str) and not matches(value)
         else []
     )
@@ -155,7 +191,7 @@ def _format(compiler: Compiler, _schema: Any, name: Any, _place: str) -> Check:
         return anything
     known = test
     return lambda value, path, _state: (
-        [Violation(path, f"{value!r} is not a valid {name}")] if isinstance(value, str) and not known(value) else []
+        [Violation(path, f"{quoted(value)} is not valid {name}")] if isinstance(value, str) and not known(value) else []
     )
 
 
@@ -165,8 +201,9 @@ def _unique(_compiler: Compiler, _schema: Any, wanted: Any, _place: str) -> Chec
             return []
         state.steps += len(value) * len(value) // 8
         for number, part in enumerate(value):
-            if any(_same(part, other) for other in value[:number]):
-                return [Violation(path, f"items are not unique: item {number} is there before")]
+            known = next((place for place, other in enumerate(value[:number]) if _same(part, other)), None)
+            if known is not None:
+                return [Violation(path, f"items at {known} and {number} are equal")]
         return []
 
     return check
@@ -183,13 +220,9 @@ def _required(_compiler: Compiler, _schema: Any, names: Any, place: str) -> Chec
         missing = [name for name in names if name not in value] if isinstance(value, dict) else []
         if not missing:
             return []
-        return [Violation(path, "missing propert" + ("y " if len(missing) == 1 else "ies ") + _quoted(missing))]
+        return [Violation(path, "missing propert" + ("y " if len(missing) == 1 else "ies ") + listed(missing))]
 
     return check
-
-
-def _quoted(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
 
 
 def _names(compiler: Compiler, _schema: Any, schema: Any, place: str) -> Check:
@@ -198,11 +231,13 @@ def _names(compiler: Compiler, _schema: Any, schema: Any, place: str) -> Check:
     def check(value: Any, path: str, state: State) -> list[Violation]:
         if not isinstance(value, dict):
             return []
-        return [
-            Violation(path, f"invalid propertyName '{key}': {problem.message}")
-            for key in value
-            for problem in inner(key, path, state)
-        ]
+        found = []
+        for key in value:
+            problems = inner(key, "", state)
+            if problems:
+                causes = problems[0].causes if problems[0].is_group else tuple(problems)
+                found.append(Violation(path, f"invalid propertyName {quoted(key)}", causes))
+        return found
 
     return check
 
@@ -210,7 +245,7 @@ def _names(compiler: Compiler, _schema: Any, schema: Any, place: str) -> Check:
 def _dependent(compiler: Compiler, _schema: Any, dependencies: Any, place: str) -> Check:
     """dependencies, dependentRequired and dependentSchemas: what a property asks for."""
     wanted = {
-        key: _required(compiler, {}, part, place) if isinstance(part, list) else compiler.schema(part, f"{place}/{key}")
+        key: _asked(key, part, place) if isinstance(part, list) else compiler.schema(part, f"{place}/{key}")
         for key, part in mapping(dependencies, place).items()
     }
 
@@ -222,22 +257,38 @@ def _dependent(compiler: Compiler, _schema: Any, dependencies: Any, place: str) 
     return check
 
 
+def _asked(key: str, names: list[Any], place: str) -> Check:
+    if not all(isinstance(name, str) for name in names):
+        raise JsonSchemaError(f"schema at '{place}' must be a list of names")
+
+    def check(value: Any, path: str, _state: State) -> list[Violation]:
+        missing = [name for name in names if name not in value]
+        return [Violation(path, f"properties {listed(missing)} required, if {quoted(key)} exists")] if missing else []
+
+    return check
+
+
 def _every(compiler: Compiler, _schema: Any, schemas: Any, place: str) -> Check:
     checks = compiler.several(schemas, place)
-    return lambda value, path, state: [found for check in checks for found in check(value, path, state)]
+
+    def check(value: Any, path: str, state: State) -> list[Violation]:
+        causes = tuple(found for one in checks for found in one(value, path, state))
+        return [Violation(path, "'allOf' failed", causes)] if causes else []
+
+    return check
 
 
 def _some(compiler: Compiler, _schema: Any, schemas: Any, place: str) -> Check:
     checks = compiler.several(schemas, place)
 
     def check(value: Any, path: str, state: State) -> list[Violation]:
-        problems: list[Violation] = []
+        causes: list[Violation] = []
         for one in checks:
             found = one(value, path, state)
             if not found:
                 return []
-            problems += found[:3]
-        return [Violation(path, "anyOf failed: " + "; ".join(map(str, problems[:5])))]
+            causes += found
+        return [Violation(path, "'anyOf' failed", tuple(causes))]
 
     return check
 
@@ -246,11 +297,13 @@ def _one(compiler: Compiler, _schema: Any, schemas: Any, place: str) -> Check:
     checks = compiler.several(schemas, place)
 
     def check(value: Any, path: str, state: State) -> list[Violation]:
-        fitting = [number for number, one in enumerate(checks) if not one(value, path, state)]
+        results = [one(value, path, state) for one in checks]
+        fitting = [number for number, found in enumerate(results) if not found]
         if len(fitting) == 1:
             return []
-        told = f"subschemas {', '.join(map(str, fitting))} matched" if fitting else "none matched"
-        return [Violation(path, f"oneOf failed, {told}")]
+        if fitting:
+            return [Violation(path, f"'oneOf' failed, subschemas {fitting[0]}, {fitting[1]} matched")]
+        return [Violation(path, "'oneOf' failed, none matched", tuple(cause for found in results for cause in found))]
 
     return check
 
@@ -280,31 +333,34 @@ def _more(value: Any, bound: Any) -> bool:
     return bool(len(value) > bound)
 
 
+STOPPING = ("type", "const", "enum", "format")
+"""Keywords of which the first that is broken is all that is told of a schema."""
 KEYWORDS: dict[str, Callable[[Compiler, Any, Any, str], Check]] = {
     "type": _type,
-    "enum": _enum,
     "const": _const,
+    "enum": _enum,
+    "format": _format,
+    "minProperties": _simple("minProperties", _is_object, _fewer),
+    "maxProperties": _simple("maxProperties", _is_object, _more),
+    "required": _required,
+    "dependencies": _dependent,
+    "propertyNames": _names,
+    "dependentSchemas": _dependent,
+    "dependentRequired": _dependent,
+    "minItems": _simple("minItems", _is_array, _fewer),
+    "maxItems": _simple("maxItems", _is_array, _more),
+    "uniqueItems": _unique,
+    "minLength": _simple("minLength", _has_length, _fewer),
+    "maxLength": _simple("maxLength", _has_length, _more),
+    "pattern": _pattern,
     "minimum": _bound("minimum"),
     "maximum": _bound("maximum"),
-    "exclusiveMinimum": _exclusive(lambda value, bound: value <= bound, "must be more than {}"),
-    "exclusiveMaximum": _exclusive(lambda value, bound: value >= bound, "must be less than {}"),
+    "exclusiveMinimum": _exclusive("exclusiveMinimum", lambda value, bound: value <= bound),
+    "exclusiveMaximum": _exclusive("exclusiveMaximum", lambda value, bound: value >= bound),
     "multipleOf": _multiple,
-    "minLength": _simple(_has_length, _fewer, "must be at least {} characters long"),
-    "maxLength": _simple(_has_length, _more, "must be at most {} characters long"),
-    "pattern": _pattern,
-    "format": _format,
-    "minItems": _simple(_is_array, _fewer, "must have at least {} items"),
-    "maxItems": _simple(_is_array, _more, "must have at most {} items"),
-    "uniqueItems": _unique,
-    "minProperties": _simple(_is_object, _fewer, "must have at least {} properties"),
-    "maxProperties": _simple(_is_object, _more, "must have at most {} properties"),
-    "required": _required,
-    "propertyNames": _names,
-    "dependencies": _dependent,
-    "dependentRequired": _dependent,
-    "dependentSchemas": _dependent,
+    "not": _not,
     "allOf": _every,
     "anyOf": _some,
     "oneOf": _one,
-    "not": _not,
 }
+"""In the order in which what is broken is told."""

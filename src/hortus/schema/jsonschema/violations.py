@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -17,13 +18,38 @@ class JsonSchemaError(ValueError):
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """One value that breaks the schema; `path` as a JSON pointer, empty for the whole."""
+    """One value that breaks the schema, worded as by Helm's validator; `path` is a JSON pointer, empty for all."""
 
     path: str
     message: str
+    causes: tuple[Violation, ...] = ()
+    is_group: bool = False
+    """Whether it only holds several of one schema together."""
 
     def __str__(self) -> str:
-        return f"at '{self.path}': {self.message}"
+        return "\n".join(self._lines(""))
+
+    def _lines(self, indent: str) -> Iterator[str]:
+        yield f"{indent}at {quoted(self.path)}: {self.message}"
+        for cause in self.causes:
+            first, *others = cause._lines(indent + "  ")
+            yield f"{indent}  - {first.strip()}"
+            yield from others
+
+
+def grouped(found: list[Violation], path: str) -> list[Violation]:
+    """What breaks one schema as one violation."""
+    return found if len(found) < 2 else [Violation(path, "validation failed", tuple(found), is_group=True)]
+
+
+def quoted(text: str) -> str:
+    """In single quotes, escaped as by Go."""
+    escaped = json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(map(quoted, names))
 
 
 class State:
