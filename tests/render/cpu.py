@@ -49,7 +49,7 @@ def helms(helm: str, request: RenderRequest, folder: Path, *, times: int = 3) ->
     found = []
     for _ in range(times):
         begin = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
         end = resource.getrusage(resource.RUSAGE_CHILDREN)
         found.append(end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime)
     return min(found)
