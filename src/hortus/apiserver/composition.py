@@ -28,6 +28,7 @@ from hortus.apiserver.authz.escalation import GUARDED
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.builtin import definitions as builtin_definitions
 from hortus.apiserver.clusters.born import born_objects, with_own_uid
+from hortus.apiserver.clusters.own_service import advertised
 from hortus.apiserver.clusters.quotas import QuotaGuard
 from hortus.apiserver.expiry import EventExpiry
 from hortus.apiserver.identities import EscalationGuard, RequestSigner, SigningGuard, with_identities
@@ -64,7 +65,13 @@ async def open_server(
     except BaseException:
         listening.close()
         raise
-    overlay = Overlay(backend, born_objects(created=keys.created, identity=keys.root_uid))
+    born = born_objects(
+        created=keys.created,
+        identity=keys.root_uid,
+        address=advertised(settings.host),
+        port=listening.getsockname()[1],
+    )
+    overlay = Overlay(backend, born)
     storage = Storage(overlay)
     clusters = logical.LogicalClusters(storage, keys, clock)
     overlay.identify(partial(with_own_uid, clusters.uid))

@@ -1,4 +1,5 @@
-"""What every logical cluster is born with: the default policy, the system's namespaces and their default accounts.
+"""What every logical cluster is born with: the default policy, the system's namespaces and their default accounts,
+and the Service `kubernetes`.
 
 Encoded once per server and shown in all clusters by `hortus.apiserver.store.overlay`.
 """
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable
 from uuid import UUID, uuid5
 
 from hortus.apiserver.authz.policy import default_policy
+from hortus.apiserver.clusters.own_service import own_service
 from hortus.apiserver.store.encoding import encode
 from hortus.apiserver.store.overlay import BORN_REVISION, Born
 from hortus.kube.objects import Object, format_time
@@ -25,16 +27,19 @@ _PLURALS = {
     "RoleBinding": "rbac.authorization.k8s.io/rolebindings",
     "Namespace": "core/namespaces",
     "ServiceAccount": "core/serviceaccounts",
+    "Service": "core/services",
+    "Endpoints": "core/endpoints",
+    "EndpointSlice": "discovery.k8s.io/endpointslices",
 }
 
 
-def born_objects(*, created: float, identity: str) -> Born:
-    """The objects by bucket and name. `created` becomes their creationTimestamp; their uids, which derive from
+def born_objects(*, created: float, identity: str, address: str, port: int) -> Born:
+    """The objects by bucket and name, for a server that others reach at `address` and `port`. `created` becomes their creationTimestamp; their uids, which derive from
     `identity`, a uid that stays with the store (`ServerKeys.root_uid`), are those of the management cluster
     (`with_own_uid` gives other clusters theirs).
     """
     born: dict[str, dict[str, bytes]] = {}
-    for obj in (*default_policy(), *_namespaces()):
+    for obj in (*default_policy(), *_namespaces(), *own_service(address, port, created)):
         suffix = _PLURALS[obj["kind"]]
         metadata = obj["metadata"]
         name = f"{metadata.get('namespace', '')}/{metadata['name']}"

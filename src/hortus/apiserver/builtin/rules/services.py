@@ -20,7 +20,7 @@ from hortus.kube.naming import dns_1035_label, dns_label, dns_subdomain
 from hortus.kube.objects import Object
 
 _RANGE = ipaddress.IPv4Network("10.96.0.0/12")
-_API_ADDRESS = "10.96.0.1"
+API_ADDRESS = "10.96.0.1"
 _NODE_PORTS = range(30000, 32768)
 _AFFINITY_SECONDS = 10800
 _HEADLESS = "None"
@@ -33,7 +33,7 @@ def _hash(*parts: str) -> int:
 def cluster_ip(namespace: str, name: str) -> str:
     """The address of a Service; the API server's own has the first of the range, as in every cluster."""
     if (namespace, name) == ("default", "kubernetes"):
-        return _API_ADDRESS
+        return API_ADDRESS
     reserved = 256
     return str(_RANGE[reserved + _hash(namespace, name) % (_RANGE.num_addresses - reserved - 1)])
 
