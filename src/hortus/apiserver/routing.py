@@ -10,6 +10,7 @@ import orjson
 from aiohttp import web
 
 from hortus.apiserver.authn.identity import UserInfo
+from hortus.apiserver.builtin import check_body
 from hortus.apiserver.connection import Connection, taken
 from hortus.apiserver.discovery import AGGREGATED, Discovery
 from hortus.apiserver.health import Health
@@ -207,6 +208,9 @@ class Router:
         body = await read_body(request)
         content_type, expected = request.headers.get("Content-Type", ""), scope.kind.resource.gvk
         sent = sent_object(body, content_type, expected) if body else {}
+        described = BODIES.get((scope.kind.resource.plural, scope.subresource))
+        if described is not None:
+            check_body(sent, described)
         obj = with_revision(scope.kind.decode(record.value), record)
         await self._judge(
             scope, sent, write_options(query, request.headers.get("User-Agent", ""), kind="CreateOptions")
@@ -221,6 +225,7 @@ class Router:
         expected = BODIES["pods", scope.subresource]
         sent = sent_object(await read_body(request), headers.get("Content-Type", ""), expected)
         _check_body_type(expected, sent)
+        check_body(sent, expected)
         await self._judge(scope, sent, options)
         await ACTIONS[scope.subresource](self._ctx, scope, sent, options)
         return json_reply(DONE, code=201)
@@ -230,6 +235,7 @@ class Router:
         pods = await self._ctx.registry.find(scope.cluster, "", "v1", "pods")
         headers, body = request.headers, await read_body(request)
         sent = sent_object(body, headers.get("Content-Type", ""), scope.kind.resource.gvk)
+        check_body(sent, scope.kind.resource.gvk)
         name = (sent.get("metadata") or {}).get("name")
         if pods is None or not isinstance(name, str) or not name:
             raise BadRequest("metadata.name: the name of the pod is required")

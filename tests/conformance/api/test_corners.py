@@ -9,6 +9,8 @@ from tests.apiserver.wire import configmap, names
 from tests.conformance.api.test_patches import DEPLOYMENT
 from tests.conformance.api.transcripts import RecordedWire
 
+from hortus.kube.objects import Object
+
 
 async def test_every_verb_can_be_tried(wire: RecordedWire, configmaps: str) -> None:
     await wire.post(configmaps, configmap("a"))
@@ -75,3 +77,28 @@ async def test_status_and_spec_have_appliers_of_their_own(wire: RecordedWire, na
     assert (await wire.apply(path, DEPLOYMENT, manager="one")).code == 200
     assert (await wire.merge(f"{path}/scale", {"spec": {"replicas": 5}})).code == 200
     assert (await wire.apply(path, DEPLOYMENT, manager="one")).code == 409
+
+
+ODD_BINDINGS = [
+    {"metadata": []},
+    {"metadata": "x"},
+    {"metadata": {"name": ["a"]}},
+    {"metadata": {"name": "a"}, "target": []},
+    {"metadata": {"name": "a"}, "target": {"name": 7}},
+]
+
+
+async def test_bindings_of_which_a_part_has_the_wrong_type(wire: RecordedWire, namespace: str) -> None:
+    for body in ODD_BINDINGS:
+        answer = await wire.post(f"/api/v1/namespaces/{namespace}/bindings", body)
+        assert answer.code == 400, body
+
+
+@pytest.mark.parametrize("body", [{"apiVersion": ["v1"]}, {"kind": {"a": "b"}}, {"apiVersion": 1, "kind": True}])
+async def test_types_that_are_no_text(wire: RecordedWire, configmaps: str, body: Object) -> None:
+    named = {"metadata": {"name": "a"}, **body}
+    answer = await wire.post(configmaps, named)
+    assert answer.code == 400
+    assert "json: cannot unmarshal" in answer.message
+    nothing = await wire.post(configmaps, {"apiVersion": None, "kind": None, "metadata": {"name": "b"}})
+    assert nothing.code == 201

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 
 from hortus.apiserver.builtin.catalogue import definitions
 from hortus.apiserver.builtin.schemas import shared
+from hortus.apiserver.builtin.shapes import check_body
 from hortus.kube.objects import Object
 
-__all__ = ["components", "definitions"]
+__all__ = ["check_body", "components", "definitions"]
 
 
 def components() -> Mapping[str, Object]:

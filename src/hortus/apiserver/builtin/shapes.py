@@ -24,7 +24,8 @@ from hortus.apiserver.builtin.scalars import (
     canonical_quantity,
     canonical_time,
 )
-from hortus.kube.objects import Object
+from hortus.kube.errors import BadRequest
+from hortus.kube.objects import GroupVersionKind, Object
 
 _GO_TYPES = {
     "string": "string",
@@ -45,13 +46,29 @@ _TYPE_META = frozenset(("apiVersion", "kind"))
 _RANGES = {"int32": 1 << 31, "int64": 1 << 63}
 
 # Kinds of value that Go's omitempty does not omit when they are held by value.
-_NULL_WHEN_ZERO = frozenset({"time", "microtime", "raw", "bytes", "json"})
 _SCHEMA = "apiextensions.JSONSchemaProps"
 _EXPONENTS_FROM = 1e21
 _UNIONS = frozenset({"schemaOrBool", "schemaOrArray", "schemaOrStrings"})
+_NULL_WHEN_ZERO = _UNIONS | {"time", "microtime", "raw", "bytes", "json", "strings", "fields"}
 _DEEPEST = 100
 """Levels of structs; only JSON schemas nest without end."""
 _STRUCTS = frozenset({"struct", "time", "microtime", "intstr", "quantity", "raw", "duration"})
+
+
+def check_body(obj: Object, expected: GroupVersionKind) -> None:
+    """Refuse the body of an action, such as a Binding, in which something is of the wrong type. Raises BadRequest."""
+    name = f"{expected.group.partition('.')[0] or 'core'}.{expected.kind}"
+    try:
+        _plain_shapes().shape_whole(orjson.loads(orjson.dumps(obj)), name)
+    except ScalarError as error:
+        kind = expected.kind
+        text = f'{kind} in version "{expected.version}" cannot be handled as a {kind}: {error}'
+        raise BadRequest(text) from None
+
+
+@functools.cache
+def _plain_shapes() -> Shapes:
+    return Shapes(builtin(), {})
 
 
 class _Plan:
@@ -146,12 +163,18 @@ class Shapes:
                 obj[key] = self._zero(field)
 
     def _zero(self, field: Field) -> Any:
-        if field.shape or field.pointer or field.kind in _NULL_WHEN_ZERO:
+        if field.shape or field.pointer:
             return None
         if field.kind == "struct":
             empty: Object = {}
             self._struct(empty, field.ref, "", 0)
             return empty
+        return self._zero_scalar(field)
+
+    def _zero_scalar(self, field: Field) -> Any:
+        """What Go makes of a null in a list or map, too."""
+        if field.kind in _NULL_WHEN_ZERO:
+            return None
         return {"string": "", "enum": "", "bool": False, "quantity": "0", "duration": "0s"}.get(field.kind, 0)
 
     def _value(self, value: Any, field: Field, owner: str, path: str, depth: int) -> Any:
@@ -177,7 +200,7 @@ class Shapes:
             self._struct(value, field.ref, path, depth + 1)
             return value
         if value is None:
-            return self._zero(field) if not field.pointer else None
+            return None if field.pointer else self._zero_scalar(field)
         scalar = self._scalars.get(field.kind)
         if scalar is not None:
             return scalar(value, owner, path)
@@ -247,7 +270,7 @@ def _bytes(value: Any, owner: str, path: str) -> str:
         raise _mismatch(value, "[]uint8", owner, path)
     try:
         binascii.a2b_base64(value, strict_mode=True)
-    except binascii.Error:
+    except ValueError:  # binascii.Error is one, and so is what it says of text that is no ASCII
         raise ScalarError(f"illegal base64 data at input byte {_first_bad_byte(value)}") from None
     return value
 

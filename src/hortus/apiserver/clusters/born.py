@@ -34,9 +34,10 @@ _PLURALS = {
 
 
 def born_objects(*, created: float, identity: str, address: str, port: int) -> Born:
-    """The objects by bucket and name, for a server that others reach at `address` and `port`. `created` becomes their creationTimestamp; their uids, which derive from
-    `identity`, a uid that stays with the store (`ServerKeys.root_uid`), are those of the management cluster
-    (`with_own_uid` gives other clusters theirs).
+    """The objects by bucket and name, for a server that others reach at `address` and `port`.
+
+    `created` becomes their creationTimestamp; their uids, which derive from `identity`, a uid that stays with the store
+    (`ServerKeys.root_uid`), are those of the management cluster (`with_own_uid` gives other clusters theirs).
     """
     born: dict[str, dict[str, bytes]] = {}
     for obj in (*default_policy(), *_namespaces(), *own_service(address, port, created)):

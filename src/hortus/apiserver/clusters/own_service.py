@@ -21,7 +21,7 @@ _DOCUMENTATION = ("192.0.2.1", 9)
 
 
 def advertised(host: str) -> str:
-    """The address that others reach the server by: the one it listens on, or the machine's where that is nobody else's."""
+    """The address that others reach the server by: the one it listens on, or the machine's where others cannot."""
     try:
         listens = ipaddress.ip_address(host)
     except ValueError:
@@ -86,7 +86,7 @@ def _metadata(api_version: str, labels: dict[str, str], created: float, fields: 
     return {**_PLACE, "labels": labels, "managedFields": [entry]}
 
 
-_PORT_FIELDS = {".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}, "f:targetPort": {}}
+_PORT_FIELDS: Object = {".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}, "f:targetPort": {}}
 _SERVICE_FIELDS: Object = {
     "f:spec": {
         "f:clusterIP": {},

@@ -51,7 +51,7 @@ _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSe
 def check_type(kind: Kind, obj: Object) -> None:
     """apiVersion and kind are this kind's, or absent and then filled in. Raises BadRequest."""
     resource = kind.resource
-    api_version, name = obj.get("apiVersion", ""), obj.get("kind", "")
+    api_version, name = _type_text(kind, obj, "apiVersion"), _type_text(kind, obj, "kind")
     if not name and kind.custom:
         text = orjson.dumps(obj).decode()
         start = f"{text[:30]} ..." if len(text) > 30 else text
@@ -70,6 +70,21 @@ def check_type(kind: Kind, obj: Object) -> None:
         problem = bad_value("kind", name, f"must be {resource.kind}")
         raise invalid_object(f"{name}.{resource.group}", resource.group, str(name), _name_of(obj), [problem])
     obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+
+
+def _type_text(kind: Kind, obj: Object, field: str) -> str:
+    value = obj.get(field)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    text = orjson.dumps(obj).decode()
+    start = f"{text[:30]} ..." if len(text) > 30 else text
+    given = {bool: "bool", dict: "object", list: "array"}.get(type(value), "number")
+    raise BadRequest(
+        f"the object provided is unrecognized (must be of type {kind.resource.kind}): couldn't get version/kind; "
+        f"json parse error: json: cannot unmarshal {given} into Go struct field .{field} of type string ({start})"
+    )
 
 
 def _name_of(obj: Object) -> str:

@@ -180,5 +180,7 @@ async def _apply_over(ctx: Context, scope: Scope, record: Record, applied: Objec
     obj = fields.applied_to(scope, old, applied, options, ctx.clock.now())
     if obj is old and (ctx.reviewer is None or not ctx.reviewer.awake(scope.cluster)):
         return Outcome(scope.kind.shown(record.value), 200, (), old)
+    # A map whose last key an apply gives up is left as null, which ObjectMeta reads as nothing.
+    obj["metadata"] = {key: value for key, value in obj["metadata"].items() if value is not None}
     obj["metadata"]["resourceVersion"] = str(record.revision)
     return await store_update(ctx, scope, record, obj, options, applied=True)

@@ -47,13 +47,15 @@ def scaled(scope: Scope, change: Callable[[Object], Object]) -> Callable[[Object
 
 
 def _check(scope: Scope, wanted: Object, obj: Object) -> None:
-    metadata = wanted.get("metadata") or {}
+    metadata, spec = wanted.get("metadata") or {}, wanted.get("spec") or {}
+    if not isinstance(metadata, dict) or not isinstance(spec, dict):
+        raise BadRequest('Scale in version "v1" cannot be handled as a Scale: metadata and spec are objects')
     name, version = metadata.get("name", scope.name), metadata.get("resourceVersion", "")
     if name != scope.name:
         raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({scope.name})")
     if version and version != obj["metadata"]["resourceVersion"]:
         raise conflict(scope.kind, scope.name)
-    replicas = (wanted.get("spec") or {}).get("replicas", 0)
+    replicas = spec.get("replicas", 0)
     if type(replicas) is not int:
         raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas is not a whole number')
     if replicas < 0:

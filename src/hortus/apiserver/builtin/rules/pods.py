@@ -86,7 +86,7 @@ def _fixed(spec: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in spec.items() if key not in _MAY_CHANGE}
     for key in ("containers", "initContainers"):
         if key in kept:
-            kept[key] = [{**container, "image": ""} for container in kept[key]]
+            kept[key] = [{**container, "image": ""} for container in kept[key] or ()]
     return kept
 
 
