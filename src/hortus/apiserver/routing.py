@@ -9,6 +9,7 @@ from collections.abc import Callable
 import orjson
 from aiohttp import web
 
+from hortus.apiserver import swagger_protobuf
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.builtin import check_body
 from hortus.apiserver.connection import Connection, taken
@@ -326,7 +327,12 @@ class Router:
             return self._discover(request, cluster, parts)
         if path.startswith("/openapi/"):
             await self._ctx.registry.load(cluster)
-            return self._openapi_of(cluster, path)
+            reply = self._openapi_of(cluster, path)
+            ranges = {name for name, _ in media_types(request.headers.get("Accept", ""))}
+            if path == "/openapi/v2" and ranges & swagger_protobuf.ASKED_AS:
+                body = await swagger_protobuf.packed(reply.body)
+                return Reply(body, content_type=swagger_protobuf.MEDIA_TYPE)
+            return reply
         raise no_such_resource()
 
     def _openapi_of(self, cluster: str, path: str) -> Reply:

@@ -105,3 +105,44 @@ def test_events_are_shown_by_what_they_say_and_not_by_name(kubectl: Kubectl) -> 
     }
     kubectl("create", "-f", "-", stdin=event)
     assert kubectl("get", "events").splitlines()[0].split() == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
+
+
+LIST = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: of-a-list}, data: {a: b}}
+- {apiVersion: v1, kind: Secret, metadata: {name: of-a-list}}
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: of-a-list}
+  spec:
+    selector: {matchLabels: {a: b}}
+    template:
+      metadata: {labels: {a: b}}
+      spec:
+        containers:
+        - name: c
+          image: nginx
+          resources: {limits: {cpu: 1, memory: 1Gi}}
+          livenessProbe: {httpGet: {port: 80, path: /}}
+- apiVersion: policy/v1
+  kind: PodDisruptionBudget
+  metadata: {name: of-a-list}
+  spec: {minAvailable: 50%, selector: {matchLabels: {a: b}}}
+"""
+
+
+def test_lists_of_objects_of_several_kinds(kubectl: Kubectl) -> None:
+    """kubectl validates a List by itself, by /openapi/v2 in protobuf."""
+    made = "".join(
+        f"{kind}/of-a-list {{0}}\n" for kind in ("configmap", "secret", "deployment.apps", "poddisruptionbudget.policy")
+    )
+    assert kubectl("create", "-f", "-", stdin=LIST) == made.format("created")
+    assert kubectl("replace", "-f", "-", stdin=LIST) == made.format("replaced")
+    assert kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=LIST) == made.format(
+        "serverside-applied"
+    )
+    kubectl("delete", "-f", "-", stdin=LIST)
+    refused = kubectl("create", "-f", "-", stdin=LIST.replace("data: {a: b}", "date: {a: b}"), code=1)
+    assert 'ValidationError(ConfigMap): unknown field "date" in io.k8s.api.core.v1.ConfigMap' in refused
