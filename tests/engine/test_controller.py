@@ -10,13 +10,14 @@ from tests.engine.fake_api import WIDGETS, widget
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache
-from hortus.engine.controller import CLEANUP_SECONDS, Controller
+from hortus.engine.controller import Controller
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.outcomes import Actor, ReconcileError, Result, Retry, Terminal
 from hortus.engine.predicates import annotation_changed, annotations_changed, generation_changed
 from hortus.engine.queue import FREE_STEPS
 from hortus.engine.scope import current_scope
 from hortus.engine.shards import Permit, Roster
+from hortus.engine.slots import CLEANUP_SECONDS
 from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner
 from hortus.engine.within import within
 from hortus.kube.errors import Conflict, TooManyRequests

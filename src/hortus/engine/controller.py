@@ -1,15 +1,13 @@
 """The reconcile loop: takes keys from a queue, hands each to a reconciler, and does what its answer or error asks for.
 
 A fixed number of long-lived workers share one loop. For an object they cost a few microseconds: no task, timer, label
-lookup or copy is made for each of them. Deadlines are kept by one timer for all workers of a controller: it looks at
-when each began, so that a reconcile which ends in time never touched a timer.
+lookup or copy is made for each of them. Deadlines are kept by one timer for all workers of a controller (`slots`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from random import Random
 from typing import Protocol
 
@@ -22,17 +20,15 @@ from hortus.engine.outcomes import DeadlineExceeded, HandedOver, ReconcileError,
 from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.scope import Scope, enter_scope
 from hortus.engine.shards.roster import Permit
+from hortus.engine.slots import Deadlines, Slot
 from hortus.engine.sources import Detach, Source, Watch
 from hortus.engine.within import Interrupted, being_cancelled
-from hortus.kube.clock import Clock, SystemClock, Timer
+from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import ApiError, Conflict, KubeError, TransportError
 from hortus.kube.fencing import Fenced, set_fence
 from hortus.kube.objects import ObjectKey
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-CLEANUP_SECONDS = 10.0
-"""After its deadline a reconcile has so long for its `finally`; then what it waits for there is cancelled as well."""
 
 SLICE_SECONDS = 0.01
 """How long workers go on without giving the loop to others when no reconcile ever waits."""
@@ -51,8 +47,6 @@ SPARE_WORKERS = 1000
 
 SLOWEST = 32
 """How many of the slowest reconciles are remembered, for whoever debugs."""
-
-_NEVER = float("inf")
 
 
 class Reconciler(Protocol):
@@ -74,43 +68,6 @@ class Assignment(Protocol):
 
     def leave(self, permit: Permit, *, clean: bool) -> None:
         """The work is over; `clean` when it came to its end without any failure."""
-
-
-class _Slot:
-    """One worker: the end of its present reconcile's time, and why that has been cut off, if it has."""
-
-    __slots__ = ("aside", "cut", "cuts", "ends", "idle", "step_aside", "task")
-
-    def __init__(self, step_aside: Callable[[_Slot], None]) -> None:
-        self.task: asyncio.Task[None] | None = None
-        self.ends = _NEVER
-        self.cut: Exception | None = None
-        self.cuts = 0
-        """How often it was cancelled for that."""
-        self.idle = False
-        self.aside = False
-        """Whether a spare worker stands in for it."""
-        self.step_aside = partial(step_aside, self)
-
-    def cut_off(self, reason: Exception) -> None:
-        """Cancel the reconcile that runs here, for `reason`; the first one counts."""
-        if self.cut is None and self.task is not None:
-            self.cut = reason
-            self._cancel(self.task)
-
-    def cut_off_again(self) -> None:
-        """Cancel what it waits for in a `finally`; until that ends another worker stands in."""
-        if self.task is not None:
-            self.step_aside()
-            self._cancel(self.task)
-
-    def _cancel(self, task: asyncio.Task[None]) -> None:
-        self.cuts += 1
-        task.cancel()
-
-    def interrupt(self) -> None:
-        """Its object is another replica's."""
-        self.cut_off(HandedOver("the object is another replica's now"))
 
 
 class Controller:
@@ -141,7 +98,6 @@ class Controller:
         self._own = next((source.cache for source in sources if isinstance(source, Watch) and source.to is None), None)
         if resync is not None and self._own is None:
             raise ValueError(f"controller {name!r} has a resync but no Watch of its own kind that says what exists")
-        self._deadline = deadline
         self._resync = resync
         self._assignment = assignment
         self.clock = clock or SystemClock()
@@ -151,13 +107,13 @@ class Controller:
         self.queue: Queue[ObjectKey] = Queue(
             clock=self.clock, backoff=backoff, flows=flows, meter=metrics.queue(name), random=self._random
         )
-        self._slots = [_Slot(self._step_aside) for _ in range(workers)]
-        self._spares: list[_Slot] = []
+        self._slots = [Slot(self._step_aside) for _ in range(workers)]
+        self._spares: list[Slot] = []
+        self._deadlines = Deadlines(deadline, self.clock, lambda: (*self._slots, *self._spares))
         self._excess = 0
         self.fence: Callable[[], None] | None = None
         """Called before each reconcile; raises when this process may not work any more, which ends the worker."""
         self._detachers: list[Detach] = []
-        self._watchdog: Timer | None = None
         self._last_yield = 0.0
         self.workers = workers
         """How many objects may be in work at once."""
@@ -187,9 +143,7 @@ class Controller:
         else:
             _cancel(tasks)
             await asyncio.gather(*tasks, return_exceptions=True)
-        if self._watchdog is not None:
-            self._watchdog.cancel()
-            self._watchdog = None
+        self._deadlines.stop()
 
     def take_over(self, gained: Callable[[ObjectKey], bool]) -> int:
         """Have all keys looked at that pass `gained`; returns how many of them are objects of the own kind.
@@ -235,7 +189,7 @@ class Controller:
         """The running workers; they end only when stopped."""
         return [slot.task for slot in self._slots if slot.task is not None]
 
-    async def _work(self, slot: _Slot) -> None:
+    async def _work(self, slot: Slot) -> None:
         queue, monotonic = self.queue, self.clock.monotonic
         if self.fence is not None:
             set_fence(self._guard)
@@ -267,7 +221,7 @@ class Controller:
                 self._spares.remove(slot)
                 return
 
-    async def _attempt_ours(self, slot: _Slot, key: ObjectKey, assignment: Assignment) -> None:
+    async def _attempt_ours(self, slot: Slot, key: ObjectKey, assignment: Assignment) -> None:
         """Reconcile `key` if it is this replica's, and act only as long as it is."""
         permit = assignment.enter(key, slot.interrupt)
         if permit is None:
@@ -281,15 +235,15 @@ class Controller:
         finally:
             assignment.leave(permit, clean=clean)
 
-    def _step_aside(self, slot: _Slot) -> None:
+    def _step_aside(self, slot: Slot) -> None:
         """The reconcile in `slot` waits for something slow: until it is over another worker does what is due."""
         if not slot.aside and len(self._spares) < SPARE_WORKERS and not self.queue.closed:
             slot.aside = True
-            spare = _Slot(self._step_aside)
+            spare = Slot(self._step_aside)
             self._spares.append(spare)
             spare.task = asyncio.create_task(self._work(spare), name=f"{self.name} spare worker")
 
-    def _step_back(self, slot: _Slot) -> None:
+    def _step_back(self, slot: Slot) -> None:
         slot.aside = False
         idle = next((spare for spare in self._spares if spare.idle), None)
         if idle is None or idle.task is None:
@@ -313,31 +267,30 @@ class Controller:
         except Exception as error:
             raise Fenced(str(error)) from error
 
-    async def _attempt(self, slot: _Slot, key: ObjectKey) -> bool:
+    async def _attempt(self, slot: Slot, key: ObjectKey) -> bool:
         """Reconcile `key` once; whether that came to its end without any failure."""
         meter = self._meter
         enter_scope(Scope(self.name, key, slot.step_aside))
         meter.active += 1
-        if self._deadline is not None:
-            self._begin(slot, self._deadline)
+        self._deadlines.begin(slot)
         try:
             result = await self._reconciler.reconcile(key)
             if slot.cut is not None:
-                self._outlived(slot, None)
+                slot.outlived(None)
         except asyncio.CancelledError:
             if slot.cut is None:
                 if being_cancelled():
                     raise
                 self._failed(key, Interrupted())
             else:
-                self._failed(key, self._outlived(slot, None))
+                self._failed(key, slot.outlived(None))
         except Exception as error:
-            self._failed(key, self._outlived(slot, error) if slot.cut is not None else error)
+            self._failed(key, slot.outlived(error) if slot.cut is not None else error)
         else:
             self._succeeded(key, result)
             return True
         finally:
-            slot.ends, slot.cuts = _NEVER, 0
+            slot.end()
             if slot.aside:
                 self._step_back(slot)
             meter.active -= 1
@@ -403,36 +356,6 @@ class Controller:
             case _:
                 self._meter.panics += 1
                 _log.error("reconcile failed unexpectedly", exc_info=error, again_in=again)
-
-    def _begin(self, slot: _Slot, deadline: float) -> None:
-        slot.ends = self.clock.monotonic() + deadline
-        if self._watchdog is None:
-            self._watchdog = self.clock.call_later(deadline, self._cut_off)
-
-    def _cut_off(self) -> None:
-        """Cancel every reconcile whose time is over; look again when the next one's will be."""
-        now = self.clock.monotonic() + 0.0005
-        next_end = _NEVER
-        for slot in (*self._slots, *self._spares):
-            if slot.ends <= now:
-                slot.ends = now + CLEANUP_SECONDS
-                if slot.cut is None:
-                    slot.cut_off(DeadlineExceeded(self._deadline or 0.0))
-                else:
-                    slot.cut_off_again()
-            next_end = min(next_end, slot.ends)
-        self._watchdog = self.clock.call_later(next_end - now, self._cut_off) if next_end < _NEVER else None
-
-    def _outlived(self, slot: _Slot, cause: Exception | None) -> Exception:
-        """Take our own cancellations back, so that the worker lives on; another's is not ours to take."""
-        error, slot.cut = slot.cut, None
-        assert slot.task is not None and error is not None, "a worker that was cut off has a task and a reason"
-        for _ in range(slot.cuts):
-            slot.task.uncancel()
-        if slot.task.cancelling():
-            raise asyncio.CancelledError
-        error.__cause__ = cause
-        return error
 
 
 def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
