@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from tests.engine.remote.world import (
     CONFIGMAPS,
+    IDENTITY,
     World,
     answer_of,
     http_kubeconfig,
     listening,
     place_of,
+    request_of,
     sane_then,
     settings_with,
 )
@@ -239,3 +241,36 @@ async def test_a_new_secret_is_tried_at_once_also_when_the_breaker_opens_in_betw
         drawer.put(place, server.kubeconfig_dict("red"))
         pool.remote(place).health.open_breaker(AWAY)
         await until(lambda: pool.state(place).reason == "Connected")
+
+
+async def test_a_new_credential_is_not_forgotten_when_its_cluster_was_away_while_it_was_tried(
+    server: TestServer,
+) -> None:
+    """The breaker is open, the trial fails, and then the cluster comes back and takes the old credential, too."""
+    away = False
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await request_of(reader):
+            if away:
+                return
+            listed = b'{"metadata":{"resourceVersion":"1"},"items":[]}'
+            writer.write(answer_of(IDENTITY if b"kube-system" in head else listed))
+
+    drawer, place = Drawer(), place_of("comes-back")
+    async with listening(serve) as kubeconfig, pool_on(drawer) as pool:
+        drawer.put(place, kubeconfig)
+        await pool.at(place).list(CONFIGMAPS)
+        away = True
+        with pytest.raises(RemoteUnavailable):
+            while True:
+                with suppress(ConnectionFailed):
+                    await pool.at(place).list(CONFIGMAPS)
+        kubeconfig["users"][0]["user"]["token"] = "another"
+        reads = drawer.reads
+        latest = drawer.put(place, kubeconfig)
+        await until(lambda: drawer.reads > reads + 1)
+        away = False
+        await until(lambda: pool.metrics.rotations == 1)
+        link = pool.remote(place).link
+        assert link is not None
+        assert link.digest == digest_of(latest)

@@ -106,8 +106,10 @@ class Account:
 
     def evict(self) -> int:
         """Close what is unused; returns how many sockets that will be. They count until they are closed."""
+        before = self.sockets
         closing = self.close_idle()
-        self._closing = min(self.sockets, self._closing + closing)
+        still_open = max(0, closing - (before - self.sockets))
+        self._closing = min(self.sockets, self._closing + still_open)
         return closing
 
     def _settle(self) -> None:
@@ -230,6 +232,7 @@ class Budget:
         """Return when one more socket may be opened."""
         if not self._sockets.passes:
             self._evict()
+        if not self._sockets.passes:  # a socket may be closed at once, or in the next turn of the loop
             await self._sockets.turn()
 
     @property

@@ -183,7 +183,7 @@ class Rotation:
     async def _replaced(self) -> bool:
         """Connect with the credential as it is now, and only then let the old connection go.
 
-        False when nothing is known of the new one yet, since the Secret could not be read.
+        False when the old one is what there is: the new one does not work, or could not be read.
         """
         try:
             link = await self._dial()
@@ -192,7 +192,7 @@ class Rotation:
             return False
         except _CannotConnect as error:
             self._not_replaced(error.cause)
-            return True
+            return self.link is None
         if self.link is not None and self.link is not link:
             self._supersede("rotated")
             self._pool.rotated()
@@ -203,14 +203,15 @@ class Rotation:
     def _not_replaced(self, cause: Exception) -> None:
         if isinstance(cause, CredentialMissing):
             self._supersede("gone")
-        if self.link is None or self.health.broken:
+        if self.link is None:
             self.health.open_breaker(cause)
             return
-        # The old credential still serves; the new one is tried again.
+        # The new one is tried again, also when it is the cluster that did not answer.
         self.health.reread = True
-        found = state_for(cause, self._pool.clock.now())
-        message = f"the new credential does not work, the old one still does: {found.message}"
-        self.health.become(RemoteState(Phase.READY, found.reason, message, found.since))
+        if not self.health.broken:
+            found = state_for(cause, self._pool.clock.now())
+            message = f"the new credential does not work, the old one still does: {found.message}"
+            self.health.become(RemoteState(Phase.READY, found.reason, message, found.since))
         self._pool.probe_in(self.place, self._pool.settings.breaker.cap)
 
     async def renewed(self, refused: Link) -> bool:
