@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from tests.engine.shards.clusters import Cluster
 from tests.engine.shards.world import KEYS, Process, World
 
 STORM = 70.0
 """Seconds during which things happen."""
-CALM = 60.0
-"""Seconds in which everything has to come to order: two leases, a drain, and what a slow network takes."""
+CALM = 80.0
+"""Seconds in which everything has to come to order: two leases, a drain, what a slow network takes, a reflector's
+longest pause."""
+SETTLED = 15.0
+"""Seconds before the end after which whatever somebody deletes in a cluster is there again."""
 
 
 class Outcome:
@@ -35,11 +39,16 @@ async def _play(seed: object, storm: float, calm: float) -> Outcome:
         world.join()
     moments = sorted(world.random.uniform(0, storm) for _ in range(world.random.randint(2, 7)))
     for moment in moments:
-        world.clock.call_later(moment, lambda: _strike(world, storm))
+        world.clock.call_later(moment, lambda: _strike(world, _BLOWS))
+    for _ in range(world.random.randint(0, 5)):
+        world.clock.call_later(world.random.uniform(0, storm), lambda: _strike(world, _CLUSTER_BLOWS))
     await world.clock.advance(storm)
     _heal(world)
     begun = world.begun
-    await world.clock.advance(calm)
+    await world.clock.advance(calm - SETTLED)
+    for cluster in world.clusters.values():
+        cluster.lose_binding()
+    await world.clock.advance(SETTLED)
     _judge(world, begun)
     outcome = Outcome(seed)
     outcome.broken, outcome.log, outcome.reconciles = world.broken, world.log, world.begun
@@ -47,9 +56,9 @@ async def _play(seed: object, storm: float, calm: float) -> Outcome:
     return outcome
 
 
-def _strike(world: World, storm: float) -> None:
+def _strike(world: World, blows: Sequence[Callable[[World, Process], None]]) -> None:
     """Something happens to somebody."""
-    blow = world.random.choice(_BLOWS)
+    blow = world.random.choice(blows)
     victims = world.living
     if victims:
         victim = world.random.choice(victims)
@@ -78,7 +87,9 @@ def _cut_off(world: World, victim: Process) -> None:
 
     def back() -> None:
         victim.cut_off = False
+        victim.fault()
         victim.catch_up()
+        world.networks_are_back()
 
     _later(world, world.random.uniform(1, 40), back)
 
@@ -119,27 +130,80 @@ def _touch(world: World, victim: Process) -> None:
         world.server.patch(name, {"metadata": {"annotations": {"note": str(world.server.version)}}})
 
 
+def _cluster_away(world: World, victim: Process) -> None:
+    cluster, seconds = _some_cluster(world), world.random.uniform(1, 40)
+    cluster.up = False
+    cluster.fault(seconds)
+    cluster.reset()
+    _later(world, seconds, lambda: setattr(cluster, "up", True))
+
+
+def _cluster_hangs(world: World, victim: Process) -> None:
+    cluster, seconds = _some_cluster(world), world.random.uniform(1, 40)
+    cluster.hangs = True
+    cluster.fault(seconds)
+
+    def back() -> None:
+        cluster.hangs = False
+        world.networks_are_back()
+
+    _later(world, seconds, back)
+
+
+def _cluster_made_anew(world: World, victim: Process) -> None:
+    cluster = _some_cluster(world)
+    cluster.fault(0)
+    cluster.make_anew()
+    if world.up:
+        world.rotate(cluster)
+
+
+def _rotate(world: World, victim: Process) -> None:
+    if world.up:
+        world.rotate(_some_cluster(world))
+
+
+def _rotate_in_trouble(world: World, victim: Process) -> None:
+    """Secrets change, and for a while nobody can read them."""
+    world.secrets_readable = False
+    for _ in range(3):
+        _rotate(world, victim)
+    _later(world, world.random.uniform(1, 20), lambda: setattr(world, "secrets_readable", True))
+
+
+def _some_cluster(world: World) -> Cluster:
+    return world.random.choice([*world.clusters.values()])
+
+
 _BLOWS = (_kill, _kill, _pause, _pause, _pause, _cut_off, _cut_off, _server_away, _watch_hangs, _clock_jumps, _join)
 _BLOWS = (*_BLOWS, _join, _stop, _touch)
+_CLUSTER_BLOWS = (_cluster_away, _cluster_away, _cluster_hangs, _cluster_made_anew, _rotate, _rotate_in_trouble)
 
 
 def _heal(world: World) -> None:
-    world.up, world.slow = True, False
+    world.up, world.slow, world.secrets_readable = True, False, True
+    for cluster in world.clusters.values():
+        cluster.up, cluster.hangs = True, False
+        cluster.fault(0)
     for process in world.living:
         if process.paused:
             process.resume()
         process.cut_off = False
         process.hang_watch(hangs=False)
+        process.fault()
+    world.networks_are_back()
     if not world.staying:
         world.join()
 
 
 def _judge(world: World, begun: int) -> None:
-    """Every object is held, by one."""
+    """Every object is held, by one, and its cluster is in order."""
     for key in KEYS:
         holders = [process.name for process in world.living if process.shards.holds(key)]
         if len(holders) != 1:
             problems = {process.name: process.shards.problem for process in world.living}
             world.broken.append(f"{key.name} is held by {holders or 'nobody'} in the end: {problems}")
+    for process in world.living:
+        world.broken += process.tending.problems(since=world.clock.monotonic() - SETTLED)
     if world.begun == begun:
         world.broken.append("nothing was reconciled in the end")

@@ -1,18 +1,28 @@
-"""No object is reconciled by two replicas at once, whatever befalls them, and each is held by one in the end."""
+"""No object is reconciled by two replicas at once, whatever befalls them, and each is held by one in the end.
+
+What they share in the background, the watches and connections of remote clusters, is in order then, too.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import pytest
 import structlog
 from tests.engine.shards import world
 from tests.engine.shards.schedules import play
 
+from hortus.engine import delays
+from hortus.engine.remote import Place, RemotePool, pool, watching
+from hortus.engine.remote.budget import WatchSlot
+from hortus.engine.remote.health import Health
 from hortus.engine.shards import Permit, Record, Roster, Shards
+from hortus.kube.clock import Clock, Timer
+from hortus.kube.errors import KubeError
 
 QUICK = 200
 SOAK = 10_000
@@ -87,7 +97,80 @@ def test_without_asking_the_server_about_the_silent_the_schedules_find_it(monkey
         roster.is_gone(record.member)
 
     monkeypatch.setattr(Shards, "_remove", remove)
-    assert "is at it" in str(_first_broken(first=140))
+    assert "is at it" in str(_first_broken(first=860))
+
+
+def _of_the_caller(step: Coroutine[Any, Any, object], *, name: str) -> asyncio.Task[object]:
+    """`start_shared` as it must not be: the task inherits the fence of whoever begins it."""
+    return asyncio.get_running_loop().create_task(step, name=name)
+
+
+def test_when_watches_carry_the_fence_of_the_reconcile_that_began_them_the_schedules_find_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watching, "start_shared", _of_the_caller)
+    assert "is not watched: Fenced" in str(_first_broken())
+
+
+def test_when_probes_carry_the_fence_of_the_reconcile_that_asked_first_the_schedules_find_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def of_the_caller(clock: Clock, seconds: float, callback: Callable[[], object]) -> Timer:
+        return clock.call_later(seconds, callback)
+
+    monkeypatch.setattr(delays, "call_shared_later", of_the_caller)
+    monkeypatch.setattr(pool, "start_shared", _of_the_caller)
+    assert "is not called: RemoteState(phase=<Phase.UNREACHABLE" in str(_first_broken(first=40))
+
+
+def test_when_a_watch_does_not_count_the_schedules_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def take(slot: WatchSlot) -> None:
+        if not slot.taken:
+            slot.taken = True
+            slot._budget.watches += 1
+
+    monkeypatch.setattr(WatchSlot, "free", True)
+    monkeypatch.setattr(WatchSlot, "take", take)
+    assert "watches open" in str(_first_broken())
+
+
+def test_when_a_watch_waits_unseen_the_schedules_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Health, "watch_waits", lambda health: None)
+    monkeypatch.setattr(Health, "watch_waits_no_more", lambda health: None)
+    assert "is not watched" in str(_first_broken())
+
+
+def test_when_a_check_takes_the_place_of_a_probe_the_schedules_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def probe_in(made: RemotePool, place: Place, seconds: float) -> None:
+        made._due.cancel((place, pool._Due.CHECK))
+        made._due.add((place, pool._Due.CHECK), seconds, 1)
+
+    def on_due(made: RemotePool, due: tuple[Place, pool._Due], wants_probe: int) -> None:
+        judge(made, (due[0], pool._Due.PROBE if wants_probe else pool._Due.CHECK), 0)
+
+    judge = RemotePool._on_due
+    monkeypatch.setattr(RemotePool, "probe_in", probe_in)
+    monkeypatch.setattr(RemotePool, "_on_due", on_due)
+    assert "object-" in str(_first_broken())
+
+
+def test_when_a_secret_that_cannot_be_read_is_blamed_on_its_cluster_the_schedules_find_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Health, "was_not_read", lambda health, error: health.open_breaker(error))
+    assert "alone, which is well: etcdserver" in str(_first_broken())
+
+
+def test_when_a_rotation_that_could_not_be_made_is_forgotten_the_schedules_find_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def was_not_read(health: Health, error: KubeError) -> None:
+        note(health, error)
+        health.reread = False
+
+    note = Health.was_not_read
+    monkeypatch.setattr(Health, "was_not_read", was_not_read)
+    assert "is called with a former credential" in str(_first_broken())
 
 
 def test_without_watching_anything_the_world_notices_nothing_wrong_by_itself() -> None:

@@ -1,7 +1,8 @@
 """Replicas in simulated time: processes that are killed, stopped and cut off, a store of Leases, and a network between.
 
-What runs in each process is the product's own: `Shards` and a `Controller`. Only time, the network and the store are
-played. Whatever happens to a process goes through `Process.deliver`, so that a stopped one does nothing at all and has
+What runs in each process is the product's own: `Shards`, a `Controller`, and a `RemotePool` with a `RemoteWatch` for
+what it does in the clusters of its objects (`clusters`). Only time, the network, the store and the clusters are played.
+Whatever happens to a process goes through `Process.deliver`, so that a stopped one does nothing at all and has
 everything before it when it goes on. A request that was sent arrives, also when its sender is dead by then.
 
 Broken rules are collected in `World.broken`:
@@ -15,18 +16,30 @@ import asyncio
 import copy
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple, TypeVar
+
+from tests.engine.shards.clusters import Cluster, Secrets, SimulatedConnection, Tending, settings
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache
 from hortus.engine.controller import Controller
 from hortus.engine.leases import LEASES
 from hortus.engine.outcomes import Result, Retry
+from hortus.engine.remote import Place, RemotePool
 from hortus.engine.shards import Shards
 from hortus.engine.sources import Watch
 from hortus.kube.clock import Timer
-from hortus.kube.errors import AlreadyExists, Conflict, ConnectionFailed, KubeError, NotFound, RequestTimedOut
+from hortus.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    ConnectionFailed,
+    KubeError,
+    NotFound,
+    RequestTimedOut,
+    from_status,
+)
 from hortus.kube.fencing import Fenced, check_fence
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.kube.patches import apply_merge_patch
@@ -43,10 +56,11 @@ T = TypeVar("T")
 
 
 class _GatedTimer:
-    __slots__ = ("callback", "inner")
+    __slots__ = ("callback", "context", "inner")
 
     def __init__(self, callback: Callable[[], object]) -> None:
         self.callback: Callable[[], object] | None = callback
+        self.context = copy_context()
         self.inner: Timer | None = None
 
     def cancel(self) -> None:
@@ -57,7 +71,7 @@ class _GatedTimer:
     def fire(self) -> None:
         callback, self.callback = self.callback, None
         if callback is not None:
-            callback()
+            self.context.run(callback)
 
 
 class ProcessClock:
@@ -158,8 +172,12 @@ class Process:
         self.cut_off = False
         self.watch_hangs = False
         self._backlog: list[Callable[[], object]] = []
-        self._late: list[tuple[str, Object]] = []
-        """Events of a watch that hangs."""
+        self.faulty_until = float("-inf")
+        """When what last befell its network, or itself, was over."""
+        self.streams = 0
+        """Watches that are open in clusters."""
+        self._late: list[Callable[[], object]] = []
+        """Events of watches that hang."""
         self._last_event = 0.0
         self.cache = Cache("leases")
         self.shards = Shards(
@@ -170,10 +188,19 @@ class Process:
         for key in KEYS:
             objects.put({"metadata": {"name": key.name, "namespace": key.namespace, "resourceVersion": "1"}})
         objects.replace(objects.values(), 1)
+        self.secrets = Secrets(self)
+        self.pool = RemotePool(
+            self.secrets,
+            settings=settings(scarce=world.scarce),
+            clock=self.clock,
+            random=self.random,
+            connect=partial(SimulatedConnection, self),
+        )
+        self.tending = Tending(self)
         self.controller = Controller(
             "test",
             self,
-            sources=[Watch(objects)],
+            sources=[Watch(objects), self.tending.watch],
             workers=3,
             deadline=25.0,
             assignment=self.shards,
@@ -182,8 +209,13 @@ class Process:
             random=self.random,
         )
         self.shards.on_gain(self.controller.take_over)
+        self.shards.on_gain(self.tending.shed)
         world.server.watchers.append(self._sees)
-        self.tasks = [asyncio.create_task(self.shards.run()), asyncio.create_task(self._start())]
+        self.tasks = [
+            asyncio.create_task(self.shards.run()),
+            asyncio.create_task(self._start()),
+            asyncio.create_task(self.tending.keep_asking()),
+        ]
 
     async def _start(self) -> None:
         await self.shards.has_joined()
@@ -204,10 +236,15 @@ class Process:
 
     def resume(self) -> None:
         self.paused = False
+        self.fault()
         backlog, self._backlog = self._backlog if self.alive else [], []
         self.random.shuffle(backlog)
         for callback in backlog:
             callback()
+
+    def fault(self) -> None:
+        """Something befell this process until now."""
+        self.faulty_until = self.world.clock.monotonic()
 
     def kill(self) -> None:
         self.alive = False
@@ -217,8 +254,8 @@ class Process:
         self.watch_hangs = hangs
         if not hangs:
             late, self._late = self._late, []
-            for kind, obj in late:
-                self._sees(kind, obj)
+            for event in late:
+                self._receive(event)
 
     async def leave(self) -> None:
         """As on SIGTERM."""
@@ -229,16 +266,21 @@ class Process:
             self.kill()
 
     def _sees(self, kind: str, obj: Object) -> None:
-        if self.watch_hangs or self.cut_off or not self.world.up:
-            self._late.append((kind, copy.deepcopy(obj)))
-            return
         obj = copy.deepcopy(obj)
+        self._receive(lambda: self._take(kind, obj))
+
+    def hears_of_secret(self, place: Place) -> None:
+        self._receive(lambda: self.secrets.changed(place.namespace, place.name))
+
+    def _receive(self, event: Callable[[], object]) -> None:
+        """An event of a watch of the management cluster."""
+        if self.watch_hangs or self.cut_off or not self.world.up:
+            self._late.append(event)
+            return
         # One connection: what comes later never overtakes.
         at = max(self._last_event, self.world.clock.monotonic() + self.random.expovariate(1 / 0.05))
         self._last_event = at
-        self.world.clock.call_later(
-            at - self.world.clock.monotonic(), lambda: self.deliver(lambda: self._take(kind, obj))
-        )
+        self.world.clock.call_later(at - self.world.clock.monotonic(), lambda: self.deliver(event))
 
     def catch_up(self) -> None:
         """The network is back: the watch goes on where it was."""
@@ -253,9 +295,22 @@ class Process:
     # Its client.
 
     async def _call(self, operation: Callable[[], T], *, slow: float = 0.05) -> T:
+        """Send a request to the management cluster, and wait for the answer."""
+        return await self.exchange(operation, up=lambda: self.world.up, slow=slow)
+
+    async def exchange(
+        self,
+        operation: Callable[[], T],
+        *,
+        up: Callable[[], bool],
+        answers: Callable[[], bool] | None = None,
+        timeout: float = REQUEST_TIMEOUT,
+        slow: float = 0.05,
+    ) -> T:
         """Send a request, and wait for the answer. It goes on its way also when nobody waits any more.
 
-        `slow` is the share of those that take seconds to arrive, as long as the network is bad.
+        A server that is not `up` refuses some and loses others; one that is up and does not answer loses all. `slow`
+        is the share of requests that take seconds to arrive, as long as the network is bad.
         """
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         world, random = self.world, self.random
@@ -269,7 +324,7 @@ class Process:
                 answer.set_result(result)  # type: ignore[arg-type]
 
         def arrive() -> None:
-            if self.cut_off or not world.up:
+            if self.cut_off or not up() or (answers is not None and not answers()):
                 return
             result, error = None, None
             try:
@@ -282,11 +337,11 @@ class Process:
         def refused() -> None:
             answered(None, ConnectionFailed("api", "connection refused"))
 
-        if (self.cut_off or not world.up) and random.random() < 0.5:
+        if (self.cut_off or not up()) and random.random() < 0.5:
             world.clock.call_later(0.01, lambda: self.deliver(refused))
         else:
             world.clock.call_later(world.delay(random, slow), arrive)
-        timer = self.clock.call_later(REQUEST_TIMEOUT, lambda: answered(None, RequestTimedOut("api", "no answer")))
+        timer = self.clock.call_later(timeout, lambda: answered(None, RequestTimedOut("api", "no answer")))
         try:
             return await answer
         finally:
@@ -321,10 +376,11 @@ class Process:
                 await self._call(lambda: self.world.wrote(work), slow=0.3)
                 if self.random.random() < 0.3:
                     await self.clock.sleep(self.random.expovariate(1.0))
-            if self.random.random() < 0.02:
+            if self.random.random() < 0.02 and self.world.slow:
                 await self.clock.sleep(40)
             if self.random.random() < 0.05:
                 raise Retry("as it happens")
+            await self.tending.tend(key)
         finally:
             if self.alive:
                 self.world.ended(work)
@@ -361,6 +417,10 @@ class World:
         self.server = Server()
         self.up = True
         self.slow = True
+        self.secrets_readable = True
+        self.scarce = self.random.random() < 0.4
+        """Whether processes may open fewer watches than there are clusters."""
+        self.clusters = {key: Cluster(key, self, watched=number % 2 == 0) for number, key in enumerate(KEYS)}
         self.processes: list[Process] = []
         self.broken: list[str] = []
         self.begun = 0
@@ -387,6 +447,24 @@ class World:
         """Seconds on the way: milliseconds, or seconds in a share of `slow` as long as the network is bad."""
         return random.uniform(0.5, SLOWEST) if self.slow and random.random() < slow else random.expovariate(1 / 0.02)
 
+    def secret(self, place: Place) -> bytes:
+        """What the management cluster answers."""
+        if not self.secrets_readable:
+            raise from_status(500, {"kind": "Status", "message": "etcdserver: request timed out"})
+        return next(cluster.kubeconfig for cluster in self.clusters.values() if cluster.place == place)
+
+    def rotate(self, cluster: Cluster) -> None:
+        """A cluster's Secret holds another credential."""
+        cluster.rotate()
+        for process in self.living:
+            process.hears_of_secret(cluster.place)
+
+    def networks_are_back(self) -> None:
+        """What watches in clusters could not send goes on its way."""
+        for cluster in self.clusters.values():
+            for stream in cluster.streams:
+                stream.flush()
+
     def note(self, text: str) -> None:
         self.log.append(f"{self.clock.monotonic() - 1000:8.3f} {text}")
 
@@ -395,21 +473,21 @@ class World:
         work.number = self.begun
         for other in self._running.get(work.key, []):
             if other.process is not work.process and other.may_act:
-                self._break(f"{work.process.name} begins {work.key.name} while {other.process.name} is at it")
+                self.breaks(f"{work.process.name} begins {work.key.name} while {other.process.name} is at it")
         self._running.setdefault(work.key, []).append(work)
         self._latest[work.key] = work
 
     def wrote(self, work: Work) -> None:
         latest = self._latest[work.key]
         if latest.process is not work.process and latest.number > work.number:
-            self._break(
+            self.breaks(
                 f"what {work.process.name} wrote to {work.key.name} arrives after {latest.process.name} has begun"
             )
 
     def ended(self, work: Work) -> None:
         self._running[work.key].remove(work)
 
-    def _break(self, text: str) -> None:
+    def breaks(self, text: str) -> None:
         self.note(f"BROKEN {text}")
         self.broken.append(text)
 
