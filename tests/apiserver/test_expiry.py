@@ -16,7 +16,16 @@ from tests.apiserver.wire import Wire, connected, names
 from hortus.apiserver import Settings
 from hortus.apiserver.expiry import EventExpiry
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.store import Backend, EtcdBackend, Key, MemoryBackend, Record, SqliteBackend, StoreFailed
+from hortus.apiserver.store import (
+    Backend,
+    EtcdBackend,
+    Key,
+    MemoryBackend,
+    Record,
+    SqliteBackend,
+    StoreFailed,
+    Value,
+)
 from hortus.apiserver.store.encoding import encode
 from hortus.kube.objects import format_time
 from hortus.testing import FakeClock
@@ -172,3 +181,20 @@ def an_event() -> dict[str, Any]:
         "reason": "Tested",
         "type": "Normal",
     }
+
+
+async def test_an_event_that_cannot_be_deleted_stops_no_others(caplog: pytest.LogCaptureFixture) -> None:
+    clock, memory = FakeClock(), MemoryBackend()
+    await memory.start()
+    storage = Storage(memory)
+    expiry = EventExpiry(storage, clock, HOUR)
+    await expiry.start()
+    await storage.put(Key("b/core/events", "default/odd"), Value(b'{"revision":', b"}"), replaced=None)
+    await clock.advance(2.0)
+    sound = await record(storage, clock, "sound")
+    going = asyncio.create_task(gone(storage, sound.revision, 1))
+    await clock.advance(HOUR + 2.0)
+    assert await going == ["default/sound"]
+    assert "an event cannot be deleted" in caplog.text
+    await expiry.stop()
+    await memory.close()

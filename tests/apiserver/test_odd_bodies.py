@@ -185,3 +185,11 @@ async def test_no_odd_body_is_a_fault_of_ours(server: TestServer, seed: int) -> 
             await fuzz.kind(kind)
     assert {200, 201, 400, 404, 409, 422} <= fuzz.codes.keys(), "objects are made, changed and refused"
     assert not fuzz.faults, f"{len(fuzz.faults)}\n" + "\n".join(fuzz.faults[:20])
+
+
+async def test_a_service_with_more_ports_than_there_are(server: TestServer) -> None:
+    async with connected(server.url, server.token, server.tls()) as wire:
+        ports = [{"name": f"p{number}", "port": number} for number in range(1, 2770)]
+        body = {"metadata": {"name": "many"}, "spec": {"type": "NodePort", "ports": ports}}
+        answer = await wire.post("/api/v1/namespaces/default/services", body)
+        assert answer.code == 400, answer.body

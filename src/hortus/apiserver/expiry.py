@@ -97,6 +97,9 @@ class EventExpiry:
                     self._due.extendleft(reversed(batch))
                     wait = _RETRY_SECONDS
                     break
+                except Exception:
+                    # One that cannot be deleted stays; the others, of all clusters, go with the next batches.
+                    _log.exception("an event cannot be deleted when its time is over")
         finally:
             self._sweeping = None
         self._arm(wait)

@@ -207,6 +207,22 @@ async def test_definitions_of_others_end_while_a_webhook_hangs(mallory: Wire, al
     await mallory.delete(f"{VALIDATING}/beds")
 
 
+async def test_a_definition_that_serves_nothing_ends_with_its_objects(alice: Wire) -> None:
+    crds, beds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/u.example/v1/namespaces/default/beds"
+    assert (await alice.post(crds, bed("u.example"))).code == 201
+    made = await alice.post(beds, {"apiVersion": "u.example/v1", "kind": "Bed", "metadata": {"name": "a"}})
+    assert made.code == 201, made.body
+    hidden = await alice.json_patch(
+        f"{crds}/beds.u.example", [{"op": "replace", "path": "/spec/versions/0/served", "value": False}]
+    )
+    assert hidden.code == 200, hidden.body
+    assert (await alice.get(beds)).code == 404
+    assert (await alice.delete(f"{crds}/beds.u.example")).code == 200
+    await gone(alice, f"{crds}/beds.u.example")
+    assert (await alice.post(crds, bed("u.example"))).code == 201
+    assert (await alice.get(beds)).body["items"] == []
+
+
 async def test_the_namespace_controller_passes_over_what_is_refused(mallory: Wire, hook: Webhook) -> None:
     await mallory.post("/api/v1/namespaces", {"metadata": {"name": "mixed"}})
     client = hook.client("/no", lambda request: {"allowed": False, "status": {"message": "no"}})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import orjson
 
 from hortus.apiserver.crds.conditions import FINALIZER, GROUP, PLURAL, SUFFIX, has_condition, set_condition
+from hortus.apiserver.crds.kinds import stored_kind
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.namespaces import SERVER
 from hortus.apiserver.resources.context import Context
@@ -86,7 +87,7 @@ class DefinitionController:
         await self._ctx.registry.load(cluster)
         if not self._ctx.registry.is_built_in(cluster, spec["group"], spec["names"]["plural"]):
             self._ending[bucket] = key
-            await self._delete_instances(cluster, bucket)
+            await self._delete_instances(cluster, bucket, crd)
             if await self._ctx.storage.count(bucket):
                 now = format_time(self._ctx.clock.now())
                 if not _is_emptied(crd):
@@ -95,11 +96,9 @@ class DefinitionController:
             del self._ending[bucket]
         await self._modify(scope, _without_finalizer)
 
-    async def _delete_instances(self, cluster: str, bucket: str) -> None:
+    async def _delete_instances(self, cluster: str, bucket: str, crd: Object) -> None:
         """Ask all objects to go. Raises ApiError when some could not be asked, after all others have been."""
-        kind = self._ctx.registry.by_suffix(cluster, bucket.partition("/")[2])
-        if kind is None:
-            return
+        kind = self._ctx.registry.by_suffix(cluster, bucket.partition("/")[2]) or stored_kind(crd)
         refused: ApiError | None = None
         for record in (await self._ctx.storage.list(bucket)).records:
             namespace, _, name = record.name.partition("/")

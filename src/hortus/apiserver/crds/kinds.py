@@ -108,6 +108,13 @@ class CustomKinds:
         return WebhookConverter(conversion.get("webhook") or {}, schemas, self._client)
 
 
+def stored_kind(crd: Object) -> Kind:
+    """The kind that objects of a CRD are written in, whether it is served or not: by it they can be taken away."""
+    spec = crd["spec"]
+    version = next(each for each in spec["versions"] if each["storage"])
+    return _kind(spec, version, "", upgrade=True, terminating=True, converter=None)
+
+
 def _kind(
     spec: Object,
     version: Object,

@@ -16,6 +16,7 @@ from hortus.apiserver.builtin.problems import duplicate, every, forbidden, inval
 from hortus.apiserver.builtin.rules.selectors import labels
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
+from hortus.kube.errors import BadRequest
 from hortus.kube.naming import dns_1035_label, dns_label, dns_subdomain
 from hortus.kube.objects import Object
 
@@ -138,6 +139,10 @@ def _allocate_node_ports(obj: Object, spec: dict[str, Any], before: dict[str, An
         if not number or number in taken:
             seed = _hash(metadata.get("namespace", ""), metadata.get("name", ""), str(port.get("port")))
             free = [candidate for candidate in _NODE_PORTS if candidate not in taken]
+            if not free:
+                raise BadRequest(
+                    f"spec.ports: there are {len(_NODE_PORTS)} node ports for all that a Service may ask for"
+                )
             number = free[seed % len(free)]
         port["nodePort"] = number
         taken.add(number)
