@@ -286,3 +286,50 @@ async def test_namespaces_of_the_system_are_nobodys_to_delete(wire: RecordedWire
         assert (await wire.delete(path + query)).code == 403
     with wire.unrecorded():
         assert (await wire.get(path)).body["status"]["phase"] == "Active"
+
+
+_SELECTED = {"selector": {"matchLabels": {"a": "b"}}}
+_POD = {"containers": [{"name": "c", "image": "i"}]}
+_RULE = {"apiGroups": ["none.example"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
+_STATUSES: dict[str, dict[str, Any]] = {
+    "/api/v1/namespaces/{}/pods": _POD,
+    "/api/v1/namespaces/{}/services": {"ports": [{"port": 80}], "clusterIP": "None"},
+    "/apis/apps/v1/namespaces/{}/deployments": {
+        **_SELECTED,
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": _POD},
+    },
+    "/apis/policy/v1/namespaces/{}/poddisruptionbudgets": {**_SELECTED, "minAvailable": 1},
+    "/apis/storage.k8s.io/v1/volumeattachments": {
+        "attacher": "example.com",
+        "nodeName": "n",
+        "source": {"persistentVolumeName": "x"},
+    },
+    f"{REGISTRATION}/validatingadmissionpolicies": {
+        "validations": [{"expression": "true"}],
+        "matchConstraints": {"resourceRules": [_RULE]},
+    },
+}
+
+
+_KEPT = {
+    "pods": {"ownerReferences"},
+    "deployments": {"labels"},
+    "volumeattachments": {"annotations", "finalizers", "labels", "ownerReferences"},
+    "validatingadmissionpolicies": {"annotations", "finalizers", "labels", "ownerReferences"},
+}
+
+
+@pytest.mark.parametrize("path", _STATUSES, ids=lambda path: path.rpartition("/")[2])
+async def test_how_far_the_right_to_a_status_reaches(wire: RecordedWire, slug: str, namespace: str, path: str) -> None:
+    collection, name = path.format(namespace), f"s-{slug}"
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "none", "uid": "7"}
+    changed = {"labels": {"a": "c"}, "annotations": {"a": "b"}, "finalizers": ["a.b/c"], "ownerReferences": [owner]}
+    with wire.unrecorded():
+        made = {"metadata": {"name": name, "labels": {"a": "b"}}, "spec": _STATUSES[path]}
+        before = await wire.post(collection, made)
+        assert before.code == 201, before.body
+        after = await wire.merge(f"{collection}/{name}/status?dryRun=All", {"metadata": changed})
+        assert after.code == 200
+        await wire.delete(f"{collection}/{name}")
+    kept = {key for key in changed if after.body["metadata"].get(key) == before.body["metadata"].get(key)}
+    assert kept == _KEPT.get(path.rpartition("/")[2], set())

@@ -18,6 +18,15 @@ from hortus.kube.errors import BadRequest
 from hortus.kube.objects import Object, Resource
 
 Hook = Callable[[Object], None]
+_WRITABLE = ("annotations", "finalizers", "labels", "ownerReferences")
+KEPT_BY_STATUS: Mapping[str, tuple[str, ...]] = {
+    "admission.ValidatingAdmissionPolicy": _WRITABLE,
+    "apiregistration.APIService": _WRITABLE,
+    "apps.Deployment": ("labels",),
+    "core.Pod": ("ownerReferences",),
+    "storage.VolumeAttachment": _WRITABLE,
+}
+"""Metadata, by type, that the right to write the status is none to write; other built-in kinds let it through."""
 
 
 class BuiltinStrategy:
@@ -55,6 +64,12 @@ class BuiltinStrategy:
         self._shape(obj, context.subresource)
         if context.subresource != "status":
             self.default(obj, old, context)
+            return
+        for field in KEPT_BY_STATUS.get(self.type_name, ()):
+            if field in old["metadata"]:
+                obj["metadata"][field] = old["metadata"][field]
+            else:
+                obj["metadata"].pop(field, None)
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         return self.check(obj, context)
