@@ -95,6 +95,20 @@ async def test_a_cancelled_rendering_leaves_nothing_of_itself_to_the_next() -> N
         assert (await renderer.render(request("kind: B"))).objects == [{"kind": "B"}]
 
 
+async def test_whole_numbers_of_what_is_looked_up_are_int64() -> None:
+    async def reader(*_wanted: str) -> dict[str, Any]:
+        return {"spec": {"replicas": 3, "ports": [80], "share": 0.5, "paused": True}}
+
+    template = (
+        '{{ $s := (lookup "v1" "A" "n" "x").spec }}types: {{ typeOf $s.replicas }} {{ typeOf (first $s.ports) }}'
+        " {{ typeOf $s.share }} {{ typeOf $s.paused }}\n"
+        "sum: {{ add $s.replicas 1 }} {{ eq $s.replicas 3 }} {{ $s.ports }}"
+    )
+    async with BuiltinRenderer(PoolSettings(workers=1)) as renderer:
+        found = await renderer.render(request(template), lookup=reader)
+    assert found.objects == [{"types": "int64 int64 float64 bool", "sum": "4 true [80]"}]
+
+
 async def test_more_waiting_renderings_than_allowed_are_refused() -> None:
     async with BuiltinRenderer(PoolSettings(workers=1, waiting=1)) as renderer:
         tasks = [asyncio.create_task(renderer.render(request(f"kind: A{number}"))) for number in range(4)]

@@ -73,8 +73,10 @@ def _equal_composite(first: Any, second: Any) -> bool:
         raise FunctionError(
             f"non-comparable types {sprintf('%s', [first])}: {type_name(first)}, {type_name(second)}: {text_of(second)}"
         )
-    if isinstance(second, Struct):
-        return first is second or (not first.pointer and first.fields == second.fields)
+    if isinstance(second, Struct) and second.is_comparable:
+        if first is second or first.pointer or first.type_name != second.type_name:
+            return first is second
+        return bool(first.fields == second.fields and first.state == second.state)
     raise FunctionError(f"non-comparable type {sprintf('%s', [second])}: {type_name(second)}")
 
 

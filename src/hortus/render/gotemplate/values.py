@@ -109,7 +109,7 @@ class Struct:
     `shown` is for a String method of the pointer alone, which Go finds only where an action prints the field itself.
     """
 
-    __slots__ = ("encoded", "fields", "methods", "pointer", "printed", "shown", "tags", "text", "type_name")
+    __slots__ = ("encoded", "fields", "methods", "pointer", "printed", "shown", "state", "tags", "text", "type_name")
 
     def __init__(
         self,
@@ -121,8 +121,11 @@ class Struct:
         text: Callable[[], str] | None = None,
         shown: str | None = None,
         pointer: bool = False,
+        state: Any = None,
     ) -> None:
         self.type_name = type_name
+        self.state = state
+        """What tells it apart beside its fields; templates cannot read it."""
         self.fields = dict(fields)
         self.methods: dict[str, Any] = dict(methods or {})
         self.tags = tags
@@ -133,6 +136,14 @@ class Struct:
         self.encoded: Callable[[], str] | None = None
         """The text in JSON and YAML, where it is not that of `text`."""
         self.pointer = pointer
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether Go compares it with `==`: pointers, and structs without maps and slices."""
+        return self.pointer or not any(
+            isinstance(part, list | dict | bytes) or (isinstance(part, Struct) and not part.is_comparable)
+            for part in self.fields.values()
+        )
 
 
 TYPE_NAMES: dict[type, str] = {

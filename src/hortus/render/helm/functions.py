@@ -12,7 +12,7 @@ from hortus.render.gotemplate.functions import SPRIG
 from hortus.render.gotemplate.functions.documents import DOCUMENTS
 from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.run import Compiled, Run
-from hortus.render.gotemplate.values import ABSENT
+from hortus.render.gotemplate.values import ABSENT, Int64
 
 Lookup = Callable[[str, str, str, str], dict[str, Any]]
 """apiVersion, kind, namespace, name: the object, a list of them when the name is empty, {} for what is not there."""
@@ -77,13 +77,23 @@ def _fail(message: str) -> str:
     raise FunctionError(f"{WARNING_BEGIN}{message}{WARNING_END}")
 
 
+def _decoded(value: Any) -> Any:
+    """An object of the API as Go's client gives it: whole numbers are int64."""
+    if isinstance(value, dict):
+        return {key: _decoded(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return list(map(_decoded, value))
+    return Int64(value) if type(value) is int else value
+
+
 def _lookup(run: Run, version: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
     """Without a reader it finds nothing, as with `helm template`."""
     reader: Lookup | None = run.set.lookup
     if reader is None:
         return {}
     try:
-        return reader(version, kind, namespace, name)
+        found: dict[str, Any] = _decoded(reader(version, kind, namespace, name))
+        return found
     except TemplateError:
         raise
     except Exception as error:

@@ -40,7 +40,8 @@ def _equal(first: Any, second: Any, left: list[int]) -> bool:
     if isinstance(first, list):
         return len(first) == len(second) and all(_equal(a, b, left) for a, b in zip(first, second, strict=True))
     if isinstance(first, Struct):
-        return first.type_name == second.type_name and _equal(first.fields, second.fields, left)
+        is_like = first.type_name == second.type_name and first.state == second.state
+        return is_like and _equal(first.fields, second.fields, left)
     return bool(first == second)
 
 

@@ -36,7 +36,7 @@ class Moment(Struct):
     __slots__ = ("name", "nanoseconds", "offset", "seconds", "zone")
 
     def __init__(self, seconds: int, nanoseconds: int, zone: datetime.tzinfo | None, *, name: str = "") -> None:
-        super().__init__("time.Time", {}, text=self._text)
+        super().__init__("time.Time", {}, text=self._text, state=(seconds, nanoseconds, zone))
         if not YEAR_ONE <= seconds < _LARGEST:
             raise FunctionError("a date outside the years 1 to 9999")
         self.encoded = self._encoded
@@ -176,11 +176,11 @@ def zone_named(name: str) -> datetime.tzinfo:
 
 
 def _named(type_name: str, names: list[str], number: int) -> Struct:
-    return Struct(type_name, {}, text=lambda: names[number])
+    return Struct(type_name, {}, text=lambda: names[number], state=number)
 
 
 def _duration_value(nanoseconds: int) -> Struct:
-    return Struct("time.Duration", {}, text=lambda: durations.format(nanoseconds))
+    return Struct("time.Duration", {}, text=lambda: durations.format(nanoseconds), state=nanoseconds)
 
 
 def _methods(moment: Moment) -> dict[str, Function]:

@@ -296,7 +296,9 @@ def semver(text: str) -> Struct:
 
 
 def _struct(version: Version) -> Struct:
-    found = Struct("semver.Version", {}, text=lambda: str(version), pointer=True)
+    found = Struct(
+        "semver.Version", {}, text=lambda: str(version), pointer=True, state=(str(version), version.original)
+    )
     simple: dict[str, Callable[[], Any]] = {
         "Major": lambda: Int64(version.major),
         "Minor": lambda: Int64(version.minor),
