@@ -135,6 +135,15 @@ async def test_a_role_may_not_hold_more_than_its_writer() -> None:
         )
 
 
+async def test_a_path_that_is_asked_for_twice_is_told_once() -> None:
+    async with world() as here:
+        with pytest.raises(Forbidden) as refused:
+            await write(here, role("new", urls("get", "/x"), urls("get", "/x,/y")))
+        assert refused.value.message.endswith(
+            'not currently held:\n{NonResourceURLs:["/x"], Verbs:["get"]}\n{NonResourceURLs:["/y"], Verbs:["get"]}'
+        )
+
+
 async def test_who_may_escalate_or_writes_the_same_rules_is_let_through() -> None:
     async with world() as here:
         _, obj = made = role("new", rule("*", "*", "*"))

@@ -149,6 +149,8 @@ def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     """Atoms on resources that differ only in their verb, put together again; in the order of their text."""
     merged: dict[PolicyRule, list[str]] = {}
     for rule in rules:
-        key = rule if rule.non_resource_urls else msgspec.structs.replace(rule, verbs=())
-        merged.setdefault(key, []).extend(rule.verbs)
+        if rule.non_resource_urls:
+            merged[rule] = list(rule.verbs)
+        else:
+            merged.setdefault(msgspec.structs.replace(rule, verbs=()), []).extend(rule.verbs)
     return sorted((msgspec.structs.replace(rule, verbs=tuple(verbs)) for rule, verbs in merged.items()), key=str)
