@@ -6,12 +6,17 @@ import asyncio
 import itertools
 import logging
 import resource
+import threading
 import time
 
+import msgspec
 import pytest
 
+from hortus.apiserver import turns as turns_module
 from hortus.apiserver.accepting import connections_within
-from hortus.apiserver.limits import Turns
+from hortus.apiserver.limits import Bound, Limits
+from hortus.apiserver.turns import Account, Shares, Turns, metered
+from hortus.kube.errors import TooManyRequests
 
 
 def _spend(seconds: float) -> None:
@@ -55,3 +60,137 @@ def test_connections_are_no_more_than_files_may_be_open(
             caplog.clear()
             assert connections_within(10_000) == expected
             assert bool(caplog.records) == (expected < 10_000)
+
+
+def test_a_crowded_server_keeps_connections_from_every_user_and_cluster() -> None:
+    limits = Limits().within(960)
+    assert (limits.watches, limits.reads, limits.writes) == (720, 240, 120)
+    assert (limits.watches + limits.reads + limits.writes) // 2 < 960
+    assert Limits().within(10_000) == msgspec.structs.replace(Limits(), watches=7_500)
+    assert min(Limits().within(1).watches, Limits().within(1).reads) >= 2
+
+
+def taken(bound: Bound, cluster: str, user: str) -> int:
+    """How much one user gets."""
+    for count in range(1000):
+        try:
+            bound.take((cluster, user))
+        except TooManyRequests:
+            return count
+    raise AssertionError("no bound")
+
+
+def test_the_users_of_one_cluster_leave_some_for_others_however_many_they_are() -> None:
+    bound = Bound(100)
+    assert [taken(bound, "mine", f"user-{number}") for number in range(4)] == [50, 25, 0, 0]
+    assert taken(bound, "victim", "user") == 25
+    for _ in range(50):
+        bound.give(("mine", "user-0"))
+    assert taken(bound, "mine", "user-9") == 50
+    root = Bound(100)
+    assert [taken(root, "root", f"user-{number}") for number in range(3)] == [50, 50, 0]
+
+
+async def test_holders_take_turns_whoever_asked_more_often() -> None:
+    turns, order = Turns(), []
+
+    async def work(holder: str) -> None:
+        await turns.wait(holder)
+        order.append(holder)
+
+    await asyncio.gather(*[work("many") for _ in range(5)], work("one"), work("two"))
+    assert order == ["many", "many", "one", "two", "many", "many", "many"]
+
+
+@pytest.mark.parametrize("cancelled", [0, 1, 2])
+async def test_who_gives_up_waiting_holds_up_nobody(cancelled: int) -> None:
+    turns, order = Turns(), []
+
+    async def work(number: int) -> None:
+        await turns.wait(number)
+        order.append(number)
+
+    tasks = [asyncio.create_task(work(number)) for number in range(4)]
+    await asyncio.sleep(0)
+    tasks[cancelled].cancel()
+    await asyncio.wait(tasks, timeout=30)
+    assert order == [number for number in range(4) if number != cancelled]
+
+
+async def test_work_in_threads_is_done_one_at_a_time_also_when_nobody_waits_for_it_any_more() -> None:
+    turns, going, seen = Turns(), threading.Event(), []
+
+    def slow() -> None:
+        going.wait(30)
+        seen.append("slow")
+
+    left = asyncio.create_task(turns.aside("a", slow))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    left.cancel()
+    following = asyncio.create_task(turns.aside("b", lambda: seen.append("next")))
+    await asyncio.wait([left])
+    going.set()
+    await asyncio.wait_for(following, 30)
+    assert seen == ["slow", "next"]
+
+
+async def test_only_who_is_ahead_of_its_share_waits_and_only_in_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(turns_module.time, "perf_counter", lambda: now[0])
+    turns, waited = Turns(), []
+    monkeypatch.setattr(Turns, "wait", lambda self, holder: _noted(waited, holder))
+    shares = Shares(turns)
+    (await shares.enter("heavy")).add(0.5)
+    await shares.enter("heavy")
+    assert waited == [], "it is alone"
+    await shares.enter("light")
+    await shares.enter("heavy")
+    await shares.enter("light")
+    assert waited == ["heavy"]
+    now[0] += 2.0
+    await shares.enter("light")
+    await shares.enter("heavy")
+    assert waited == ["heavy"], "its share has caught up"
+
+
+async def _noted(waited: list[object], holder: object) -> None:
+    waited.append(holder)
+
+
+async def test_the_time_of_waits_is_nobodys() -> None:
+    account, event = Account(), asyncio.Event()
+
+    async def request() -> str:
+        _spend(0.05)
+        try:
+            await asyncio.wait_for(event.wait(), 0.2)
+        except TimeoutError:
+            _spend(0.05)
+            return "done"
+        raise AssertionError
+
+    began = time.perf_counter()
+    assert await metered(request(), account) == "done"
+    assert 0.04 < account._used < 0.2 < time.perf_counter() - began
+
+
+async def test_a_metered_request_can_be_cancelled() -> None:
+    ended = []
+
+    async def request() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append(True)
+            raise
+
+    async def run() -> None:
+        await metered(request(), Account())
+
+    task = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert ended == [True]

@@ -45,11 +45,12 @@ def connections_within(limit: int) -> int:
 class Door:
     """Takes connections of `listening` into `listener`, TLS first."""
 
-    def __init__(self, listening: socket.socket, tls: ssl.SSLContext, listener: Listener) -> None:
+    def __init__(self, listening: socket.socket, tls: ssl.SSLContext, listener: Listener, most: int) -> None:
+        """`most` connections at once."""
         self._socket = listening
         self._tls = tls
         self._listener = listener
-        self._most = connections_within(listener.limits.connections)
+        self._most = most
         self._greeting: dict[asyncio.Task[None], None] = {}
         self._loop = asyncio.get_running_loop()
         self._later: asyncio.TimerHandle | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -16,7 +16,9 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from hortus.apiserver.http.replies import status_reply
-from hortus.apiserver.limits import Bound, Limits, Turns
+from hortus.apiserver.limits import Bound, Limits
+from hortus.apiserver.tenants import Holder
+from hortus.apiserver.turns import Turns
 from hortus.kube.errors import ApiError, BadRequest, from_status
 
 TLS_FAREWELL_WITHIN = 1.0
@@ -44,7 +46,7 @@ class Connection(RequestHandler):
         self.certificate: bytes | None = None
         self.stream: asyncio.Task[Any] | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.holder: Hashable = None
+        self.holder: Holder = ("", "")
         self.held = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -141,7 +143,12 @@ async def taken(request: web.BaseRequest) -> None:
 class Listener(web.Server):
     """aiohttp's low-level server, making our connections. `transports` are all that are not lost yet."""
 
-    def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], limits: Limits) -> None:
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        limits: Limits,
+        turns: Turns | None = None,
+    ) -> None:
         super().__init__(
             handler,
             access_log=None,
@@ -154,7 +161,7 @@ class Listener(web.Server):
         self.limits = limits
         self.bodies = Bound(limits.bodies)
         self.answers = Bound(limits.answers)
-        self.turns = Turns()
+        self.turns = turns or Turns()
         self.transports: set[asyncio.Transport] = set()
         self.silent: dict[Connection, None] = {}
         """Those that never asked for anything, the oldest first."""

@@ -1,7 +1,7 @@
 """What a logical cluster serves, told to clients: /api, /apis, /apis/<group>, /apis/<group>/<version>, in the legacy
 form and aggregated (apidiscovery.k8s.io/v2, KEP-3352), which kubectl asks for first.
 
-Bodies are kept per cluster until what it serves changes; clusters without kinds of their own share one.
+Aggregated bodies are kept by what is served; clusters without kinds of their own share one.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
+
+import orjson
 
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
@@ -42,6 +44,8 @@ _ORDER = (
 )
 """The order in which kube-apiserver prefers its groups; others follow by name."""
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?\Z")
+_KEPT = 64
+"""Bodies of aggregated discovery; one is about 60 KiB."""
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """As kube-apiserver lists them for CRDs."""
 _FIRST_STORED = {"CustomResourceDefinition": "v1beta1", "VolumeAttributesClass": "v1beta1"}
@@ -60,6 +64,7 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
 class Discovery:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._bodies: dict[Hashable, tuple[bytes, str]] = {}
 
     def core_versions(self, address: str) -> dict[str, Any]:
         return {
@@ -95,6 +100,18 @@ class Discovery:
             "groupVersion": f"{group}/{version}" if group else version,
             "resources": entries,
         }
+
+    def aggregated_body(self, cluster: str, *, core: bool) -> tuple[bytes, str]:
+        """`aggregated` as JSON, and its ETag."""
+        key = (core, self._registry.signature(cluster))
+        found = self._bodies.get(key)
+        if found is None:
+            body = orjson.dumps(self.aggregated(cluster, core=core))
+            found = body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
+            if len(self._bodies) >= _KEPT:
+                del self._bodies[next(iter(self._bodies))]
+            self._bodies[key] = found
+        return found
 
     def aggregated(self, cluster: str, *, core: bool) -> dict[str, Any]:
         by_version: dict[tuple[str, str], list[Kind]] = {}

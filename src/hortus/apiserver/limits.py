@@ -8,12 +8,9 @@ from both; bytes it does not bound.
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Hashable
-
 import msgspec
 
+from hortus.apiserver.tenants import ROOT_CLUSTER, Holder
 from hortus.kube.errors import TooManyRequests
 
 _RETRY_AFTER = 1.0
@@ -44,66 +41,54 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     stalled: float = 30.0
     """Seconds in which a client must take some of what it is sent."""
 
+    def within(self, connections: int) -> Limits:
+        """With no more than these connections: requests in progress and watches each keep one from all others."""
+        return msgspec.structs.replace(
+            self,
+            watches=min(self.watches, max(connections * 3 // 4, 2)),
+            reads=min(self.reads, max(connections // 4, 2)),
+            writes=min(self.writes, max(connections // 8, 2)),
+        )
+
 
 class Bound:
-    """`most` of something, of which each holder gets up to half.
+    """`most` of something, of which each holder gets up to half, and a logical cluster's users three quarters.
+
+    Whoever administers a logical cluster can make as many users as there are names; the root cluster is everybody's.
 
     What is larger than that by itself is given to a holder that holds nothing, while there is anything left.
     """
 
-    __slots__ = ("_held", "_most", "_taken")
+    __slots__ = ("_groups", "_held", "_most", "_taken")
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._taken = 0
-        self._held: dict[Hashable, int] = {}
+        self._held: dict[Holder, int] = {}
+        self._groups: dict[str, int] = {}
 
-    def take(self, holder: Hashable, amount: int = 1) -> None:
+    def take(self, holder: Holder, amount: int = 1) -> None:
         """Raises TooManyRequests, and then nothing is taken."""
-        held = self._held.get(holder, 0)
+        held, group = self._held.get(holder, 0), self._groups.get(holder[0], 0)
         too_many = self._taken + amount > self._most or (held + amount) * 2 > self._most
+        if holder[0] != ROOT_CLUSTER:
+            too_many |= (group + amount) * 4 > self._most * 3
         if too_many and (held or self._taken * 2 > self._most):
             raise TooManyRequests("Too many requests, please try again later.", retry_after=_RETRY_AFTER)
         self._taken += amount
         self._held[holder] = held + amount
+        self._groups[holder[0]] = group + amount
 
-    def give(self, holder: Hashable, amount: int = 1) -> None:
+    def give(self, holder: Holder, amount: int = 1) -> None:
         """Back."""
         self._taken -= amount
+        group = self._groups[holder[0]] - amount
+        if group:
+            self._groups[holder[0]] = group
+        else:
+            del self._groups[holder[0]]
         left = self._held[holder] - amount
         if left:
             self._held[holder] = left
         else:
             del self._held[holder]
-
-
-_NOTICED = 0.01
-"""Seconds for which one body may hold the loop without anybody noticing."""
-_LONGEST_REST = 2.0
-"""Seconds of rest at most."""
-
-
-class Turns:
-    """Large bodies are worked on one after the other, and the loop belongs to small requests as long as to them.
-
-    What holds the loop for a second (a list of a million lists) is followed by a second without large bodies; so who
-    sends nothing but them takes half of the time at most, and a small request waits for one of them, not for all.
-    """
-
-    __slots__ = ("_free_at", "_lock")
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._free_at = 0.0
-
-    async def wait(self) -> None:
-        """Return when it is the caller's turn, who then works without a pause."""
-        async with self._lock:
-            await asyncio.sleep(max(self._free_at - time.monotonic(), 0.0))
-            # Runs when the caller has let go of the loop, and before the next one is woken.
-            asyncio.get_running_loop().call_soon(self._rest, time.monotonic())
-
-    def _rest(self, began: float) -> None:
-        now = time.monotonic()
-        if now - began > _NOTICED:
-            self._free_at = now + min(now - began, _LONGEST_REST)

@@ -1,23 +1,26 @@
 """OpenAPI of what a logical cluster serves: /openapi/v3, one document per group and version (KEP-2896), and v2.
 
 kubectl reads it for `explain` and to learn that the server validates fields itself (the parameter `fieldValidation` of
-PATCH), so that it need not. A document is made when asked for and kept while what the cluster serves stays the same;
-built-in ones are shared by all clusters.
+PATCH), so that it need not. Documents are made when asked for, kind by kind with turns in between, and kept while what
+the cluster serves stays the same. What a kind contributes to v2 is kept with the kind, so that one new CRD costs itself
+and not the whole document; what is built in is shared by all clusters, and never pushed out by what a tenant makes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import orjson
 
 from hortus.apiserver.builtin import components
-from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.settings import version_info
+from hortus.apiserver.tenants import ROOT_CLUSTER
+from hortus.apiserver.turns import Pace
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.schema.openapi import (
@@ -31,17 +34,29 @@ from hortus.schema.openapi import (
 )
 
 _KEPT = 64
-"""Documents; one of a big built-in group is about 300 KiB."""
+"""Documents of groups with custom kinds."""
+_KEPT_SWAGGER = 8
+"""Documents of v2, of several MiB each: clusters with custom kinds have their own, all others share one."""
 _OPERATIONS = (("get", "get"), ("put", "update"), ("patch", "patch"), ("delete", "delete"))
 _COLLECTION_OPERATIONS = (("get", "list"), ("post", "create"), ("delete", "deletecollection"))
 _ACTIONS = {"update": "put", "create": "post"}
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 
 
+class _Part(NamedTuple):
+    """What one kind contributes to v2: encoded, by name."""
+
+    paths: dict[str, bytes]
+    definitions: dict[str, bytes]
+
+
 class OpenApi:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._documents: dict[tuple[str, str], bytes] = {}
+        self._built_in: dict[tuple[str, str], bytes] = {}
+        self._custom: dict[tuple[str, str], bytes] = {}
+        self._parts: WeakKeyDictionary[Kind, _Part] = WeakKeyDictionary()
+        self._swagger: dict[Hashable, bytes] = {}
 
     def index(self, cluster: str) -> dict[str, Any]:
         """/openapi/v3: where the documents are; the hash in an address changes with its document."""
@@ -52,27 +67,47 @@ class OpenApi:
         }
         return {"paths": paths}
 
-    def document(self, cluster: str, path: str) -> bytes:
+    async def document(self, cluster: str, path: str, pace: Pace) -> bytes:
         """/openapi/v3/<path>. Raises NotFound."""
         kinds = self._by_path(cluster).get(path)
         if not kinds:
             raise NotFound("the server could not find the requested resource")
-        key = (path, _digest(kinds))
-        document = self._documents.get(key)
+        kept, key = self._custom if any(kind.custom for kind in kinds) else self._built_in, (path, _digest(kinds))
+        document = kept.get(key)
         if document is None:
-            document = orjson.dumps(_document(kinds))
-            if len(self._documents) >= _KEPT:
-                del self._documents[next(iter(self._documents))]
-            self._documents[key] = document
+            document = orjson.dumps(await _document(kinds, pace))
+            if kept is self._custom and len(kept) >= _KEPT:
+                del kept[next(iter(kept))]
+            kept[key] = document
         return document
 
-    def swagger(self, cluster: str) -> dict[str, Any]:
+    async def swagger(self, cluster: str, pace: Pace) -> bytes:
         """/openapi/v2 in JSON: the definitions of all kinds."""
-        definitions, paths = {}, {}
-        for kinds in self._by_path(cluster).values():
-            definitions.update(_schemas(kinds, v2=True))
-            paths.update(_paths(kinds, reference=V2_PREFIX))
-        return {"swagger": "2.0", "info": _info(), "paths": paths, "definitions": definitions}
+        served = self._registry.signature(cluster)
+        found = self._swagger.get(served)
+        if found is None:
+            found = await self._made_swagger(list(self._registry.kinds(cluster)), pace)
+            if len(self._swagger) >= _KEPT_SWAGGER:
+                del self._swagger[next(iter(self._swagger))]
+            self._swagger[served] = found
+        return found
+
+    async def _made_swagger(self, kinds: Iterable[Kind], pace: Pace) -> bytes:
+        definitions = {name: orjson.dumps(schema) for name, schema in META_SCHEMAS.items()}
+        paths: dict[str, bytes] = {}
+        for kind in kinds:
+            part = self._parts.get(kind)
+            if part is None:
+                if pace.due:
+                    await pace.turn()
+                part = self._parts[kind] = _part(kind)
+            definitions |= part.definitions
+            paths |= part.paths
+        return b'{"swagger":"2.0","info":%s,"paths":%s,"definitions":%s}' % (
+            orjson.dumps(_info()),
+            _joined(paths),
+            _joined(definitions),
+        )
 
     def _by_path(self, cluster: str) -> dict[str, list[Kind]]:
         found: dict[str, list[Kind]] = {}
@@ -93,13 +128,28 @@ def _info() -> dict[str, str]:
     return {"title": "Kubernetes", "version": version_info()["gitVersion"]}
 
 
-def _document(kinds: list[Kind]) -> dict[str, Any]:
-    return {
-        "openapi": "3.0.0",
-        "info": _info(),
-        "paths": _paths(kinds, reference=V3_PREFIX),
-        "components": {"schemas": _schemas(kinds)},
-    }
+def _part(kind: Kind) -> _Part:
+    schemas = _schemas([kind], v2=True)
+    paths = _paths([kind], reference=V2_PREFIX)
+    return _Part(
+        {name: orjson.dumps(path) for name, path in paths.items()},
+        {name: orjson.dumps(schema) for name, schema in schemas.items() if name not in META_SCHEMAS},
+    )
+
+
+def _joined(members: Mapping[str, bytes]) -> bytes:
+    return b"{%s}" % b",".join([b"%s:%s" % (orjson.dumps(name), value) for name, value in members.items()])
+
+
+async def _document(kinds: list[Kind], pace: Pace) -> dict[str, Any]:
+    schemas: dict[str, Any] = {}
+    paths: dict[str, Any] = {}
+    for kind in kinds:
+        if pace.due:
+            await pace.turn()
+        schemas |= _schemas([kind])
+        paths |= _paths([kind], reference=V3_PREFIX)
+    return {"openapi": "3.0.0", "info": _info(), "paths": paths, "components": {"schemas": schemas}}
 
 
 def _names(kind: Kind) -> Published:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import orjson
 
@@ -16,10 +17,13 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.partial import partial_metadata
 from hortus.apiserver.resources.reading import Listing, list_body
 from hortus.apiserver.resources.watching import Encoder, SharedLines
+from hortus.apiserver.turns import Pace
 from hortus.kube import yaml
 from hortus.kube.errors import ApiError, NotAcceptable
 from hortus.kube.objects import GroupVersionKind, Object
 
+_LARGE = 64 * 1024
+"""Bytes of JSON from which another form is made in a thread."""
 _PROTOBUF_STREAM = f"{PROTOBUF};stream=watch"
 _PARTIAL_LIST = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%s,"items":[%s]}'
 _STATUS = b'{"kind":"Status"'
@@ -39,12 +43,13 @@ def sent_object(body: bytes, content_type: str, expected: GroupVersionKind) -> O
     return decode_object(body, content_type, expected.kind)
 
 
-def object_reply(
+async def object_reply(
     wanted: Wanted,
     kind: Kind,
     value: bytes,
     query: Query,
     now: float,
+    pace: Pace,
     *,
     code: int = 200,
     warnings: tuple[str, ...] = (),
@@ -59,20 +64,24 @@ def object_reply(
             value = partial_metadata(value)
         else:
             raise _unacceptable(wanted)
-    return _encoded(wanted, value, code, warnings)
+    return await _encoded(wanted, value, code, warnings, pace)
 
 
-def list_reply(wanted: Wanted, kind: Kind, listing: Listing, query: Query, now: float) -> Reply:
+async def list_reply(wanted: Wanted, kind: Kind, listing: Listing, query: Query, now: float, pace: Pace) -> Reply:
     if not wanted.transform:
         body = list_body(kind, listing)
     elif wanted.transform == "Table":
-        body = tables.table_of(kind, listing, include=query.get("includeObject", ""), now=now)
+        body = await tables.table_of(kind, listing, pace, include=query.get("includeObject", ""), now=now)
     elif wanted.transform == "PartialObjectMetadataList":
-        items = b",".join([partial_metadata(value) for value in listing.values])
-        body = _PARTIAL_LIST % (orjson.dumps(listing.meta()), items)
+        items: list[bytes] = []
+        for value in listing.values:
+            if pace.due:
+                await pace.turn()
+            items.append(partial_metadata(value))
+        body = _PARTIAL_LIST % (orjson.dumps(listing.meta()), b",".join(items))
     else:
         raise _unacceptable(wanted)
-    return _encoded(wanted, body, 200, ())
+    return await _encoded(wanted, body, 200, (), pace)
 
 
 def event_encoder(wanted: Wanted, kind: Kind, shared: SharedLines, query: Query, now: float) -> Encoder:
@@ -142,14 +151,25 @@ class _TableEncoder(Encoder):
         return tables.table_body(self.kind, row, meta, columns=columns)
 
 
-def _encoded(wanted: Wanted, body: bytes, code: int, warnings: tuple[str, ...]) -> Reply:
-    if wanted.encoding == "yaml":
-        return Reply(
-            yaml.dump(orjson.loads(body)).encode(), code=code, content_type="application/yaml", warnings=warnings
-        )
-    if wanted.encoding == "protobuf":
-        return Reply(protobuf.encode(orjson.loads(body)), code=code, content_type=PROTOBUF, warnings=warnings)
-    return Reply(body, code=code, warnings=warnings)
+async def _encoded(wanted: Wanted, body: bytes, code: int, warnings: tuple[str, ...], pace: Pace) -> Reply:
+    encode = _ENCODINGS.get(wanted.encoding)
+    if encode is None:
+        return Reply(body, code=code, warnings=warnings)
+    form, content_type = encode
+    # Both are slow; a thread shares the interpreter with the loop every few milliseconds.
+    encoded = form(body) if len(body) < _LARGE else await pace.aside(partial(form, body))
+    return Reply(encoded, code=code, content_type=content_type, warnings=warnings)
+
+
+def _as_yaml(body: bytes) -> bytes:
+    return yaml.dump(orjson.loads(body)).encode()
+
+
+def _as_protobuf(body: bytes) -> bytes:
+    return protobuf.encode(orjson.loads(body))
+
+
+_ENCODINGS = {"yaml": (_as_yaml, "application/yaml"), "protobuf": (_as_protobuf, PROTOBUF)}
 
 
 def _unacceptable(wanted: Wanted) -> NotAcceptable:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import orjson
 from aiohttp import web
@@ -44,6 +43,8 @@ from hortus.apiserver.resources.subresources import BODIES, SCALE, STATUS_VERBS,
 from hortus.apiserver.resources.versions import read
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.store.backend import Watch
+from hortus.apiserver.tenants import tenant_of
+from hortus.apiserver.turns import Pace
 from hortus.kube.errors import BadRequest, MethodNotAllowed, NotFound
 from hortus.kube.objects import GroupVersionKind, Object
 
@@ -95,7 +96,7 @@ class Router:
     ) -> Reply | web.StreamResponse:
         """Carry out a request. Raises ApiError."""
         if not info.resource:
-            return await self._answer_path(request, info)
+            return await self._answer_path(request, info, tenant_of(info.cluster, user.username))
         kind = await self._ctx.registry.find(info.cluster, info.group, info.version, info.resource)
         if kind is None or not _is_at_home(kind, info):
             raise no_such_resource()
@@ -107,7 +108,7 @@ class Router:
         if verb not in kind.definition.verbs:
             raise _not_allowed()
         if verb == "get":
-            return self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
+            return await self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
         if verb == "list":
             return await self._list(request, scope, query)
         if verb == "watch":
@@ -141,12 +142,13 @@ class Router:
             operation = writing.create if verb == "create" else writing.replace
             outcome = await operation(ctx, scope, obj, options._replace(repeated=repeated) if repeated else options)
         wanted = negotiated(headers.get("Accept", ""), scope.kind)
-        return object_reply(
+        return await object_reply(
             wanted,
             scope.kind,
             outcome.body,
             query,
             ctx.clock.now(),
+            ctx.pace(scope),
             code=outcome.code,
             warnings=tuple(outcome.warnings),
         )
@@ -175,7 +177,7 @@ class Router:
         if info.verb not in allowed:
             raise _not_allowed()
         if info.verb == "get":
-            return self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
+            return await self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
         return await self._write(request, scope, info, query)
 
     async def _scale(self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query) -> Reply:
@@ -256,7 +258,7 @@ class Router:
     async def _list(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
         wanted = negotiated(request.headers.get("Accept", ""), scope.kind)
         listing = await reading.collect(self._ctx, scope, query)
-        return list_reply(wanted, scope.kind, listing, query, self._ctx.clock.now())
+        return await list_reply(wanted, scope.kind, listing, query, self._ctx.clock.now(), self._ctx.pace(scope))
 
     async def _delete_collection(self, request: web.BaseRequest, scope: Scope, query: Query, body: bytes) -> Reply:
         options = delete_options(query, body, request.headers.get("Content-Type", ""))
@@ -301,11 +303,15 @@ class Router:
             self._watches.difference_update(opened)
         return response
 
-    def _shown(self, request: web.BaseRequest, scope: Scope, value: bytes, query: Query) -> Reply:
+    async def _shown(self, request: web.BaseRequest, scope: Scope, value: bytes, query: Query) -> Reply:
         wanted = negotiated(request.headers.get("Accept", ""), scope.kind)
-        return object_reply(wanted, scope.kind, value, query, self._ctx.clock.now())
+        return await object_reply(wanted, scope.kind, value, query, self._ctx.clock.now(), self._ctx.pace(scope))
 
-    async def _answer_path(self, request: web.BaseRequest, info: RequestInfo) -> Reply:
+    def is_light(self, path: str) -> bool:
+        """Whether a path that is no resource costs next to nothing, and is answered however much its sender uses."""
+        return path == "/version" or path == "/ping" or self._health.answers(path)
+
+    async def _answer_path(self, request: web.BaseRequest, info: RequestInfo, tenant: Hashable) -> Reply:
         if info.method not in ("GET", "HEAD"):
             raise _not_allowed()
         path, cluster = info.path, info.cluster
@@ -327,27 +333,28 @@ class Router:
             return self._discover(request, cluster, parts)
         if path.startswith("/openapi/"):
             await self._ctx.registry.load(cluster)
-            reply = self._openapi_of(cluster, path)
+            pace = Pace(self._ctx.turns, tenant)
+            reply = await self._openapi_of(cluster, path, pace)
             ranges = {name for name, _ in media_types(request.headers.get("Accept", ""))}
             if path == "/openapi/v2" and ranges & swagger_protobuf.ASKED_AS:
-                body = await swagger_protobuf.packed(reply.body)
+                body = await swagger_protobuf.packed(reply.body, pace)
                 return Reply(body, content_type=swagger_protobuf.MEDIA_TYPE)
             return reply
         raise no_such_resource()
 
-    def _openapi_of(self, cluster: str, path: str) -> Reply:
+    async def _openapi_of(self, cluster: str, path: str, pace: Pace) -> Reply:
         if path == "/openapi/v3":
             return json_reply(self._openapi.index(cluster))
         if path.startswith("/openapi/v3/"):
-            return Reply(self._openapi.document(cluster, path.removeprefix("/openapi/v3/")))
+            return Reply(await self._openapi.document(cluster, path.removeprefix("/openapi/v3/"), pace))
         if path == "/openapi/v2":
-            return json_reply(self._openapi.swagger(cluster))
+            return Reply(await self._openapi.swagger(cluster, pace))
         raise no_such_resource()
 
     def _discover(self, request: web.BaseRequest, cluster: str, parts: list[str]) -> Reply:
         discovery = self._discovery
         if len(parts) == 1 and _wants_aggregated(request):
-            return _tagged(request, discovery.aggregated(cluster, core=parts[0] == "api"))
+            return _tagged(request, *discovery.aggregated_body(cluster, core=parts[0] == "api"))
         if parts == ["api"]:
             return json_reply(discovery.core_versions(request.host))
         if parts == ["apis"]:
@@ -378,10 +385,8 @@ def _check_body_type(expected: GroupVersionKind, sent: Object) -> None:
         raise BadRequest(f"a {expected.kind} of {expected.api_version} is expected, not a {given[0]} of {given[1]}")
 
 
-def _tagged(request: web.BaseRequest, told: Object) -> Reply:
+def _tagged(request: web.BaseRequest, body: bytes, tag: str) -> Reply:
     """Aggregated discovery with its digest, or 304 for who has it (KEP-3352: clients keep discovery on disk)."""
-    body = orjson.dumps(told)
-    tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
     headers = {"ETag": tag, "Vary": "Accept", "Cache-Control": "public"}
     if request.headers.get("If-None-Match") == tag:
         return Reply(b"", code=304, content_type=AGGREGATED, headers=headers)

@@ -21,7 +21,7 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.hdrs import AUTHORIZATION
 
-from hortus.apiserver.accepting import Door
+from hortus.apiserver.accepting import Door, connections_within
 from hortus.apiserver.admission import AuthorGuard, DynamicAdmission, ServiceResolver, WebhookClient
 from hortus.apiserver.answers import Answer
 from hortus.apiserver.audit import AuditLog, Auditor, read_policy
@@ -43,7 +43,6 @@ from hortus.apiserver.crds import (
 from hortus.apiserver.discovery import Discovery
 from hortus.apiserver.gc import GarbageCollector
 from hortus.apiserver.http import Reply, RequestInfo, flag, parse_query, request_info, status_reply
-from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.identities import CreationGuard
 from hortus.apiserver.limits import Bound
@@ -59,6 +58,8 @@ from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.routing import Router, no_such_resource
 from hortus.apiserver.settings import AuditSettings, Settings
 from hortus.apiserver.store.backend import ObjectTooLarge, StoreFailed
+from hortus.apiserver.tenants import ROOT_CLUSTER, tenant_of
+from hortus.apiserver.turns import Shares, Turns, metered
 from hortus.kube.clock import Clock
 from hortus.kube.errors import (
     ApiError,
@@ -144,9 +145,12 @@ class ApiServer:
         namespaces = NamespaceStates(storage)
         names = frozenset({settings.host, *settings.names})
         self.webhooks = WebhookClient(own_names=names, own_port=self.port, services=services)
-        reviewer = DynamicAdmission(storage, self.registry, authorizer, self.webhooks)
+        turns = Turns()
+        reviewer = DynamicAdmission(storage, self.registry, authorizer, self.webhooks, turns)
         judges = (*admission, AuthorGuard(storage, self.registry, authorizer))
-        self.context = Context(storage, self.registry, clock, namespaces, judges, CreationGuard(authorizer), reviewer)
+        self.context = Context(
+            storage, self.registry, clock, namespaces, judges, CreationGuard(authorizer), reviewer, turns
+        )
         CustomKinds(storage, self.registry, self.webhooks)
         self.registry.replace_strategy(
             GROUP,
@@ -165,13 +169,15 @@ class ApiServer:
         self._forget = [namespaces.forget, *(part.forget for part in (self.webhooks, self.collector, self.namespaces))]
         self._forget += [self.custom_resources.forget, self.registry.forget, reviewer.forget]
         self._metrics = RequestMetrics()
+        self._shares = Shares(self.context.turns)
         self._router = Router(self.context, Discovery(self.registry), OpenApi(self.registry), self._metrics)
         self._router.token_document = self._token_document
         self._listener: Listener | None = None
         self._door: Door | None = None
-        limits = settings.limits
+        self._most = connections_within(settings.limits.connections)
+        limits = settings.limits.within(self._most)
         reads, writes = Bound(limits.reads), Bound(limits.writes)
-        self._bounds = {"get": reads, "list": reads, "watch": Bound(limits.watches)}
+        self._bounds = {"get": reads, "list": reads, "head": reads, "watch": Bound(limits.watches)}
         self._bounds |= dict.fromkeys(("create", "update", "patch", "delete", "deletecollection"), writes)
         self.interceptor: Interceptor | None = None
         """To be set before `start`."""
@@ -210,8 +216,8 @@ class ApiServer:
         """Start the parts, then answer on the port."""
         for part in self._parts:
             await part.start()
-        self._listener = Listener(self._handle, self._settings.limits)
-        self._door = Door(self._socket, self._tls, self._listener)
+        self._listener = Listener(self._handle, self._settings.limits, self.context.turns)
+        self._door = Door(self._socket, self._tls, self._listener, self._most)
         self._door.open()
 
     async def stop(self) -> None:
@@ -256,14 +262,17 @@ class ApiServer:
                 audited.received(info, user)
             if self.clusters.get(info.cluster) is None:
                 info = info._replace(cluster=_NOWHERE)
-            if info.resource:
-                bound = self._take(connection, info, user)
-            await self._check_allowed(info, user)
-            if self.interceptor is None:
-                reply = await self._router.answer(request, info, query, user)
+            answering = self._answered(request, info, query, user)
+            if info.resource or not self._router.is_light(info.path):
+                try:
+                    bound = self._take(connection, info, user)
+                    account = await self._shares.enter(tenant_of(info.cluster, user.username))
+                except BaseException:
+                    answering.close()
+                    raise
+                reply = await metered(answering, account)
             else:
-                serve = partial(self._router.answer, request, info, query, user)
-                reply = await self.interceptor.answer(request, info, serve)
+                reply = await answering
         except ConnectionError:
             # The client has gone, so nobody hears an answer; whoever logs it as an error of ours is wrong.
             if audited is not None:
@@ -296,9 +305,18 @@ class ApiServer:
         known = self.registry.known(info.cluster, (info.group, info.version, info.resource))
         return known is not None and not info.subresource
 
+    async def _answered(
+        self, request: web.BaseRequest, info: RequestInfo, query: Query, user: UserInfo
+    ) -> Reply | web.StreamResponse:
+        await self._check_allowed(info, user)
+        if self.interceptor is None:
+            return await self._router.answer(request, info, query, user)
+        serve = partial(self._router.answer, request, info, query, user)
+        return await self.interceptor.answer(request, info, serve)
+
     def _take(self, connection: Connection, info: RequestInfo, user: UserInfo) -> Bound:
         """A place among the requests in progress. Raises TooManyRequests."""
-        bound = self._bounds[info.verb]
+        bound = self._bounds.get(info.verb) or self._bounds["update"]
         holder = (info.cluster, user.username)
         bound.take(holder)
         connection.holder = holder

@@ -6,7 +6,6 @@ a field has and how its value is written, and what stands in no table is left ou
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
@@ -15,6 +14,7 @@ from typing import Any
 import orjson
 
 from hortus.apiserver.builtin.protobuf.wire import BYTES, FIXED64, VARINT, delimited, key, varint
+from hortus.apiserver.turns import Pace
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 ASKED_AS = frozenset({MEDIA_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"})
@@ -25,9 +25,9 @@ _Write = Callable[[int, Any], bytes]
 """Field number and value -> the field."""
 
 
-async def packed(document: bytes) -> bytes:
+async def packed(document: bytes, pace: Pace) -> bytes:
     """The JSON document as protobuf, made in a thread."""
-    return await asyncio.to_thread(_packed, document)
+    return await pace.aside(partial(_packed, document))
 
 
 @lru_cache(maxsize=_KEPT)

@@ -17,6 +17,7 @@ from hortus.apiserver.resources.definition import Column
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.partial import partial_metadata
 from hortus.apiserver.resources.reading import Listing
+from hortus.apiserver.turns import Pace
 from hortus.kube.objects import Object
 from hortus.schema import JsonPath
 
@@ -45,10 +46,14 @@ def definitions_of(kind: Kind) -> list[Object]:
     ]
 
 
-def table_of(kind: Kind, listing: Listing, *, include: str, now: float) -> bytes:
+async def table_of(kind: Kind, listing: Listing, pace: Pace, *, include: str, now: float) -> bytes:
     """A Table of a listing. `include` is `Metadata`, `Object` or `None`, empty meaning `Metadata`."""
-    rows = b",".join([row_of(kind, value, include=include, now=now) for value in listing.values])
-    return table_body(kind, rows, listing.meta())
+    rows: list[bytes] = []
+    for value in listing.values:
+        if pace.due:
+            await pace.turn()
+        rows.append(row_of(kind, value, include=include, now=now))
+    return table_body(kind, b",".join(rows), listing.meta())
 
 
 def table_body(kind: Kind, rows: bytes, meta: Mapping[str, Any], *, columns: bool = True) -> bytes:

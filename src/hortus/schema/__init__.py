@@ -44,6 +44,7 @@ from hortus.schema.markers import (
 )
 from hortus.schema.nodes import SchemaError
 from hortus.schema.problems import FieldError
+from hortus.schema.rules import Overdue
 from hortus.schema.structural import Structural
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "ListMap",
     "ListSet",
     "Nullable",
+    "Overdue",
     "PreserveUnknown",
     "Program",
     "Rule",

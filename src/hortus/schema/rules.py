@@ -138,6 +138,10 @@ def rules_of(node: Node, *, root: bool = False) -> NodeRules:
     return found
 
 
+class Overdue(Exception):
+    """The rules of one object take longer than the caller wanted to wait; nothing is known of the object."""
+
+
 class _Stop(Exception):
     """No further rules are run."""
 
@@ -164,14 +168,16 @@ def check_rules(
     *,
     path: str = "",
     forgiven: list[FieldError] | None = None,
+    patience: float = TIME_BUDGET_NS / 1e9,
 ) -> None:
     """Append a problem for each rule that does not hold. With a `path`, `obj` is the value there, not a resource.
 
-    What is tolerated because it was so before goes to `forgiven`.
+    What is tolerated because it was so before goes to `forgiven`. Raises Overdue after `patience` seconds of processor
+    time, where that is less than the budget.
     """
     if has_nul(obj) or (old is not NOTHING and has_nul(old)):
         obj, old = unbroken(obj), unbroken(old)
-    run = _Run(found, [] if forgiven is None else forgiven)
+    run = _Run(found, [] if forgiven is None else forgiven, patience)
     try:
         run.visit(_Frame(node, obj, old, None), path, root=not path)
     except _Stop:
@@ -179,10 +185,12 @@ def check_rules(
 
 
 class _Run:
-    def __init__(self, found: list[FieldError], forgiven: list[FieldError]) -> None:
+    def __init__(self, found: list[FieldError], forgiven: list[FieldError], patience: float) -> None:
         self._found = found
         self._forgiven = forgiven
-        self._deadline = time.thread_time_ns() + TIME_BUDGET_NS
+        patient = min(int(patience * 1e9), TIME_BUDGET_NS)
+        self._deadline = time.thread_time_ns() + patient
+        self._is_overdue = patient < TIME_BUDGET_NS
 
     def visit(self, frame: _Frame, path: str, *, root: bool = False) -> None:
         node, value = frame.node, frame.value
@@ -212,6 +220,8 @@ class _Run:
 
     def _node(self, rules: NodeRules, frame: _Frame, path: str) -> None:
         if time.thread_time_ns() > self._deadline:
+            if self._is_overdue:
+                raise Overdue
             text = "validation failed due to running out of cost budget, no further validation rules will be run"
             self._found.append(problems.invalid(_shown(path), rules.type_name, text))
             raise _Stop

@@ -17,7 +17,7 @@ from hortus.schema.lists import check_lists
 from hortus.schema.nodes import Node, compile_node
 from hortus.schema.problems import BLOCKING, NO_PATH, FieldError
 from hortus.schema.quick import predicate
-from hortus.schema.rules import check_rules
+from hortus.schema.rules import TIME_BUDGET_NS, check_rules
 
 _NOT_CHECKED = (
     "some validation rules were not checked because the object was invalid; "
@@ -59,13 +59,19 @@ class Structural:
         defaulting.default(obj, self._node)
 
     def validate(
-        self, obj: dict[str, Any], old: dict[str, Any] | None = None, *, forgiven: list[FieldError] | None = None
+        self,
+        obj: dict[str, Any],
+        old: dict[str, Any] | None = None,
+        *,
+        forgiven: list[FieldError] | None = None,
+        patience: float = TIME_BUDGET_NS / 1e9,
     ) -> list[FieldError]:
         """Every problem of `obj`; with `old`, those that `obj` shares with it unchanged are tolerated (KEP-4008).
 
         Tolerated CEL rules are appended to `forgiven`, so that the writer can be warned.
 
-        CEL rules run only on an object that is well typed and complete, as they may rely on that.
+        CEL rules run only on an object that is well typed and complete, as they may rely on that. Raises Overdue when
+        they take more than `patience` seconds of processor time and would be given more.
         """
         node = self._node
         found: list[FieldError] = []
@@ -80,7 +86,7 @@ class Structural:
         if node.has_list_rules_below and not good:
             self._check_lists(obj, old, found)
         if node.has_rules_below:
-            self._check_rules(obj, old, found, forgiven)
+            self._check_rules(obj, old, found, forgiven, patience)
         return _distinct(found) if len(found) > 1 else found
 
     def _check_lists(self, obj: dict[str, Any], old: dict[str, Any] | None, found: list[FieldError]) -> None:
@@ -97,11 +103,12 @@ class Structural:
         old: dict[str, Any] | None,
         found: list[FieldError],
         forgiven: list[FieldError] | None,
+        patience: float,
     ) -> None:
         if any(problem.reason in BLOCKING for problem in found):
             found.append(problems.invalid(NO_PATH, None, _NOT_CHECKED))
             return
-        check_rules(obj, self._node, found, NOTHING if old is None else old, forgiven=forgiven)
+        check_rules(obj, self._node, found, NOTHING if old is None else old, forgiven=forgiven, patience=patience)
 
 
 def _distinct(found: list[FieldError]) -> list[FieldError]:

@@ -7,7 +7,7 @@ the binding's validationActions say what becomes of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -23,6 +23,8 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.resources.versions import shown_as
+from hortus.apiserver.tenants import tenant_of
+from hortus.apiserver.turns import Pace, Turns
 from hortus.kube.errors import ApiError, NotFound
 from hortus.kube.objects import Object
 from hortus.schema import CelError
@@ -55,7 +57,9 @@ class Policies:
         registry: Registry,
         matcher: Matcher,
         environments: Callable[[Request, Kind], Environment],
+        turns: Turns,
     ) -> None:
+        self._turns = turns
         self._matcher = matcher
         self._environments = environments
         self._params = Params(storage, registry)
@@ -64,6 +68,7 @@ class Policies:
         """Raise the first denial; say warnings and audit annotations of the rest."""
         found: list[Decision] = []
         environment: Environment | None = None
+        pace = Pace(self._turns, tenant_of(request.scope.cluster, request.scope.user.username))
         for policy, bindings in policies:
             kind = await self._matched(policy, bindings, request, found)
             if kind is None:
@@ -71,7 +76,7 @@ class Policies:
             if environment is None or kind is not request.scope.kind:
                 environment = await self._prepared(request, kind, environment)
             for binding in bindings:
-                found += await self._decisions(policy, binding, request, environment)
+                found += await self._decisions(policy, binding, request, environment, pace)
         _tell(found)
         denied = next((each for each in found if "Deny" in each.actions), None)
         if denied is not None:
@@ -99,7 +104,7 @@ class Policies:
         return environment
 
     async def _decisions(
-        self, policy: Policy, binding: Binding, request: Request, environment: Environment
+        self, policy: Policy, binding: Binding, request: Request, environment: Environment, pace: Pace
     ) -> list[Decision]:
         try:
             if binding.criteria is not None and await self._matcher.matched(binding.criteria, request) is None:
@@ -107,14 +112,20 @@ class Policies:
             params = await self._params.of(policy, binding, request)
         except (NotFound, ParamsFailed) as error:
             return [_misconfigured(policy, binding, str(error))] if policy.fail else []
-        return [decision for each in params for decision in _evaluated(policy, binding, environment, {"params": each})]
+        return [
+            decision
+            for each in params
+            async for decision in _evaluated(policy, binding, environment, {"params": each}, pace)
+        ]
 
 
 def _misconfigured(policy: Policy, binding: Binding | None, problem: str) -> Decision:
     return Decision(policy.name, binding.name if binding else "", problem, "", 0, frozenset({"Deny"}))
 
 
-def _evaluated(policy: Policy, binding: Binding, environment: Environment, more: dict[str, Any]) -> Iterator[Decision]:
+async def _evaluated(
+    policy: Policy, binding: Binding, environment: Environment, more: dict[str, Any], pace: Pace
+) -> AsyncIterator[Decision]:
     """The decisions for one parameter object."""
 
     def decision(message: str, reason: str, index: int) -> Decision:
@@ -130,6 +141,8 @@ def _evaluated(policy: Policy, binding: Binding, environment: Environment, more:
         return
     scope = _Variables(policy, bare)
     for index, validation in enumerate(policy.validations):
+        if pace.due:
+            await pace.turn()
         try:
             holds = scope.value(validation.rule)
         except CelError as error:

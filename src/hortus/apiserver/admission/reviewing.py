@@ -14,6 +14,7 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
+from hortus.apiserver.turns import Turns
 from hortus.kube.errors import InternalError
 from hortus.kube.objects import Object
 
@@ -21,12 +22,15 @@ from hortus.kube.objects import Object
 class DynamicAdmission:
     """Whoever writes asks `begin`; None means that nobody wants to judge the write."""
 
-    def __init__(self, storage: Storage, registry: Registry, authorizer: Authorizer, client: WebhookClient) -> None:
+    def __init__(
+        self, storage: Storage, registry: Registry, authorizer: Authorizer, client: WebhookClient, turns: Turns
+    ) -> None:
+        """`turns` of the loop are taken by expressions."""
         self._authorizer = authorizer
         self._configurations = Configurations(storage)
         matcher = Matcher(storage, registry)
         self.webhooks = Webhooks(client, matcher, self._environment)
-        self.policies = Policies(storage, registry, matcher, self._environment)
+        self.policies = Policies(storage, registry, matcher, self._environment, turns)
 
     def forget(self, cluster: str) -> None:
         """The cluster is gone."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import Any, Protocol, cast
 
 import orjson
 from aiohttp import web
 
-from hortus.apiserver.limits import Limits, Turns
+from hortus.apiserver.limits import Limits
 from hortus.apiserver.remarks import REMARKS
+from hortus.apiserver.tenants import Holder, tenant_of
+from hortus.apiserver.turns import Turns
 from hortus.kube import yaml
 from hortus.kube.errors import ApiError, BadRequest, RequestEntityTooLarge, Timeout, UnsupportedMediaType
 from hortus.kube.objects import Object
@@ -40,6 +43,9 @@ class Sender(Protocol):
     @property
     def listener(self) -> Listening: ...
 
+    @property
+    def holder(self) -> Holder: ...
+
     def hold(self, size: int) -> None:
         """Count bytes until the request is done. Raises TooManyRequests."""
 
@@ -64,9 +70,11 @@ async def read_body(request: web.BaseRequest) -> bytes:
         said.body = body
     if len(body) < _LARGE:
         return body
+    sender = cast(Sender, request.protocol)
+    turns, tenant = sender.listener.turns, tenant_of(*sender.holder)
     if body[:1] != b"{" and media_type_of(request.headers.get("Content-Type", "")) in _YAML | {_APPLY}:
-        body = await asyncio.to_thread(_as_json, body)
-    await cast(Sender, request.protocol).listener.turns.wait()
+        body = await turns.aside(tenant, partial(_as_json, body))
+    await turns.wait(tenant)
     return body
 
 

@@ -11,9 +11,9 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from hortus.apiserver.tenants import ROOT_CLUSTER
 from hortus.kube.errors import BadRequest
 
-ROOT_CLUSTER = "root"
 _CLUSTERS = "/clusters/"
 _CLUSTER_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _VERBS = {

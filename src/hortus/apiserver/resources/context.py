@@ -11,6 +11,8 @@ from hortus.apiserver.resources.definition import WriteContext
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
+from hortus.apiserver.tenants import tenant_of
+from hortus.apiserver.turns import Pace, Turns
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object
 
@@ -65,6 +67,12 @@ class Context(msgspec.Struct, frozen=True):
     creation: CreateGuard | None = None
     """Asked when a PUT or apply creates; None lets everybody."""
     reviewer: Reviewer | None = None
+    turns: Turns = msgspec.field(default_factory=Turns)
+    """Of the loop, for work that can take long."""
+
+    def pace(self, scope: Scope) -> Pace:
+        """For work on a request of this scope."""
+        return Pace(self.turns, tenant_of(scope.cluster, scope.user.username))
 
 
 async def review_of(ctx: Context, scope: Scope, operation: str, options: WriteOptions | DeleteOptions) -> Review | None:

@@ -67,7 +67,7 @@ async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
     try:
         if selection is None:
             page = await _page(ctx, scope, prefix, position, limit, fresh=not any_age(query))
-            return _listing(scope.kind, page, [scope.kind.shown(record.value) for record in page.records], prefix)
+            return _listing(scope.kind, page, await _all_shown(ctx, scope, page), prefix)
         return await _selected(ctx, scope, selection, prefix, position, limit, fresh=not any_age(query))
     except RevisionCompacted:
         if query.get("continue"):
@@ -75,6 +75,17 @@ async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
         raise Expired(f"The resourceVersion for the provided list is too old: {position.revision}") from None
     except RevisionInFuture:
         raise too_large(position.revision, ctx.storage.revision) from None
+
+
+async def _all_shown(ctx: Context, scope: Scope, page: Page) -> list[bytes]:
+    if not scope.kind.upgrade:
+        return [scope.kind.shown(record.value) for record in page.records]
+    found, pace = [], ctx.pace(scope)
+    for record in page.records:
+        if pace.due:
+            await pace.turn()
+        found.append(scope.kind.shown(record.value))
+    return found
 
 
 async def _page(ctx: Context, scope: Scope, prefix: str, position: Position, limit: int, *, fresh: bool) -> Page:
@@ -96,9 +107,12 @@ async def _selected(
     ctx: Context, scope: Scope, selection: Selection, prefix: str, position: Position, limit: int, *, fresh: bool
 ) -> Listing:
     found: list[bytes] = []
+    pace = ctx.pace(scope)
     while True:
         page = await _page(ctx, scope, prefix, position, _BATCH if limit else 0, fresh=fresh)
         for record in page.records:
+            if pace.due:
+                await pace.turn()
             value = _shown_if(scope.kind, record, selection)
             if value is None:
                 continue

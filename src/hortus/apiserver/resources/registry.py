@@ -6,7 +6,7 @@ something. A cluster's CRDs are read at its first request for a kind that is not
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 
 import msgspec
 
@@ -100,6 +100,13 @@ class Registry:
         yield from self._shared.values()
         yield from self._bound.get(cluster, {}).values()
         yield from self._custom.get(cluster, {}).values()
+
+    def signature(self, cluster: str) -> Hashable:
+        """Equal where, and as long as, the same kinds are served; holds none of them."""
+        custom = tuple(
+            (key, kind.digest, tuple(kind.definition.verbs)) for key, kind in self._custom.get(cluster, {}).items()
+        )
+        return (cluster if cluster in self._bound else "", custom)
 
     def by_kind(self, cluster: str, group: str, version: str, kind: str) -> Kind | None:
         """The kind of that name; an empty version finds any."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from itertools import chain
 from typing import NamedTuple
 
 import orjson
@@ -204,14 +203,22 @@ async def watch(
 async def _send_initial(ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, prefix: str) -> int:
     stored = await ctx.storage.list(scope.bucket, prefix=prefix, fresh=options.fresh)
     page = await presented_page(scope.kind, scope.cluster, stored)
-    lines = (
-        encoder.line("ADDED", record.value, 0)
-        for record in page.records
-        if _visible(scope.kind, options.selection, record.value)
-    )
-    end = encoder.bookmark(page.revision, b',"annotations":{"k8s.io/initial-events-end":"true"}')
-    for piece in _pieces(chain(lines, (end,) if options.initial_end else ())):
-        await send(piece)
+    pace = ctx.pace(scope)
+    lines: list[bytes] = []
+    size = 0
+    for record in page.records:
+        if pace.due:
+            await pace.turn()
+        if _visible(scope.kind, options.selection, record.value):
+            lines.append(encoder.line("ADDED", record.value, 0))
+            size += len(lines[-1])
+        if size >= _PIECE:
+            await send(b"".join(lines))
+            lines, size = [], 0
+    if options.initial_end:
+        lines.append(encoder.bookmark(page.revision, b',"annotations":{"k8s.io/initial-events-end":"true"}'))
+    if lines:
+        await send(b"".join(lines))
     return page.revision
 
 

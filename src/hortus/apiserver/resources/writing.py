@@ -10,6 +10,7 @@ end in `store_update`, so no path skips a rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from hortus.apiserver.remarks import remarks
 from hortus.apiserver.resources import fields, metadata
@@ -36,10 +37,12 @@ from hortus.apiserver.resources.versions import (
 from hortus.apiserver.store.backend import Mismatch, Record
 from hortus.kube.errors import ApiError, BadRequest
 from hortus.kube.objects import Object
-from hortus.schema import FieldError
+from hortus.schema import FieldError, Overdue
 from hortus.schema.merge import unchanged
 
 _QUIET = WriteOptions()
+_PATIENCE = 0.01
+"""Seconds of rules on the loop; what takes longer begins again in a thread."""
 _NOBODY = {"apiVersion": "", "kind": "", "name": "", "uid": ""}
 """An owner reference as Go reads it: what is not there is empty, which `metadata.problems` refuses."""
 
@@ -69,7 +72,7 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
         read_object(kind, obj, _QUIET)
         _prepare_create(kind, obj, context)
         _complete(kind, obj, context)
-    _check(kind, scope, [*_problems(kind, obj, None), *kind.definition.strategy.validate(obj, context)])
+    _check(kind, scope, [*await _problems(ctx, scope, obj, None), *kind.definition.strategy.validate(obj, context)])
     await _admit(ctx, scope, "CREATE", obj, None, options, review)
     return await _store_create(ctx, scope, obj, options, warnings, generated=generated)
 
@@ -182,7 +185,7 @@ async def store_update(
         kind,
         scope,
         [
-            *_problems(kind, obj, old),
+            *await _problems(ctx, scope, obj, old),
             *metadata.update_problems(kind, obj, old),
             *kind.definition.strategy.validate_update(obj, old, context),
         ],
@@ -291,10 +294,17 @@ def _check_uid(kind: Kind, scope: Scope, obj: Object, old: Object) -> None:
         )
 
 
-def _problems(kind: Kind, obj: Object, old: Object | None) -> list[FieldProblem]:
+async def _problems(ctx: Context, scope: Scope, obj: Object, old: Object | None) -> list[FieldProblem]:
+    kind = scope.kind
     found = metadata.problems(kind, obj)
     forgiven: list[FieldError] = []
-    found += [FieldProblem(*error) for error in kind.structural.validate(_unread(kind, obj), old, forgiven=forgiven)]
+    whole = partial(kind.structural.validate, _unread(kind, obj), old, forgiven=forgiven)
+    try:
+        errors = whole(patience=_PATIENCE)
+    except Overdue:
+        forgiven.clear()
+        errors = await ctx.pace(scope).aside(whole)
+    found += [FieldProblem(*error) for error in errors]
     for each in dict.fromkeys(forgiven):
         remarks().warn(str(each))
     return found
@@ -332,6 +342,6 @@ async def _admit(
     for admission in ctx.admission:
         touched |= await admission.admit(scope, operation, obj, old, dry_run=options.dry_run)
     if touched:
-        _check(scope.kind, scope, _problems(scope.kind, obj, old))
+        _check(scope.kind, scope, await _problems(ctx, scope, obj, old))
     if review is not None:
         await review.validate(obj, old)

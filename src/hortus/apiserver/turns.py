@@ -1,0 +1,236 @@
+"""Shares of the one loop: who has used much of it lately waits for a turn, and everybody else goes by.
+
+All requests of all logical clusters run on one thread, so what one tenant computes is what the others wait for. Three
+rules keep that short. The time that each tenant's requests hold the loop is counted as they run (`metered`). A tenant
+that used more than its share, while somebody else is asking too, gets one request begun at a time; such tenants take
+turns (`Turns`), and one that holds the loop for longer than 10 ms is followed by as long a rest. Work that can take
+long (selectors over many objects, tables, large bodies, expressions) is cut into pieces, each of which needs a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Hashable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+_NOTICED = 0.01
+"""Seconds for which one piece of work may hold the loop without anybody noticing."""
+_LONGEST_REST = 2.0
+"""Seconds of rest at most."""
+_LONG_ASIDE = 0.1
+"""Seconds of work in a thread that need no rest."""
+PIECE = 0.002
+"""Seconds of work between two turns, for what can be cut."""
+_SHARE = 0.25
+"""Seconds a second for which a tenant may hold the loop before it has to wait for turns."""
+_ALLOWANCE = 0.1
+"""Seconds by which it may be ahead of that share."""
+_ENTRY = 0.0005
+"""Seconds counted for a request that has just begun, so that a crowd of one moment is not overlooked."""
+_COMPANY = 1.0
+"""Seconds after another tenant's last request in which turns are needed; who is alone need not wait."""
+_KEPT = 4096
+"""Tenants that are remembered; those at rest are forgotten first."""
+
+
+class _Queue:
+    """A lock for which holders take turns, each in the order in which it asked."""
+
+    __slots__ = ("_taken", "_waiting")
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}
+
+    async def acquire(self, holder: Hashable) -> None:
+        if not self._taken:
+            self._taken = True
+            return
+        mine = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(holder, deque()).append(mine)
+        try:
+            await mine
+        except asyncio.CancelledError:
+            if mine.done() and not mine.cancelled():
+                self.release()
+            raise
+
+    def release(self) -> None:
+        self._taken = False
+        while self._waiting:
+            holder = next(iter(self._waiting))
+            queue = self._waiting.pop(holder)
+            while queue:
+                first = queue.popleft()
+                if not first.done():
+                    if queue:
+                        self._waiting[holder] = queue  # behind the others
+                    self._taken = True
+                    first.set_result(None)
+                    return
+
+
+class Turns:
+    """One piece of work at a time on the loop (`wait`), and one at a time in a thread (`aside`)."""
+
+    __slots__ = ("_aside", "_free_at", "_loop")
+
+    def __init__(self) -> None:
+        self._loop = _Queue()
+        self._aside = _Queue()
+        self._free_at = 0.0
+
+    async def wait(self, holder: Hashable = None) -> None:
+        """Return when it is the caller's turn, who then works without a pause until it waits for something."""
+        await self._loop.acquire(holder)
+        try:
+            await asyncio.sleep(max(self._free_at - time.monotonic(), 0.0))
+        except asyncio.CancelledError:
+            self._loop.release()
+            raise
+        # Runs when the caller has let go of the loop.
+        asyncio.get_running_loop().call_soon(self._worked, time.monotonic())
+
+    def _worked(self, began: float) -> None:
+        now = time.monotonic()
+        if now - began > _NOTICED:
+            self._free_at = now + min(now - began, _LONGEST_REST)
+        self._loop.release()
+
+    async def aside(self, holder: Hashable, work: Callable[[], T]) -> T:
+        """The result of `work`, done in a thread, which takes the interpreter from the loop for 5 ms at most at once.
+
+        What took long is followed by as long a rest before the next such work. A caller that is cancelled leaves the
+        thread behind, whose end is waited for all the same.
+        """
+        await self._aside.acquire(holder)
+        loop, began = asyncio.get_running_loop(), time.monotonic()
+        running = loop.run_in_executor(None, contextvars.copy_context().run, work)
+
+        def ended(_: asyncio.Future[T]) -> None:
+            taken = time.monotonic() - began
+            loop.call_later(min(taken, _LONGEST_REST) if taken > _LONG_ASIDE else 0.0, self._aside.release)
+
+        running.add_done_callback(ended)
+        return await asyncio.shield(running)
+
+
+class Account:
+    """How long one tenant's requests have held the loop, less its share of the time that went by."""
+
+    __slots__ = ("_at", "_used")
+
+    def __init__(self) -> None:
+        self._used = 0.0
+        self._at = time.perf_counter()
+
+    def add(self, seconds: float) -> None:
+        now = time.perf_counter()
+        self._used = max(0.0, self._used - (now - self._at) * _SHARE) + seconds
+        self._at = now
+
+    @property
+    def is_ahead(self) -> bool:
+        return self._used - (time.perf_counter() - self._at) * _SHARE > _ALLOWANCE
+
+    @property
+    def is_at_rest(self) -> bool:
+        return self._used <= (time.perf_counter() - self._at) * _SHARE
+
+
+class Shares:
+    """The accounts of all tenants."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._accounts: dict[Hashable, Account] = {}
+        self._seen: tuple[Hashable, float] = (None, -_COMPANY)
+        self._seen_before: tuple[Hashable, float] = (None, -_COMPANY)
+        """The last two tenants that asked for something while within their shares, and when."""
+
+    def of(self, tenant: Hashable) -> Account:
+        account = self._accounts.get(tenant)
+        if account is None:
+            if len(self._accounts) >= _KEPT:
+                self._forget()
+            account = self._accounts[tenant] = Account()
+        return account
+
+    async def enter(self, tenant: Hashable) -> Account:
+        """Begin a request of the tenant, which may have to wait for a turn; its time goes to the account."""
+        account = self.of(tenant)
+        if account.is_ahead:
+            if self._has_company(tenant):
+                await self._turns.wait(tenant)
+        else:
+            if self._seen[0] != tenant:
+                self._seen_before = self._seen
+            self._seen = (tenant, time.perf_counter())
+        account.add(_ENTRY)
+        return account
+
+    def _has_company(self, tenant: Hashable) -> bool:
+        _, at = self._seen if self._seen[0] != tenant else self._seen_before
+        return time.perf_counter() - at < _COMPANY
+
+    def _forget(self) -> None:
+        for tenant in [tenant for tenant, account in self._accounts.items() if account.is_at_rest]:
+            del self._accounts[tenant]
+
+
+class metered(Generic[T]):
+    """Await `work` and add to the account the time for which it holds the loop, which its waits are not part of."""
+
+    __slots__ = ("_account", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, T], account: Account) -> None:
+        self._work = work
+        self._account = account
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        work, account = self._work, self._account
+        error: BaseException | None = None
+        credit = _ENTRY
+        while True:
+            began = time.perf_counter()
+            try:
+                waited_for = work.send(None) if error is None else work.throw(error)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            finally:
+                account.add(time.perf_counter() - began - credit)
+                credit = 0.0
+            error = None
+            try:
+                yield waited_for
+            except BaseException as thrown:
+                error = thrown
+
+
+class Pace:
+    """Cuts one tenant's long work into pieces: `if pace.due: await pace.turn()` between two steps of it."""
+
+    __slots__ = ("_tenant", "_turns", "_until")
+
+    def __init__(self, turns: Turns, tenant: Hashable) -> None:
+        self._turns = turns
+        self._tenant = tenant
+        self._until = time.perf_counter() + PIECE
+
+    @property
+    def due(self) -> bool:
+        return time.perf_counter() >= self._until
+
+    async def turn(self) -> None:
+        await self._turns.wait(self._tenant)
+        self._until = time.perf_counter() + PIECE
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        """Its result, done in a thread."""
+        return await self._turns.aside(self._tenant, work)

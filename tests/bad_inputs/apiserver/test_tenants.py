@@ -1,0 +1,178 @@
+"""One tenant computes as much as it can; another, in a logical cluster of its own, is answered soon all the while."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.apiserver.wire import Wire, configmap
+from tests.bad_inputs.apiserver.attacked import PATIENCE, Target
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+GRIDS = "/apis/tenants.example.org/v1/namespaces/default/grids"
+ROWS = 120
+CALLERS = 24
+"""Requests of the attacker in progress at once."""
+ROUNDS = 150
+ANSWERS = 12
+"""Requests of the attacker that are answered while the victim asks: some take long."""
+SOON = 0.25
+"""Seconds within which 99 of 100 of the victim's requests are answered, on a machine that does other things as well."""
+
+Attack = Callable[[Wire, int], Awaitable[object]]
+
+
+def grid(rows: int, cells: int) -> dict[str, Any]:
+    spec = {"rows": [{"cells": ["x"] * cells} for _ in range(rows)]}
+    head = {"apiVersion": "tenants.example.org/v1", "kind": "Grid"}
+    return {**head, "metadata": {"generateName": "g-"}, "spec": spec}
+
+
+def definition() -> dict[str, Any]:
+    """A kind whose rules are allowed by their estimated cost, for objects too small to count as large bodies."""
+    row = {
+        "type": "object",
+        "properties": {"cells": {"type": "array", "maxItems": 100, "items": {"type": "string", "maxLength": 2}}},
+        "x-kubernetes-validations": [{"rule": f"self.cells.all(c, c.size() < {limit})"} for limit in range(10, 50)],
+    }
+    spec = {"type": "object", "properties": {"rows": {"type": "array", "maxItems": ROWS, "items": row}}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "grids.tenants.example.org"},
+        "spec": {
+            "group": "tenants.example.org",
+            "scope": "Namespaced",
+            "names": {"kind": "Grid", "plural": "grids", "singular": "grid", "listKind": "GridList"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def _loaded(target: Target) -> None:
+    asyncio.run(_load(target))
+
+
+async def _load(target: Target) -> None:
+    async with target.wire(cluster="a") as wire:
+        made = await wire.post(CRDS, definition())
+        assert made.code == 201, made.body
+        for start in range(0, 3000, 100):
+            await asyncio.gather(
+                *(wire.post(MAPS, configmap(f"m{number}", {"x": "y" * 500})) for number in range(start, start + 100))
+            )
+    async with target.wire(target.other_token, cluster="b") as wire:
+        assert (await wire.post(MAPS, configmap("victim"))).code == 201
+
+
+SELECTOR = ",".join(f"k{number}!=v" for number in range(200))
+OBJECT = grid(ROWS, 100)
+
+
+async def rules(wire: Wire, number: int) -> None:
+    made = await wire.post(GRIDS, OBJECT)
+    assert made.code == 201, made.body
+
+
+async def selectors(wire: Wire, number: int) -> object:
+    return await wire.get(f"{MAPS}?labelSelector=!a,k=v{number}")
+
+
+async def many_requirements(wire: Wire, number: int) -> object:
+    return await wire.get(f"{MAPS}?labelSelector=x,{SELECTOR}")
+
+
+async def watches_with_selectors(wire: Wire, number: int) -> object:
+    async with wire.session.get(
+        f"{wire.base}{MAPS}?watch=1&labelSelector=x,{SELECTOR}&timeoutSeconds=1",
+        headers={"Authorization": f"Bearer {wire.token}"},
+    ) as answer:
+        return await answer.content.readany()
+
+
+async def tables(wire: Wire, number: int) -> object:
+    return await _unread(wire, MAPS, "application/json;as=Table;g=meta.k8s.io;v=v1")
+
+
+async def yaml(wire: Wire, number: int) -> object:
+    return await _unread(wire, f"{MAPS}?limit=1000", "application/yaml")
+
+
+async def openapi(wire: Wire, number: int) -> object:
+    """With a CRD that changes, so that no document stays."""
+    if not number % 4:
+        patch = {"metadata": {"labels": {"round": str(number)}}, "spec": {"names": {"shortNames": [f"g{number}"]}}}
+        await wire.merge(f"{CRDS}/grids.tenants.example.org", patch)
+    return await _unread(wire, "/openapi/v2", "application/json")
+
+
+async def discovery(wire: Wire, number: int) -> object:
+    return await _unread(wire, "/apis", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+
+
+async def _unread(wire: Wire, path: str, accept: str) -> object:
+    headers = {"Authorization": f"Bearer {wire.token}", "Accept": accept}
+    async with wire.session.get(f"{wire.base}{path}", headers=headers) as answer:
+        return await answer.read()
+
+
+@contextlib.asynccontextmanager
+async def under(attack: Attack, target: Target) -> AsyncIterator[list[int]]:
+    """While the attacker does that with all its callers, once it is in; gives a list that grows with each answer."""
+    answered: list[int] = []
+    inside = asyncio.Event()
+
+    async def keep(wire: Wire, caller: int) -> None:
+        number = caller
+        while True:
+            await attack(wire, number)
+            answered.append(number)
+            inside.set()
+            number += CALLERS
+
+    async with target.wire(cluster="a") as wire:
+        tasks = [asyncio.create_task(keep(wire, caller)) for caller in range(CALLERS)]
+        try:
+            async with asyncio.timeout(2 * PATIENCE):
+                await inside.wait()
+            yield answered
+        finally:
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
+
+
+async def latencies(target: Target, enough: Callable[[], bool] = lambda: True) -> list[float]:
+    found: list[float] = []
+    async with target.wire(target.other_token, cluster="b") as wire:
+        await wire.get(f"{MAPS}/victim")  # the connection is made
+        while len(found) < ROUNDS or (not enough() and len(found) < 50 * ROUNDS):
+            began = time.monotonic()
+            assert (await wire.get(f"{MAPS}/victim")).code == 200
+            found.append(time.monotonic() - began)
+    return sorted(found)
+
+
+@pytest.mark.usefixtures("_loaded")
+@pytest.mark.parametrize(
+    "attack",
+    [rules, selectors, many_requirements, watches_with_selectors, tables, yaml, openapi, discovery],
+    ids=lambda attack: attack.__name__,
+)
+async def test_a_tenant_that_computes_does_not_hold_up_another(target: Target, attack: Attack) -> None:
+    quiet = await latencies(target)
+    async with under(attack, target) as answered:
+        before = len(answered)
+        attacked = await latencies(target, lambda: len(answered) >= before + ANSWERS)
+    p99 = [found[int(len(found) * 0.99)] for found in (quiet, attacked)]
+    rounds = f"{len(attacked)} rounds beside {len(answered)} answers"
+    print(f"victim: p99 {p99[0] * 1000:.1f} ms alone, {p99[1] * 1000:.1f} ms in {rounds}")
+    assert p99[1] < SOON
