@@ -22,7 +22,6 @@ from hortus.apiserver.http import (
     read_body,
 )
 from hortus.apiserver.http.negotiation import media_types
-from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.http.replies import json_reply
 from hortus.apiserver.metrics import RequestMetrics
@@ -43,7 +42,7 @@ from hortus.apiserver.resources.subresources import BODIES, SCALE, STATUS_VERBS,
 from hortus.apiserver.resources.versions import read
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.store.backend import Watch
-from hortus.apiserver.tenants import tenant_of
+from hortus.apiserver.tenants import ROOT_CLUSTER, tenant_of
 from hortus.apiserver.turns import Pace
 from hortus.kube.errors import BadRequest, MethodNotAllowed, NotFound
 from hortus.kube.objects import GroupVersionKind, Object
