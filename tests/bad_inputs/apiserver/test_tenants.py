@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NamedTuple
 
+import orjson
 import pytest
-from tests.apiserver.wire import Wire, configmap
-from tests.bad_inputs.apiserver.attacked import PATIENCE, Target
+from tests.apiserver.wire import configmap
+from tests.bad_inputs.apiserver.attacked import PATIENCE, Socket, Target
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -24,7 +25,18 @@ ANSWERS = 12
 SOON = 0.25
 """Seconds within which 99 of 100 of the victim's requests are answered, on a machine that does other things as well."""
 
-Attack = Callable[[Wire, int], Awaitable[object]]
+
+class Sent(NamedTuple):
+    """One request of the attacker; `end` ends the answer where that has no length."""
+
+    method: str
+    path: str
+    body: bytes = b""
+    accept: str = "application/json"
+    end: bytes = b""
+
+
+Attack = Callable[[int], Sent]
 
 
 def grid(rows: int, cells: int) -> dict[str, Any]:
@@ -76,51 +88,40 @@ SELECTOR = ",".join(f"k{number}!=v" for number in range(200))
 OBJECT = grid(ROWS, 100)
 
 
-async def rules(wire: Wire, number: int) -> None:
-    made = await wire.post(GRIDS, OBJECT)
-    assert made.code == 201, made.body
+def rules(number: int) -> Sent:
+    return Sent("POST", GRIDS, orjson.dumps(OBJECT))
 
 
-async def selectors(wire: Wire, number: int) -> object:
-    return await wire.get(f"{MAPS}?labelSelector=!a,k=v{number}")
+def selectors(number: int) -> Sent:
+    return Sent("GET", f"{MAPS}?labelSelector=!a,k=v{number}")
 
 
-async def many_requirements(wire: Wire, number: int) -> object:
-    return await wire.get(f"{MAPS}?labelSelector=x,{SELECTOR}")
+def many_requirements(number: int) -> Sent:
+    return Sent("GET", f"{MAPS}?labelSelector=x,{SELECTOR}")
 
 
-async def watches_with_selectors(wire: Wire, number: int) -> object:
-    async with wire.session.get(
-        f"{wire.base}{MAPS}?watch=1&labelSelector=x,{SELECTOR}&timeoutSeconds=1",
-        headers={"Authorization": f"Bearer {wire.token}"},
-    ) as answer:
-        return await answer.content.readany()
+def watches_with_selectors(number: int) -> Sent:
+    return Sent("GET", f"{MAPS}?watch=1&labelSelector=x,{SELECTOR}&timeoutSeconds=1", end=b"0\r\n\r\n")
 
 
-async def tables(wire: Wire, number: int) -> object:
-    return await _unread(wire, MAPS, "application/json;as=Table;g=meta.k8s.io;v=v1")
+def tables(number: int) -> Sent:
+    return Sent("GET", MAPS, accept="application/json;as=Table;g=meta.k8s.io;v=v1")
 
 
-async def yaml(wire: Wire, number: int) -> object:
-    return await _unread(wire, f"{MAPS}?limit=1000", "application/yaml")
+def yaml(number: int) -> Sent:
+    return Sent("GET", f"{MAPS}?limit=150", accept="application/yaml")
 
 
-async def openapi(wire: Wire, number: int) -> object:
+def openapi(number: int) -> Sent:
     """With a CRD that changes, so that no document stays."""
-    if not number % 4:
-        patch = {"metadata": {"labels": {"round": str(number)}}, "spec": {"names": {"shortNames": [f"g{number}"]}}}
-        await wire.merge(f"{CRDS}/grids.tenants.example.org", patch)
-    return await _unread(wire, "/openapi/v2", "application/json")
+    if number % 4:
+        return Sent("GET", "/openapi/v2")
+    patch = {"spec": {"names": {"shortNames": [f"g{number}"]}}}
+    return Sent("PATCH", f"{CRDS}/grids.tenants.example.org", orjson.dumps(patch))
 
 
-async def discovery(wire: Wire, number: int) -> object:
-    return await _unread(wire, "/apis", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
-
-
-async def _unread(wire: Wire, path: str, accept: str) -> object:
-    headers = {"Authorization": f"Bearer {wire.token}", "Accept": accept}
-    async with wire.session.get(f"{wire.base}{path}", headers=headers) as answer:
-        return await answer.read()
+def discovery(number: int) -> Sent:
+    return Sent("GET", "/apis", accept="application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 
 
 @contextlib.asynccontextmanager
@@ -129,24 +130,37 @@ async def under(attack: Attack, target: Target) -> AsyncIterator[list[int]]:
     answered: list[int] = []
     inside = asyncio.Event()
 
-    async def keep(wire: Wire, caller: int) -> None:
+    async def keep(caller: int) -> None:
         number = caller
-        while True:
-            await attack(wire, number)
-            answered.append(number)
-            inside.set()
-            number += CALLERS
+        async with target.socket(limit=2**20) as socket:
+            while True:
+                await answer(socket, attack(number))
+                answered.append(number)
+                inside.set()
+                number += CALLERS
 
-    async with target.wire(cluster="a") as wire:
-        tasks = [asyncio.create_task(keep(wire, caller)) for caller in range(CALLERS)]
-        try:
-            async with asyncio.timeout(2 * PATIENCE):
-                await inside.wait()
-            yield answered
-        finally:
-            for task in tasks:
-                task.cancel()
-            ended = await asyncio.gather(*tasks, return_exceptions=True)
+    async def answer(socket: Socket, sent: Sent) -> None:
+        headers = [f"Accept: {sent.accept}", f"Content-Length: {len(sent.body)}"]
+        if sent.body:
+            kind = "application/merge-patch+json" if sent.method == "PATCH" else "application/json"
+            headers.append(f"Content-Type: {kind}")
+        await socket.send(target.head(f"{sent.method} /clusters/a{sent.path} HTTP/1.1", *headers) + sent.body)
+        if sent.end:
+            async with asyncio.timeout(PATIENCE):
+                await socket.reader.readuntil(sent.end)
+            return
+        reply = await socket.reply()
+        assert reply.code in (200, 201), reply.body
+
+    tasks = [asyncio.create_task(keep(caller)) for caller in range(CALLERS)]
+    try:
+        async with asyncio.timeout(2 * PATIENCE):
+            await inside.wait()
+        yield answered
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
 
 
