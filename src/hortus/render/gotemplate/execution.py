@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 from hortus.render.gotemplate import nodes
 from hortus.render.gotemplate.calls import Functions
-from hortus.render.gotemplate.expressions import Expressions, Frame, last_at
+from hortus.render.gotemplate.expressions import Expressions
+from hortus.render.gotemplate.located import Frame, last_at
 from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.run import Execute, Run
 from hortus.render.gotemplate.values import ABSENT, ELEMENTS, Struct

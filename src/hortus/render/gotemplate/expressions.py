@@ -4,72 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from hortus.render.gotemplate import nodes
-from hortus.render.gotemplate.calls import ANY, METHODS, Function, Functions, Parameter, Refused
-from hortus.render.gotemplate.errors import ExecutionError, FunctionError
+from hortus.render.gotemplate.calls import ANY, METHODS, Function, Parameter, Refused
+from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.fields import NOT_THERE, FieldError, method_of, read
-from hortus.render.gotemplate.quoting import quote
+from hortus.render.gotemplate.located import Evaluate, Located, last_at
 from hortus.render.gotemplate.run import Run
 from hortus.render.gotemplate.values import ABSENT, ELEMENTS, ValuesMap, is_true
 
-Evaluate = Callable[[Run, Any, list[Any]], Any]
 Continue = Callable[[Run, Any, list[Any], Any], Any]
 """Evaluate with the value that comes down the pipeline; NO_FINAL for the first command."""
 NO_FINAL: Final = object()
+Applied = Callable[..., Any]
+"""A Continue that may be given what to call: the method bound to its receiver."""
 
 
-def last_at(node: nodes.Node) -> nodes.Node:
-    """The node Go's evaluator looks at after it has evaluated `node`: the one a following error names."""
-    while True:
-        if isinstance(node, nodes.Pipe):
-            node = node.commands[-1]
-        elif isinstance(node, nodes.Command):
-            node = node.arguments[-1]
-        elif isinstance(node, nodes.Chain):
-            node = node.node
-        else:
-            return node
+class Expressions(Located):
+    """Compiles what stands between the delimiters of one statement."""
 
-
-class Frame:
-    """The places that the variables of one template take."""
-
-    __slots__ = ("taken",)
-
-    def __init__(self) -> None:
-        self.taken = 1
-
-    def take(self) -> int:
-        self.taken += 1
-        return self.taken - 1
-
-
-class Expressions:
-    """Compiles what stands between the delimiters of one statement; positions count from its `base`."""
-
-    __slots__ = ("base", "frame", "functions", "missing", "source")
-
-    def __init__(self, source: nodes.Source, functions: Functions, missing: str, frame: Frame, base: int = 0) -> None:
-        self.source = source
-        self.functions = functions
-        self.missing = missing
-        self.frame = frame
-        self.base = base
-
-    def failure(self, run: Run, node: nodes.Node, message: str) -> ExecutionError:
-        """The error as Go words it. Templates of the same content share their code, so the run knows the names."""
-        template = run.current
-        assert template is not None
-        where = f"{template.origin}:{self.source.location(self.base + node.position)}"
-        return ExecutionError(f"template: {where}: executing {quote(template.name)} at <{node}>: {message}")
-
-    def failing(self, node: nodes.Node, message: str) -> Evaluate:
-        def fail(run: Run, _dot: Any, _frame: list[Any]) -> NoReturn:
-            raise self.failure(run, node, message)
-
-        return fail
+    __slots__ = ()
 
     # Pipelines
 
@@ -227,11 +182,12 @@ class Expressions:
     ) -> Callable[[Run, Any, list[Any], Any, str, Any], Any]:
         """What a field of anything but a plain map is; `above` is what the receiver was read from."""
         told = _opacity(node, scope)
+        made = self._methods(node, [], scope)
 
         def slow(run: Run, dot: Any, frame: list[Any], receiver: Any, name: str, above: Any) -> Any:
             method = method_of(receiver, name)
             if method is not None:
-                return self._bound(method, node, [], scope)(run, dot, frame, NO_FINAL)
+                return made(method)(run, dot, frame, NO_FINAL, method.call)
             try:
                 return read(receiver, name, self.missing, opaque=_is_opaque(above, frame, told))
             except FieldError as error:
@@ -247,6 +203,7 @@ class Expressions:
         slow = self._slow_field(node, last, scope)
         scope = dict(scope)
         told = _opacity(node, scope)
+        made = self._methods(node, arguments, scope)
 
         def chain(run: Run, dot: Any, frame: list[Any], final: Any) -> Any:
             receiver = base(run, dot, frame)
@@ -255,7 +212,7 @@ class Expressions:
                 above, receiver = receiver, slow(run, dot, frame, receiver, name, above)
             method = method_of(receiver, names[-1])
             if method is not None:
-                return self._bound(method, node, arguments, scope)(run, dot, frame, final)
+                return made(method)(run, dot, frame, final, method.call)
             try:
                 opaque = _is_opaque(above, frame, told)
                 return read(receiver, names[-1], self.missing, has_arguments=True, opaque=opaque)
@@ -264,10 +221,20 @@ class Expressions:
 
         return chain
 
-    def _bound(
-        self, method: Function, node: nodes.Node, arguments: list[nodes.Node], scope: dict[str, int]
-    ) -> Continue:
-        return self._call(method, node, last_at(node), arguments, scope)
+    def _methods(
+        self, node: nodes.Node, arguments: list[nodes.Node], scope: dict[str, int]
+    ) -> Callable[[Function], Applied]:
+        """Calls of methods, which are known only when the receiver is; compiled once for each signature."""
+        known: dict[Any, Applied] = {}
+
+        def made(method: Function) -> Applied:
+            key = (method.name, method.fixed, method.variadic)
+            found = known.get(key)
+            if found is None:
+                known[key] = found = self._call(method, node, last_at(node), arguments, scope)
+            return found
+
+        return made
 
     # Calls
 
@@ -305,8 +272,8 @@ class Expressions:
         identifier: nodes.Node,
         arguments: list[nodes.Node],
         scope: dict[str, int],
-    ) -> Continue:
-        """A call whose last argument may come down the pipeline."""
+    ) -> Applied:
+        """A call whose last argument may come down the pipeline; with a last argument it calls that instead."""
         count = len(arguments)
         variadic = function.variadic is not None
         room = count if variadic else min(count, len(function.fixed))
@@ -316,9 +283,8 @@ class Expressions:
         parameter = function.parameter(count) if piped is None else ANY
         at = last_at(arguments[-1]) if arguments else identifier
         passes = function.special == "run"
-        call = function.call
 
-        def apply(run: Run, dot: Any, frame: list[Any], final: Any) -> Any:
+        def apply(run: Run, dot: Any, frame: list[Any], final: Any, call: Callable[..., Any] = function.call) -> Any:
             problem = unpiped if final is NO_FINAL else piped
             if problem:
                 raise self.failure(run, identifier, problem)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 
-from hortus.schema.jsonschema.keywords import KEYWORDS, STOPPING, mapping
+from hortus.schema.jsonschema.keywords import KEYWORDS, PLACES, STOPPING, mapping
 from hortus.schema.jsonschema.violations import (
     DEEPEST,
     MOST_STEPS,
@@ -24,10 +24,7 @@ from hortus.schema.jsonschema.violations import (
 from hortus.schema.patterns import PatternError, matcher
 
 _REFUSED = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef")
-_NAMES = tuple(name for name in KEYWORDS if name not in STOPPING)
-_BEFORE_PROPERTIES = _NAMES[: _NAMES.index("propertyNames")]
-_BEFORE_ITEMS = _NAMES[len(_BEFORE_PROPERTIES) : _NAMES.index("minLength")]
-_BEHIND = _NAMES[_NAMES.index("minLength") :]
+_SAME_CHECK = {"patternProperties": "properties", "additionalProperties": "properties", "prefixItems": "items"}
 _OLD_DRAFTS = ("draft-04", "draft-06", "draft-07", "draft-03")
 
 
@@ -70,30 +67,24 @@ class Compiler:
         if "$ref" in schema and self.is_old:
             checks.append(self._reference(schema["$ref"], place))
         else:
-            stopping += self._made(schema, place, STOPPING)
-            checks += self._others(schema, place)
+            self._fill(schema, place, stopping, checks)
         self.depth -= 1
         return check
 
-    def _made(self, schema: dict[str, Any], place: str, names: Iterable[str]) -> list[Check]:
-        return [KEYWORDS[name](self, schema, schema[name], f"{place}/{name}") for name in names if name in schema]
-
-    def _others(self, schema: dict[str, Any], place: str) -> list[Check]:
-        found: list[Check] = []
-        if "$ref" in schema:
-            found.append(self._reference(schema["$ref"], place))
-        found += self._made(schema, place, _BEFORE_PROPERTIES)
-        if any(key in schema for key in ("properties", "patternProperties", "additionalProperties")):
-            found.append(self._properties(schema, place))
-        found += self._made(schema, place, _BEFORE_ITEMS)
-        if "items" in schema or "prefixItems" in schema:
-            found.append(self._items(schema, place))
-        if "contains" in schema:
-            found.append(self._contains(schema, place))
-        found += self._made(schema, place, _BEHIND)
-        if "if" in schema:
-            found.append(self._condition(schema, place))
-        return found
+    def _fill(self, schema: dict[str, Any], place: str, stopping: list[Check], checks: list[Check]) -> None:
+        """The checks of the keywords that are there, in their order; those apart that stop the others."""
+        own = {
+            "$ref": lambda: self._reference(schema["$ref"], place),
+            "properties": lambda: self._properties(schema, place),
+            "items": lambda: self._items(schema, place),
+            "contains": lambda: self._contains(schema, place),
+            "if": lambda: self._condition(schema, place),
+        }
+        present = {_SAME_CHECK.get(name, name) for name in schema}
+        for name in sorted(present & PLACES.keys(), key=PLACES.__getitem__):
+            make = own.get(name)
+            check = make() if make else KEYWORDS[name](self, schema, schema[name], f"{place}/{name}")
+            (stopping if name in STOPPING else checks).append(check)
 
     def _reference(self, reference: Any, place: str) -> Check:
         if not isinstance(reference, str):

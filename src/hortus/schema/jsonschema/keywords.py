@@ -363,4 +363,18 @@ KEYWORDS: dict[str, Callable[[Compiler, Any, Any, str], Check]] = {
     "anyOf": _some,
     "oneOf": _one,
 }
-"""In the order in which what is broken is told."""
+"""Keywords that look at a value by themselves."""
+PLACES = {
+    name: place
+    for place, name in enumerate(
+        [
+            *STOPPING,
+            "$ref",
+            *("minProperties", "maxProperties", "required", "dependencies", "properties", "propertyNames"),
+            *("dependentSchemas", "dependentRequired", "minItems", "maxItems", "uniqueItems", "items", "contains"),
+            *("minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+            *("multipleOf", "not", "allOf", "anyOf", "oneOf", "if"),
+        ]
+    )
+}
+"""The order in which what is broken is told."""
