@@ -18,7 +18,7 @@ from hortus.engine.lanes import Flows
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.outcomes import DeadlineExceeded, HandedOver, ReconcileError, Result, Retry, Terminal
 from hortus.engine.queue import Priority, Queue, QueueClosed
-from hortus.engine.scope import Scope, enter_scope
+from hortus.engine.scope import Scope, enter_scope, start_shared
 from hortus.engine.shards.roster import Permit
 from hortus.engine.slots import Deadlines, Slot
 from hortus.engine.sources import Detach, Source, Watch
@@ -241,7 +241,7 @@ class Controller:
             slot.aside = True
             spare = Slot(self._step_aside)
             self._spares.append(spare)
-            spare.task = asyncio.create_task(self._work(spare), name=f"{self.name} spare worker")
+            spare.task = start_shared(self._work(spare), name=f"{self.name} spare worker")
 
     def _step_back(self, slot: Slot) -> None:
         slot.aside = False

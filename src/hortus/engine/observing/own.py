@@ -312,6 +312,32 @@ REMOTES_AWAY = Alert(
     ),
 )
 
+WATCHES_WAIT = Alert(
+    name="HortusRemoteWatchesWait",
+    expression='sum(hortus_remote_clusters{state="Waiting"}) > 0',
+    wait=15 * _MINUTE,
+    severity="warning",
+    summary="{{ $value }} clusters are not watched, for want of connections",
+    meaning="As many watches are open as may be. What somebody changes inside of these clusters is noticed late: when "
+    "their turn comes, or at the next look. Calls to them work.",
+    causes=(
+        "More clusters than the limit of sockets was made for.",
+        "A replica is missing, and the others watch its clusters, too.",
+    ),
+    steps=(
+        "How many? `sum by (pod, state) (hortus_remote_clusters)`, and `hortus_remote_sockets`.",
+        "Which replicas are there? `hortus status`; with `--sharding` another one takes its share of the watches.",
+    ),
+    examples=(
+        Example(
+            (('hortus_remote_clusters{state="Waiting"}', "3x60"), ('hortus_remote_clusters{state="Ready"}', "9x60")),
+            20 * _MINUTE,
+            True,
+        ),
+        Example((('hortus_remote_clusters{state="Waiting"}', "0x60"),), 20 * _MINUTE, False),
+    ),
+)
+
 ALERTS = (
     NOBODY_WORKS,
     RECONCILES_FAIL,
@@ -323,4 +349,5 @@ ALERTS = (
     CONFIGURATION_WRONG,
     SHARD_OUT,
     REMOTES_AWAY,
+    WATCHES_WAIT,
 )
