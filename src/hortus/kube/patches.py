@@ -1,8 +1,12 @@
-"""Patches on decoded JSON: RFC 6902 (operations), RFC 7386 (merge), and the merge patch between two objects.
+"""Patches on decoded JSON: operations (RFC 6902), merge (RFC 7386), and the merge patch between two objects.
 
 Pure: the document given is never changed, and a patch that fails in the middle leaves nothing behind. Parts that a
 patch does not touch are shared between old and new, not copied. Patches are input: pointers cannot reach beyond arrays,
 and a patch cannot grow a document beyond a bound by copying it into itself.
+
+Operations are carried out as by the library that kube-apiserver and kustomize use (evanphx/json-patch, v4), which is
+more lenient than the RFC: what is not there counts as null except to `remove` and `move`, so `replace` adds it; indices
+may count from the end; what stands before the first slash of a pointer does not count, nor does a wrong escape.
 """
 
 from __future__ import annotations
@@ -21,8 +25,7 @@ MAX_COPIED = 3 << 20
 """Bytes of JSON that the `copy` operations of one patch may add; kube-apiserver's bound too."""
 
 _TOO_DEEP = "nested too deeply"
-_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
-_BAD_ESCAPE = re.compile(r"~(?![01])")
+_INDEX = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 class PatchError(ValueError):
@@ -67,9 +70,9 @@ class _Work:
         path = _pointer(operation, "path")
         match name:
             case "add":
-                self._add(path, _value(operation))
+                self._add(path, operation.get("value"))
             case "replace":
-                self._replace(path, _value(operation))
+                self._replace(path, operation)
             case "remove":
                 self._remove(path)
             case "move":
@@ -77,39 +80,36 @@ class _Work:
             case "copy":
                 self._copy(_pointer(operation, "from"), path)
             case "test":
-                self._test(path, _value(operation))
+                self._test(path, operation)
             case _:
                 raise PatchError(f"op {str(name)[:50]!r} is not one of add, remove, replace, move, copy, test")
 
     def _add(self, path: list[str], value: Any) -> None:
-        if not path:
-            self.root = value
-            return
         parent = self._parent(path)
         if isinstance(parent, dict):
             parent[path[-1]] = value
         else:
-            parent.insert(len(parent) if path[-1] == "-" else _index(path, len(parent)), value)
+            parent.insert(len(parent) if path[-1] == "-" else _index(path, len(parent) + 1), value)
 
-    def _replace(self, path: list[str], value: Any) -> None:
-        if not path:
+    def _replace(self, path: list[str], operation: Object) -> None:
+        value = operation.get("value")
+        if path:
+            parent = self._parent(path)
+            parent[path[-1] if isinstance(parent, dict) else _index(path, len(parent))] = value
+        elif "value" not in operation:
+            raise PatchError("value is missing")
+        elif isinstance(value, (dict, list)):
             self.root = value
-            return
-        parent = self._parent(path)
-        parent[self._key(parent, path)] = value
 
     def _remove(self, path: list[str]) -> Any:
-        if not path:
-            raise PatchError("the whole document cannot be removed")
         parent = self._parent(path)
-        return parent.pop(self._key(parent, path))
+        if isinstance(parent, list):
+            return parent.pop(_index(path, len(parent)))
+        if path[-1] not in parent:
+            raise PatchError(f"{_shown(path)} does not exist")
+        return parent.pop(path[-1])
 
     def _move(self, source: list[str], path: list[str]) -> None:
-        if path[: len(source)] == source and len(path) > len(source):
-            raise PatchError(f"{_shown(source)} cannot be moved into itself")
-        if path == source:
-            self._find(source)
-            return
         self._add(path, self._remove(source))
 
     def _copy(self, source: list[str], path: list[str]) -> None:
@@ -120,24 +120,31 @@ class _Work:
         self._own.clear()  # what was ours alone now stands in two places
         self._add(path, value)
 
-    def _test(self, path: list[str], value: Any) -> None:
-        if not same(self._find(path), value):
+    def _test(self, path: list[str], operation: Object) -> None:
+        if "value" not in operation:
+            raise PatchError("value is missing")
+        found = self._find(path) if path else self.root
+        if not _written_alike(found, operation["value"]):
             raise PatchError(f"test of {_shown(path)} failed", test_failed=True)
 
     def _find(self, path: list[str]) -> Any:
-        found = self.root
-        for depth in range(len(path)):
-            found = found[self._key(found, path[: depth + 1])]
-        return found
+        """The value at `path`, None for a key that is not there."""
+        parent = self._parent(path)
+        return parent.get(path[-1]) if isinstance(parent, dict) else parent[_index(path, len(parent))]
 
     def _parent(self, path: list[str]) -> Any:
         """The container of the value at `path`, ours to change."""
+        if not path:
+            raise PatchError("the whole document can only be replaced or tested")
         self.root = container = self._owned(self.root)
         for depth in range(len(path) - 1):
-            key = self._key(container, path[: depth + 1])
+            _check_container(container, path[:depth])
+            here = path[: depth + 1]
+            key: Any = here[-1] if isinstance(container, dict) else _index(here, len(container))
+            if isinstance(container, dict) and container.get(key) is None:
+                raise PatchError(f"{_shown(here)} does not exist")
             container[key] = container = self._owned(container[key])
-        if not isinstance(container, (dict, list)):
-            raise PatchError(f"{_shown(path[:-1])} is neither an object nor an array")
+        _check_container(container, path[:-1])
         return container
 
     def _owned(self, container: Any) -> Any:
@@ -147,41 +154,30 @@ class _Work:
         self._own[id(copy)] = copy
         return copy
 
-    def _key(self, container: Any, path: list[str]) -> str | int:
-        """The key of an existing member."""
-        if isinstance(container, dict):
-            if path[-1] in container:
-                return path[-1]
-        elif isinstance(container, list):
-            return _index(path, len(container) - 1)
-        raise PatchError(f"{_shown(path)} does not exist")
+
+def _check_container(value: Any, path: list[str]) -> None:
+    if not isinstance(value, (dict, list)):
+        raise PatchError(f"{_shown(path)} is neither an object nor an array")
 
 
 def _pointer(operation: Object, field: str) -> list[str]:
-    """The parts of a JSON pointer (RFC 6901)."""
+    """The parts of a JSON pointer (RFC 6901); none for the whole document."""
     text = operation.get(field)
     if not isinstance(text, str):
         raise PatchError(f"{field} is missing")
-    if text and not text.startswith("/"):
-        raise PatchError(f"{field} {text[:100]!r} does not begin with /")
-    if _BAD_ESCAPE.search(text):
-        raise PatchError(f"{field} {text[:100]!r} holds a ~ that is neither ~0 nor ~1")
+    if text and "/" not in text:
+        raise PatchError(f"{field} {text[:100]!r} has no /")
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
-def _value(operation: Object) -> Any:
-    if "value" not in operation:
-        raise PatchError("value is missing")
-    return operation["value"]
-
-
-def _index(path: list[str], last: int) -> int:
+def _index(path: list[str], length: int) -> int:
+    """The place that a pointer names in an array, counted from the end where it is negative."""
     if not _INDEX.fullmatch(path[-1]):
         raise PatchError(f"{_shown(path)} is not the place of an array element")
     index = int(path[-1])
-    if index > last:
+    if not -length <= index < length:
         raise PatchError(f"{_shown(path)} is beyond the end of the array")
-    return index
+    return index + length if index < 0 else index
 
 
 def _shown(path: list[str]) -> str:
@@ -202,6 +198,19 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     return bool(one == other)
+
+
+def _written_alike(one: Any, other: Any) -> bool:
+    """`same`, but that 1 and 1.0 differ: the library compares numbers as they are written."""
+    if isinstance(one, dict):
+        if not isinstance(other, dict) or len(one) != len(other):
+            return False
+        return all(key in other and _written_alike(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        if not isinstance(other, list) or len(one) != len(other):
+            return False
+        return all(map(_written_alike, one, other))
+    return type(one) is type(other) and bool(one == other)
 
 
 def apply_merge_patch(document: Any, patch: Any) -> Any:
