@@ -70,6 +70,8 @@ def _trust(context: ssl.SSLContext, ca: bytes) -> None:
         context.load_verify_locations(cadata=b"\n".join(found).decode("ascii"))
     except (ssl.SSLError, UnicodeDecodeError, ValueError):
         raise ValueError("the CA holds a PEM certificate that cannot be read") from None
+    # As in Go, each is trusted for itself: it may be the server's own certificate or an intermediate.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
 def _identify(context: ssl.SSLContext, certificate: bytes, key: Secret) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -58,13 +59,18 @@ class Webhook:
 
 
 @contextlib.asynccontextmanager
-async def scripted_webhook(folder: Path) -> AsyncIterator[Webhook]:
-    authority = issue("webhook authority", ca=True)
-    pair = issue("127.0.0.1", authority, addresses=("127.0.0.1",))
-    hook = Webhook(authority.pem)
+async def scripted_webhook(
+    folder: Path, *, serving: tuple[ssl.SSLContext, bytes] | None = None
+) -> AsyncIterator[Webhook]:
+    """`serving` is the server's TLS and the bundle to verify it with, where the certificates matter."""
+    if serving is None:
+        authority = issue("webhook authority", ca=True)
+        pair = issue("127.0.0.1", authority, addresses=("127.0.0.1",))
+        serving = server_context(folder, pair), authority.pem
+    hook = Webhook(serving[1])
     listener = Listener(hook.handle, Limits())
     sockets = await asyncio.get_running_loop().create_server(
-        listener, "127.0.0.1", 0, ssl=server_context(folder, pair), ssl_shutdown_timeout=0.5
+        listener, "127.0.0.1", 0, ssl=serving[0], ssl_shutdown_timeout=0.5
     )
     hook.port = sockets.sockets[0].getsockname()[1]
     try:

@@ -12,7 +12,7 @@ import base64
 import ssl
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 import aiohttp
 import orjson
@@ -20,10 +20,13 @@ import orjson
 from hortus.apiserver.admission.sessions import Sessions
 from hortus.apiserver.keyqueue import OWN_WORK
 from hortus.kube.objects import Object
+from hortus.kube.tls import client_context
 
 _OURSELVES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa: S104 - names to refuse, not to bind
 LARGEST_ANSWER = 8 * 1024 * 1024
 """Bytes of a webhook's answer: the largest object as a patch in base64, with room."""
+_UNQUOTED = "/:@$&+,;=~"
+"""What Go leaves as it is in a path, besides letters, digits and `-._`."""
 _SHOWN_ANSWER = 1024
 """Bytes of a foreign error that are repeated to the client."""
 _LONGEST_REFUSAL = 16 * 1024
@@ -88,7 +91,7 @@ class WebhookClient:
         """The URL as it is shown, the origin to connect to (empty: that of the URL), and the name to verify."""
         service = config.get("service")
         if not service:
-            url = str(config.get("url") or "")
+            url = _cleaned_url(config)
             self._refuse_ourselves(url)
             return url, "", ""
         namespace, name, port = service["namespace"], service["name"], int(service.get("port") or 443)
@@ -112,6 +115,23 @@ class WebhookClient:
             raise CallFailed(f'"{url}" is not an https URL')
         if (parts.port or 443) == self._own_port and parts.hostname.lower() in self._own_names:
             raise CallFailed(f'"{url}" is this API server itself, which is no webhook')
+
+
+def _cleaned_url(config: Object) -> str:
+    """The URL as Go's client sends it: of what stands behind the host the plain path alone."""
+    parts = urlsplit(str(config.get("url") or ""))
+    return urlunsplit((parts.scheme, parts.netloc, _cleaned(unquote(parts.path)), "", ""))
+
+
+def _cleaned(path: str) -> str:
+    """A path without empty, `.` and `..` segments (Go's path.Join), as a URL holds it."""
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            del kept[-1:]
+        elif segment not in ("", "."):
+            kept.append(segment)
+    return "/" + quote("/".join(kept), safe=_UNQUOTED)
 
 
 async def _post(
@@ -182,23 +202,24 @@ def _trusting(config: Object) -> ssl.SSLContext:
 
 @lru_cache(maxsize=256)
 def _context(bundle: str) -> ssl.SSLContext:
-    """Trusts the bundle (PEM in base64), or the system's authorities when there is none."""
-    if not bundle:
-        return ssl.create_default_context()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=base64.b64decode(bundle).decode("ascii"))
+    """Trusts the bundle (PEM in base64), or the system's authorities when there is none.
+
+    As in Go, each certificate of the bundle is trusted for itself: it may be the server's own or an intermediate, and a
+    server is known by its subject alternative names alone.
+    """
+    context = client_context(ca=base64.b64decode(bundle))
+    context.hostname_checks_common_name = False
     return context
 
 
 def _path(service: Object) -> str:
-    path = str(service.get("path") or "")
-    return path if path.startswith("/") or not path else f"/{path}"
+    return _cleaned(str(service.get("path") or ""))
 
 
 def _shown_url(config: Object) -> str:
     service = config.get("service")
     if not service:
-        return str(config.get("url") or "")
+        return _cleaned_url(config)
     return f"https://{service['name']}.{service['namespace']}.svc:{service.get('port') or 443}{_path(service)}"
 
 
