@@ -59,10 +59,15 @@ async def test_an_old_client_is_answered_in_its_version_and_the_connection_close
 
 
 async def test_head_gets_the_length_without_the_body(server: TestServer) -> None:
-    _, plain, _ = await _asked(server, "GET", headers="Connection: close\r\n")
-    status, headers, body = await _asked(server, "HEAD", headers="Connection: close\r\n")
+    _, plain, _ = await _asked(server, "GET", headers="Connection: close\r\n", path="/version")
+    status, headers, body = await _asked(server, "HEAD", headers="Connection: close\r\n", path="/version")
     assert (status, body) == ("HTTP/1.1 200 OK", b"")
     assert headers["content-length"] == plain["content-length"]
+
+
+async def test_objects_cannot_be_asked_for_by_head(server: TestServer) -> None:
+    status, _, body = await _asked(server, "HEAD", headers="Connection: close\r\n")
+    assert (status, body) == ("HTTP/1.1 405 Method Not Allowed", b"")
 
 
 async def test_requests_in_one_packet_are_answered_in_order(server: TestServer) -> None:

@@ -41,7 +41,6 @@ def _head(server: TestServer, line: str, *headers: str) -> bytes:
         b"",
         b"{",
         b"[]",
-        b"null",
         b'"x"',
         b'{"metadata":{"name":"a"},"data":{"x":NaN}}',
         b'{"metadata":{"name":"a"},"data":{"x":1e999}}',

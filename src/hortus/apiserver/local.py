@@ -92,7 +92,7 @@ class Local:
         self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = ""
     ) -> None:
         """Raises NotFound, Conflict (another uid)."""
-        options = DeleteOptions(preconditions=Preconditions(uid=uid), propagation=propagation)
+        options = DeleteOptions(preconditions=Preconditions(uid=uid or None), propagation=propagation)
         await deletion.delete(self._ctx, await self._scope(resource, namespace, name), options)
 
     async def _scope(self, resource: Resource, namespace: str, name: str = "", subresource: str = "") -> Scope:

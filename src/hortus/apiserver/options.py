@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from hortus.apiserver.http.queries import Query, flag, whole_number
@@ -27,12 +28,28 @@ def write_options(query: Query, user_agent: str, *, kind: str) -> WriteOptions:
     dry_run = _dry_run(query.get("dryRun"), problems)
     validation = query.get("fieldValidation") or "Warn"
     if validation not in _VALIDATIONS:
-        problems.append(_unsupported("fieldValidation", validation, _VALIDATIONS))
-    if manager and (len(manager) > _LONGEST_MANAGER or not manager.isprintable()):
-        problems.append(bad_value("fieldManager", manager, f"must be printable and at most {_LONGEST_MANAGER} long"))
+        problems.append(_unsupported("fieldValidation", validation, ("", *_VALIDATIONS)))
+    problems += _manager_problems(manager or "")
     if problems:
         raise invalid_options(kind, problems)
     return WriteOptions(dry_run, manager or _from_user_agent(user_agent), validation, flag(query, "force"), kind)
+
+
+def _manager_problems(manager: str) -> Iterator[FieldProblem]:
+    if len(manager) > _LONGEST_MANAGER:
+        yield FieldProblem(
+            "fieldManager", f"Too long: may not be more than {_LONGEST_MANAGER} bytes", "FieldValueTooLong"
+        )
+    for place, character in enumerate(manager):
+        if not character.isprintable():
+            shown = f'Invalid value: "{go_quoted(manager)}"'
+            why = f"{shown}: invalid character U+{ord(character):04X} (at position {place})"
+            yield FieldProblem("fieldManager", why)
+
+
+def go_quoted(text: str) -> str:
+    """As Go's %q shows what cannot be printed."""
+    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
 
 
 def _from_user_agent(user_agent: str) -> str:
@@ -48,7 +65,11 @@ def delete_options(query: Query, body: bytes, content_type: str) -> DeleteOption
     if not sent:
         sent = {key: query[key] for key in ("propagationPolicy", "orphanDependents", "dryRun") if key in query}
         sent["gracePeriodSeconds"] = whole_number(query, "gracePeriodSeconds")
+        sent["dryRun"] = None if sent.get("dryRun") is None else [sent["dryRun"]]
     problems: list[FieldProblem] = []
+    for field, wanted in (("dryRun", list), ("propagationPolicy", str)):
+        if not isinstance(sent.get(field), wanted | None):
+            raise BadRequest(f"DeleteOptions: {field} is not a {'list' if wanted is list else 'text'}")
     dry_run = _dry_run(sent.get("dryRun"), problems)
     grace = sent.get("gracePeriodSeconds")
     if grace is not None and type(grace) is not int:
@@ -81,11 +102,11 @@ def _preconditions(sent: dict[str, Any]) -> Preconditions:
     for field in ("uid", "resourceVersion"):
         if not isinstance(given.get(field, ""), str | None):
             raise BadRequest(f"DeleteOptions: preconditions.{field} is not a string")
-    return Preconditions(str(given.get("uid") or ""), str(given.get("resourceVersion") or ""))
+    return Preconditions(given.get("uid"), str(given.get("resourceVersion") or ""))
 
 
 def _dry_run(value: Any, problems: list[FieldProblem]) -> bool:
-    values = value if isinstance(value, list) else [value] if value else []
+    values = value if isinstance(value, list) else [] if value is None else [value]
     if any(each != "All" for each in values):
         shown = ",".join(f'"{each}"' for each in values)
         problems.append(

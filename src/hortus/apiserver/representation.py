@@ -27,13 +27,16 @@ _LARGE = 64 * 1024
 _PROTOBUF_STREAM = f"{PROTOBUF};stream=watch"
 _PARTIAL_LIST = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":%s,"items":[%s]}'
 _STATUS = b'{"kind":"Status"'
+_STREAMS = (
+    "only the following media types are accepted: application/json;stream=watch, "
+    "application/vnd.kubernetes.protobuf;stream=watch"
+)
 
 
-def negotiated(accept: str, kind: Kind) -> Wanted:
+def negotiated(accept: str, kind: Kind, *, listing: bool = False) -> Wanted:
     """What to answer a request about this kind with. Raises NotAcceptable."""
-    return wanted_of(
-        accept, protobuf=not kind.custom and protobuf.speaks(kind.resource.api_version, kind.resource.kind)
-    )
+    speaks = not kind.custom and protobuf.speaks(kind.resource.api_version, kind.resource.kind)
+    return wanted_of(accept, protobuf=speaks, listing=listing)
 
 
 def sent_object(body: bytes, content_type: str, expected: GroupVersionKind) -> Object:
@@ -63,7 +66,7 @@ async def object_reply(
         elif wanted.transform == "PartialObjectMetadata":
             value = partial_metadata(value)
         else:
-            raise _unacceptable(wanted)
+            raise _unacceptable(wanted, kind, is_list=False)
     return await _encoded(wanted, value, code, warnings, pace)
 
 
@@ -80,7 +83,7 @@ async def list_reply(wanted: Wanted, kind: Kind, listing: Listing, query: Query,
             items.append(partial_metadata(value))
         body = _PARTIAL_LIST % (orjson.dumps(listing.meta()), b",".join(items))
     else:
-        raise _unacceptable(wanted)
+        raise _unacceptable(wanted, kind, is_list=True)
     return await _encoded(wanted, body, 200, (), pace)
 
 
@@ -89,7 +92,7 @@ def event_encoder(wanted: Wanted, kind: Kind, shared: SharedLines, query: Query,
     if wanted.encoding == "protobuf":
         return _PartialProtobufEncoder(kind, shared) if wanted.transform else _ProtobufEncoder(kind, shared)
     if wanted.encoding != "json":
-        raise _unacceptable(wanted)
+        raise NotAcceptable(_STREAMS)
     if wanted.transform == "Table":
         return _TableEncoder(kind, shared, query, now)
     if wanted.transform:
@@ -172,5 +175,9 @@ def _as_protobuf(body: bytes) -> bytes:
 _ENCODINGS = {"yaml": (_as_yaml, "application/yaml"), "protobuf": (_as_protobuf, PROTOBUF)}
 
 
-def _unacceptable(wanted: Wanted) -> NotAcceptable:
-    return NotAcceptable(f"this request cannot be answered as {wanted.transform or wanted.content_type}")
+def _unacceptable(wanted: Wanted, kind: Kind, *, is_list: bool) -> NotAcceptable:
+    resource = kind.resource
+    internal = resource.group.partition(".")[0] or "core"
+    shown = "*unstructured.Unstructured" if kind.custom else f"*{internal}.{resource.kind}"
+    what = f"a list ({shown}List)" if is_list else f"not a list ({shown})"
+    return NotAcceptable(f"you requested {wanted.transform}, but the requested object is {what}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 import orjson
 from aiohttp import web
 
-from hortus.apiserver import swagger_protobuf
+from hortus.apiserver import scaling, swagger_protobuf
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.builtin import check_body
 from hortus.apiserver.connection import Connection, taken
@@ -18,6 +18,7 @@ from hortus.apiserver.http import (
     Reply,
     RequestInfo,
     duplicate_fields,
+    kindless,
     media_type_of,
     read_body,
 )
@@ -34,11 +35,10 @@ from hortus.apiserver.representation import event_encoder, list_reply, negotiate
 from hortus.apiserver.resources import deletion, patching, reading, watching, writing
 from hortus.apiserver.resources.context import Context, review_of, write_context
 from hortus.apiserver.resources.definition import SubresourceHandler
-from hortus.apiserver.resources.failures import not_found
+from hortus.apiserver.resources.failures import method_not_supported, not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
-from hortus.apiserver.resources.scaling import scale_of, scaled
 from hortus.apiserver.resources.scope import Scope, WriteOptions
-from hortus.apiserver.resources.subresources import BODIES, SCALE, STATUS_VERBS, WRITTEN
+from hortus.apiserver.resources.subresources import BODIES, STATUS_VERBS, WRITTEN
 from hortus.apiserver.resources.versions import read
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.store.backend import Watch
@@ -67,6 +67,11 @@ def _no_document(cluster: str, path: str, address: str) -> Object:
 
 def no_such_resource() -> NotFound:
     return NotFound("the server could not find the requested resource", details={})
+
+
+def _not_written(kind: Kind, verb: str) -> MethodNotAllowed:
+    """A subresource that can be read, patched and replaced only."""
+    return method_not_supported(kind, verb) if kind.custom else _not_allowed()
 
 
 def _not_allowed() -> MethodNotAllowed:
@@ -104,7 +109,9 @@ class Router:
         if info.subresource:
             return await self._answer_subresource(request, scope, info, query)
         verb = info.verb
-        if verb not in kind.definition.verbs:
+        if kind.definition.answer is not None and info.name:
+            raise no_such_resource()
+        if verb not in kind.definition.verbs or info.method == "HEAD":
             raise _not_allowed()
         if verb == "get":
             return await self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
@@ -115,6 +122,8 @@ class Router:
                 raise _not_allowed()
             return await self._watch(request, scope, query)
         unnamed = not info.name and verb in ("update", "patch")
+        if unnamed and kind.custom and namespace:
+            raise BadRequest("name must be provided")
         if unnamed or (info.name and verb == "create") or (kind.resource.namespaced and not namespace):
             raise _not_allowed()
         if kind.suffix == "core/bindings":
@@ -137,9 +146,9 @@ class Router:
         else:
             kind = "CreateOptions" if verb == "create" else "UpdateOptions"
             options = write_options(query, headers.get("User-Agent", ""), kind=kind)
-            obj, repeated = _sent_object(scope.kind, body, content_type, options)
+            obj, noticed = _sent_object(scope.kind, body, content_type, options)
             operation = writing.create if verb == "create" else writing.replace
-            outcome = await operation(ctx, scope, obj, options._replace(repeated=repeated) if repeated else options)
+            outcome = await operation(ctx, scope, obj, options._replace(noticed=noticed) if noticed else options)
         wanted = negotiated(headers.get("Accept", ""), scope.kind)
         return await object_reply(
             wanted,
@@ -171,31 +180,36 @@ class Router:
         allowed = WRITTEN.get((resource.group, resource.plural, scope.subresource))
         if allowed is None:
             if scope.subresource != "status" or not definition.status:
-                raise no_such_resource()
+                raise not_found(scope.kind, scope.name) if scope.kind.custom else no_such_resource()
             allowed = STATUS_VERBS
         if info.verb not in allowed:
-            raise _not_allowed()
+            raise _not_written(scope.kind, info.verb)
         if info.verb == "get":
             return await self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
         return await self._write(request, scope, info, query)
 
     async def _scale(self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query) -> Reply:
         """The replicas of an object: read, put and patched as a Scale."""
+        kind, headers = scope.kind, request.headers
         if info.verb == "get":
             value = await reading.get(self._ctx, scope, query)
-            return json_reply(scale_of(scope.kind, orjson.loads(value)))
+            shown = scaling.shown(kind, orjson.loads(value))
+            return await self._shown(request, scope._replace(kind=scaling.scale_kind()), shown, query)
         if info.verb not in ("patch", "update"):
-            raise _not_allowed()
-        headers = request.headers
-        body = await read_body(request)
+            raise _not_written(scope.kind, info.verb)
+        body, content_type = await read_body(request), headers.get("Content-Type", "")
         options = write_options(query, headers.get("User-Agent", ""), kind="UpdateOptions")
         if info.verb == "patch":
-            change = patching.change_of(scope.kind, body, headers.get("Content-Type", ""))
+            if content_type.startswith(patching.APPLY):
+                options = options._replace(manager=query.get("fieldManager", ""))
+            outcome = await scaling.patch(self._ctx, scope, body, content_type, options)
         else:
-            sent = sent_object(body, headers.get("Content-Type", ""), SCALE)
-            change = lambda scale: sent  # noqa: E731
-        outcome = await patching.modify(self._ctx, scope, scaled(scope, change), options._replace(validation="Ignore"))
-        return json_reply(scale_of(scope.kind, orjson.loads(outcome.body)))
+            outcome = await scaling.put(self._ctx, scope, body, content_type, options)
+        wanted = negotiated(headers.get("Accept", ""), scaling.scale_kind())
+        value = scaling.shown(kind, orjson.loads(outcome.body))
+        warnings = tuple(outcome.warnings)
+        now, pace = self._ctx.clock.now(), self._ctx.pace(scope)
+        return await object_reply(wanted, scaling.scale_kind(), value, query, now, pace, warnings=warnings)
 
     async def _custom_subresource(
         self,
@@ -255,7 +269,7 @@ class Router:
             await review.validate(sent, None)
 
     async def _list(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
-        wanted = negotiated(request.headers.get("Accept", ""), scope.kind)
+        wanted = negotiated(request.headers.get("Accept", ""), scope.kind, listing=True)
         listing = await reading.collect(self._ctx, scope, query)
         return await list_reply(wanted, scope.kind, listing, query, self._ctx.clock.now(), self._ctx.pace(scope))
 
@@ -272,7 +286,7 @@ class Router:
         return Reply(reading.list_body(scope.kind, listing))
 
     async def _watch(self, request: web.BaseRequest, scope: Scope, query: Query) -> web.StreamResponse:
-        wanted = negotiated(request.headers.get("Accept", ""), scope.kind)
+        wanted = negotiated(request.headers.get("Accept", ""), scope.kind, listing=True)
         options = await watching.watch_options(self._ctx, scope, query)
         encoder = event_encoder(wanted, scope.kind, self._lines, query, self._ctx.clock.now())
         response = web.StreamResponse(
@@ -311,9 +325,9 @@ class Router:
         return path == "/version" or path == "/ping" or self._health.answers(path)
 
     async def _answer_path(self, request: web.BaseRequest, info: RequestInfo, tenant: Hashable) -> Reply:
-        if info.method not in ("GET", "HEAD"):
-            raise _not_allowed()
         path, cluster = info.path, info.cluster
+        if info.method not in ("GET", "HEAD") and not self._health.answers(path):
+            raise _not_allowed()
         if self._health.answers(path):
             asked = request.query
             excluded = frozenset(asked.getall("exclude", ()))
@@ -401,9 +415,11 @@ def _wants_aggregated(request: web.BaseRequest) -> bool:
 
 def _sent_object(kind: Kind, body: bytes, content_type: str, options: WriteOptions) -> tuple[Object, list[str]]:
     obj = sent_object(body, content_type, kind.resource.gvk)
+    if kind.custom and not obj.get("kind"):
+        raise kindless(body, kind.resource.kind)
     if options.validation == "Ignore" or media_type_of(content_type) not in _WITH_DUPLICATES:
         return obj, []
-    return obj, duplicate_fields(body, obj)
+    return obj, [f'duplicate field "{path}"' for path in duplicate_fields(body, obj)]
 
 
 def _sender(request: web.BaseRequest) -> watching.Send:

@@ -253,6 +253,8 @@ class _Parser:
         values = set()
         while True:
             self._count()
+            if not self._peek():
+                raise SelectorError("found '', expected: ',', ')' or identifier")
             values.add("" if self._peek() in (",", ")") else self._word())
             separator = self._take()
             if separator == ")":

@@ -55,8 +55,14 @@ class Structural:
         return pruning.prune(obj, self._node)
 
     def default(self, obj: dict[str, Any]) -> None:
-        """Fill in defaults in place, after dropping nulls of fields that are not nullable."""
-        defaulting.default(obj, self._node)
+        """Fill in defaults in place, after dropping nulls of fields that are not nullable.
+
+        Nulls of a built-in kind stay: Go reads one in a map of strings as an empty text.
+        """
+        if self._node.native:
+            defaulting.fill(obj, self._node)
+        else:
+            defaulting.default(obj, self._node)
 
     def validate(
         self,

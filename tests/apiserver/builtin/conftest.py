@@ -52,6 +52,8 @@ class Rules:
         definition.strategy.prepare_create(obj, context())
         if definition.complete is not None:
             definition.complete(obj, context())
+        if definition.allocate is not None:
+            definition.allocate(obj, None)
         found = [f"{e.path}: {e.message}" for e in schema.validate(obj)]
         return found + [f"{p.path}: {p.message}" for p in definition.strategy.validate(obj, context())]
 
@@ -60,6 +62,8 @@ class Rules:
         definition, schema = self.definition(obj), self._schema(obj)
         schema.default(obj)
         definition.strategy.prepare_update(obj, old, context(subresource))
+        if definition.allocate is not None and not subresource:
+            definition.allocate(obj, old)
         found = [f"{e.path}: {e.message}" for e in schema.validate(obj, old)]
         found += [f"{p.path}: {p.message}" for p in definition.strategy.validate_update(obj, old, context(subresource))]
         return found

@@ -451,7 +451,8 @@ def test_a_custom_resource_definition_implies_its_names(rules: Rules) -> None:
         ),
         (
             _object("HorizontalPodAutoscaler", "autoscaling/v2",
-                    spec={"maxReplicas": 1, "minReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}),
+                    spec={"maxReplicas": 1, "minReplicas": 2,
+                          "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}),
             "spec.maxReplicas: Invalid value: 1: must be greater than or equal to `minReplicas`",
         ),
         (

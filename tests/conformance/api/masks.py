@@ -27,10 +27,14 @@ _WORDS = (
     (re.compile(r"\bLS0tLS1CRUdJTi[A-Za-z0-9+/=]+"), "<pem>"),
     (re.compile(r"(current: |in object meta: |oldest: |record \()\d+(?![\w-])"), r"\1<revision>"),
     (re.compile(r"continue=[\w%-]{30,}"), "continue=<continue>"),
+    # A patched object that cannot be read is quoted whole, its fields in an order of each part's own.
+    (re.compile(r'(?<=Invalid value: )"\{\\"(?:apiVersion|kind)\\".*\}"(?=: )', re.DOTALL), "<object>"),
 )
 _ASKED = re.compile(r"(resourceVersion=)(\d\d+)\b")
 _LONG = 1000
 """Characters of a text beyond which a transcript keeps its beginning and digest."""
+_FIRST_PORT = 30000
+"""The first that a server gives out by itself: node ports and, beyond them, those it listens on in tests."""
 _ADDRESSES = ("clusterIP", "clusterIPs")
 
 
@@ -82,7 +86,9 @@ class _Mask:
             ]
         if isinstance(value, dict):
             return {self._text(name, ""): self._field(value, name) for name in sorted(value)}
-        return 30000 if key == "nodePort" and value else value
+        return (
+            _FIRST_PORT if key.lower().endswith("port") and isinstance(value, int) and value >= _FIRST_PORT else value
+        )
 
     def _field(self, owner: Object, name: str) -> Any:
         if name == "resourceVersion" and isinstance(owner[name], str) and owner[name].isdigit():

@@ -18,7 +18,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import orjson
+import yarl
 from tests.apiserver.wire import Answer, Events, Wire
 from tests.conformance.api.masks import masked
 
@@ -70,6 +72,18 @@ class RecordedWire(Wire):
         self.transcript.tell(_exchange(method, path, options, answer))
         return answer
 
+    async def raw(
+        self, method: str, path: str, body: bytes | None, *, content_type: str, headers: dict[str, str], recorded: bool
+    ) -> Answer:
+        """A request whose path goes out as it is written; a redirect is not followed."""
+        sent = self._headers(headers, "", content_type or ("application/json" if body is not None else ""))
+        url = yarl.URL(self.base + path, encoded=True)
+        async with self.session.request(method, url, headers=sent, data=body, allow_redirects=False) as response:
+            answer = await _answer(response)
+        if recorded:
+            self.transcript.tell(_exchange(method, path, {"content_type": content_type, "headers": headers}, answer))
+        return answer
+
     @contextlib.asynccontextmanager
     async def watch(
         self, path: str, *, accept: str = "", headers: dict[str, str] | None = None
@@ -119,6 +133,12 @@ class _RecordedEvents(Events):
         return event
 
 
+async def _answer(response: aiohttp.ClientResponse) -> Answer:
+    content, raw = response.headers.get("Content-Type", ""), await response.read()
+    is_json = "json" in content and raw
+    return Answer(response.status, orjson.loads(raw) if is_json else raw, response.headers)
+
+
 def _exchange(method: str, path: str, options: Object, answer: Answer) -> Object:
     headers = {name: answer.headers[name] for name in _HEADERS if name in answer.headers}
     if headers.get("Content-Type") == "application/json":
@@ -128,7 +148,7 @@ def _exchange(method: str, path: str, options: Object, answer: Answer) -> Object
     body = answer.body.decode(errors="replace") if isinstance(answer.body, bytes) else answer.body
     if "yaml" in headers.get("Content-Type", ""):
         body = yaml.load(body)
-    sent = {name: options[name] for name in ("content_type", "accept") if options.get(name)}
+    sent = {name: options[name] for name in ("content_type", "accept", "headers") if options.get(name)}
     return {"request": f"{method} {path}", **sent, "code": answer.code, "headers": headers, "body": body}
 
 

@@ -36,6 +36,8 @@ _NAME_RULES: dict[str, Literal["subdomain", "label", "path-segment"]] = {
 }
 _CREATED_ON_PUT = frozenset({"Lease", "Event", "Endpoints", "Node", "LimitRange", "ClusterRole", "ClusterRoleBinding"})
 _CREATED_ON_PUT |= {"Role", "RoleBinding", "APIService"}
+_SHOWN_DELETED = frozenset({"PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceQuota"})
+_SHOWN_DELETED |= {"Service", "ServiceAccount", "CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"}
 _ALL_VERBS = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
 _CELL_PREFIX = "cell:"
 
@@ -84,6 +86,7 @@ def definition(entry: Entry) -> ResourceDefinition:
         schema=kind_schema(entry.type_name, resource.gvk),
         strategy=strategy,
         complete=strategy.complete,
+        allocate=strategy.allocate,
         end=end_namespace if entry.type_name == "core.Namespace" else None,
         ignored=IGNORED.get(entry.type_name, {}),
         zero=ZERO.get(resource.kind, {}),
@@ -98,6 +101,7 @@ def definition(entry: Entry) -> ResourceDefinition:
         stored=FORMS.get(entry.type_name),
         generation="generation" in options,
         name_rule=_NAME_RULES.get(resource.kind, "subdomain"),
+        shows_deleted=resource.kind in _SHOWN_DELETED,
         create_on_update=resource.kind in _CREATED_ON_PUT,
         verbs=frozenset(_words(options, "verbs")) or _ALL_VERBS,
     )

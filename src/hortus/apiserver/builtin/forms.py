@@ -115,11 +115,16 @@ def _renamed(obj: Object, names: dict[str, str], api_version: str) -> Object:
 
 
 def _event_in_events(obj: Object) -> Object:
-    return _renamed(obj, _EVENT_FIELDS, "events.k8s.io/v1")
+    """What is empty there only because the core group always writes it stays away."""
+    found = _renamed(obj, _EVENT_FIELDS, "events.k8s.io/v1")
+    for name in ("reportingController", "reportingInstance"):
+        if not found.get(name):
+            found.pop(name, None)
+    return found
 
 
 def _event_in_core(obj: Object) -> Object:
-    return _renamed(obj, _EVENT_FIELDS_BACK, "v1")
+    return {"reportingComponent": "", "reportingInstance": "", **_renamed(obj, _EVENT_FIELDS_BACK, "v1")}
 
 
 FORMS = {

@@ -250,8 +250,6 @@ def _bool(value: Any, owner: str, path: str) -> bool:
 
 
 def _integer(value: Any, owner: str, path: str, *, kind: str) -> int:
-    if type(value) is float and value.is_integer():
-        value = int(value)
     limit = _RANGES[kind]
     if type(value) is not int or not -limit <= value < limit:
         raise _mismatch(value, kind, owner, path)

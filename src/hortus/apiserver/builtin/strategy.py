@@ -1,8 +1,8 @@
 """The rules every built-in kind shares: the shape of its JSON, static defaults, and where `metadata.generation` rises.
 
-A kind with rules of its own subclasses `BuiltinStrategy` and overrides the short hooks `default`, `complete`, `check`
-and `check_update`; it never repeats what is here. Hooks get whole objects, already shaped, and report in
-kube-apiserver's words.
+A kind with rules of its own subclasses `BuiltinStrategy` and overrides the short hooks `default`, `complete`,
+`allocate`, `check` and `check_update`; it never repeats what is here. Hooks get whole objects, already shaped, and
+report in kube-apiserver's words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hortus.apiserver.builtin.cells import Printer
 from hortus.apiserver.builtin.scalars import ScalarError
 from hortus.apiserver.builtin.shapes import Shapes
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
-from hortus.kube.errors import BadRequest
+from hortus.apiserver.resources.failures import cannot_decode
 from hortus.kube.objects import Object, Resource
 
 Hook = Callable[[Object], None]
@@ -45,6 +45,9 @@ class BuiltinStrategy:
 
     def complete(self, obj: Object, context: WriteContext) -> None:
         """Fill in what a new object has of the server, not of its creator (ResourceDefinition.complete)."""
+
+    def allocate(self, obj: Object, old: Object | None) -> None:
+        """Give out what the server alone knows of (ResourceDefinition.allocate); `old` is None on create."""
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         """What is wrong with an object, new or changed."""
@@ -97,6 +100,4 @@ class BuiltinStrategy:
             else:
                 self._shapes.shape(obj, self.type_name)
         except ScalarError as error:
-            kind, version = self.resource.kind, self.resource.version
-            text = f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
-            raise BadRequest(text) from None
+            raise cannot_decode(self.resource, str(error)) from None

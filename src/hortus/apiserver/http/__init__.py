@@ -4,8 +4,19 @@ Nothing here knows what a kind is. What flows in are aiohttp's low-level request
 dict of query parameters and a decoded body; what flows back is a `Reply` of bytes or a stream.
 """
 
-from hortus.apiserver.http.bodies import decode_object, decode_value, duplicate_fields, media_type_of, read_body
+from hortus.apiserver.http.bodies import (
+    decode_object,
+    decode_patch,
+    decode_value,
+    duplicate_fields,
+    go_kind,
+    head_problems,
+    kindless,
+    media_type_of,
+    read_body,
+)
 from hortus.apiserver.http.negotiation import MediaType, Wanted, wanted_of
+from hortus.apiserver.http.numbers import with_whole_numbers
 from hortus.apiserver.http.paths import RequestInfo, request_info
 from hortus.apiserver.http.queries import flag, parse_query, seconds, whole_number
 from hortus.apiserver.http.replies import Reply, status_reply
@@ -16,9 +27,13 @@ __all__ = [
     "RequestInfo",
     "Wanted",
     "decode_object",
+    "decode_patch",
     "decode_value",
     "duplicate_fields",
     "flag",
+    "go_kind",
+    "head_problems",
+    "kindless",
     "media_type_of",
     "parse_query",
     "read_body",
@@ -27,4 +42,5 @@ __all__ = [
     "status_reply",
     "wanted_of",
     "whole_number",
+    "with_whole_numbers",
 ]

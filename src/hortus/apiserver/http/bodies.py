@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Protocol, cast
 
 import orjson
 from aiohttp import web
 
+from hortus.apiserver.http.numbers import with_whole_numbers
 from hortus.apiserver.limits import Limits
 from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.tenants import Holder, tenant_of
@@ -30,6 +32,9 @@ _COUNTED = 16 * 1024
 """Bytes from which a body counts against what the server holds of all bodies; smaller ones are bounded by number."""
 _LARGE = 64 * 1024
 """Bytes from which a body waits for its turn: reading it takes the processor for more than a millisecond."""
+_SHOWN = 30
+"""Bytes of a body that are shown when it cannot be read."""
+_UNREADABLE = "couldn't get version/kind; json parse error: "
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _JSON = frozenset({"", "application/json", "*/*"})
@@ -141,9 +146,49 @@ def media_type_of(content_type: str) -> str:
 def decode_object(body: bytes, content_type: str, kind: str) -> Object:
     """The object in a body of JSON or YAML. Raises BadRequest, UnsupportedMediaType; `kind` is for the message."""
     value = decode_value(body, content_type, kind)
+    if value is None:
+        return {}
+    for problem in head_problems(value):
+        raise BadRequest(f"the object provided is unrecognized (must be of type {kind}): {problem} ({quoted(body)})")
+    found: Object = value
+    return found
+
+
+_HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+def head_problems(value: Any) -> Iterator[str]:
+    """Why apiVersion and kind cannot be read from a decoded body, in Go's words."""
     if not isinstance(value, dict):
-        raise _unrecognized(kind, f"a {_json_type(value)} was sent where an object is expected")
-    return value
+        yield f"{_UNREADABLE}json: cannot unmarshal {go_kind(value)} into Go value of type {_HEAD}"
+        return
+    for field in ("apiVersion", "kind"):
+        given = value.get(field)
+        if not isinstance(given, str | None):
+            yield f"{_UNREADABLE}json: cannot unmarshal {go_kind(given)} into Go struct field .{field} of type string"
+            return
+    version = value.get("apiVersion")
+    if version and version.count("/") > 1:
+        yield f"unexpected GroupVersion string: {version}"
+
+
+def kindless(body: bytes, kind: str) -> BadRequest:
+    """The refusal of a body that names no kind, where it has to."""
+    why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
+    return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {why} ({quoted(body)})")
+
+
+def go_kind(value: object) -> str:
+    """What Go's JSON package calls a value of this type."""
+    names = {list: "array", str: "string", bool: "bool", int: "number", float: "number", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def quoted(body: bytes) -> str:
+    """The beginning of a body as errors of Go's decoder show it: as text where it may be JSON."""
+    start = body[:_SHOWN]
+    text = start.decode(errors="replace") if body.lstrip()[:1] == b"{" else start.hex()
+    return f"{text} ..." if len(body) > _SHOWN else text
 
 
 def decode_value(body: bytes, content_type: str, kind: str) -> Any:
@@ -162,9 +207,18 @@ def _decode_json(body: bytes, kind: str) -> Any:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise _unrecognized(kind, f"json parse error: {error}") from None
-    if body.count(b"{") + body.count(b"[") > DEEPEST:
-        _check_depth(found)
+        raise _unrecognized(kind, f"json parse error: {_go_syntax(error)} ({quoted(body)})") from None
+    _check_depth(body, found)
+    return found
+
+
+def decode_patch(body: bytes, prefix: str) -> Any:
+    """The JSON of a patch. Raises BadRequest, whose message begins with `prefix`."""
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"{prefix}{_go_syntax(error)}") from None
+    _check_depth(body, found)
     return found
 
 
@@ -172,7 +226,7 @@ def _decode_yaml(body: bytes, kind: str) -> Any:
     if body[:1] == b"{":
         # JSON is YAML too, and what most clients send as such.
         try:
-            return _decode_json(body, kind)
+            return with_whole_numbers(_decode_json(body, kind))
         except BadRequest:
             pass
     try:
@@ -181,22 +235,27 @@ def _decode_yaml(body: bytes, kind: str) -> Any:
         raise _unrecognized(kind, f"yaml parse error: {error}") from None
     # Dates, sets and odd keys exist in YAML only: one trip through JSON proves there are none.
     try:
-        return _decode_json(orjson.dumps(value), kind)
+        return with_whole_numbers(_decode_json(orjson.dumps(value), kind))
     except (orjson.JSONEncodeError, RecursionError) as error:
         raise _unrecognized(kind, f"yaml holds what JSON cannot: {error}") from None
+
+
+def _go_syntax(error: orjson.JSONDecodeError) -> str:
+    """The error in Go's words where it is the commonest, a body that ends too early."""
+    text = str(error)
+    if text.startswith(("unexpected end of data", "Input is a zero-length, empty document")):
+        return "unexpected end of JSON input"
+    return text
 
 
 def _unrecognized(kind: str, why: str) -> BadRequest:
     return BadRequest(f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; {why}")
 
 
-def _json_type(value: object) -> str:
-    names = {list: "list", str: "string", bool: "boolean", int: "number", float: "number", type(None): "null"}
-    return names.get(type(value), "value")
-
-
-def _check_depth(value: Any) -> None:
+def _check_depth(body: bytes, value: Any) -> None:
     """Refuse deep nesting without recursion; orjson itself stops at 1,024 levels."""
+    if body.count(b"{") + body.count(b"[") <= DEEPEST:
+        return
     level = [value]
     for _ in range(DEEPEST):
         level = [

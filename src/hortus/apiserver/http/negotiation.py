@@ -35,10 +35,11 @@ class Wanted(NamedTuple):
 _PLAIN = Wanted()
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _CONTENT_TYPES = {"json": "application/json", "yaml": "application/yaml", "protobuf": PROTOBUF}
+_OFFERED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 _ENCODINGS = {
     "application/json": "json",
     "*/*": "json",
-    "application/*": "json",
     "application/yaml": "yaml",
     PROTOBUF: "protobuf",
 }
@@ -56,9 +57,9 @@ def media_types(accept: str) -> tuple[MediaType, ...]:
 
 
 @lru_cache(maxsize=512)
-def wanted_of(accept: str, *, protobuf: bool = False) -> Wanted:
+def wanted_of(accept: str, *, protobuf: bool = False, listing: bool = False) -> Wanted:
     """The representation to answer with; `protobuf` says whether what is asked for has such a form, whole;
-    the metadata of any object has.
+    the metadata of any object has. `listing` says that it is a list, which may be watched too.
 
     Raises NotAcceptable when none that is asked for can be served.
     """
@@ -77,9 +78,7 @@ def wanted_of(accept: str, *, protobuf: bool = False) -> Wanted:
         version = parameters.get("v", "")
         if transform in _TRANSFORMS and version in _VERSIONS and parameters.get("g") == "meta.k8s.io":
             return Wanted(encoding, transform, version)
-    raise NotAcceptable(
-        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "
-        "application/vnd.kubernetes.protobuf, application/json;stream=watch, "
-        "application/vnd.kubernetes.protobuf;stream=watch",
-        details={},
-    )
+    if any(name in _ENCODINGS for name, _ in ranges):
+        raise NotAcceptable(f"only the following media types are accepted: {_OFFERED}")
+    offered = f"{_OFFERED}, {_STREAMED}" if listing else _OFFERED
+    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {offered}", details={})

@@ -52,7 +52,9 @@ def _delete_options(given: Any, options: WriteOptions) -> DeleteOptions:
     if not isinstance(given, dict) or not isinstance(given.get("preconditions") or {}, dict):
         raise BadRequest('Eviction in version "v1" cannot be handled as a Eviction: deleteOptions is not an object')
     wanted = given.get("preconditions") or {}
-    preconditions = Preconditions(str(wanted.get("uid") or ""), str(wanted.get("resourceVersion") or ""))
+    preconditions = Preconditions(
+        None if wanted.get("uid") is None else str(wanted["uid"]), str(wanted.get("resourceVersion") or "")
+    )
     dry_run = options.dry_run or "All" in (given.get("dryRun") or ())
     return DeleteOptions(dry_run, preconditions, str(given.get("propagationPolicy") or ""))
 

@@ -127,6 +127,9 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     """How to read those of them that are not simply the text at their path."""
     complete: Step | None = None
     """Fills in what the creator of an object does not come to own: what kube-apiserver's admission plugins add."""
+    allocate: Callable[[Object, Object | None], None] | None = None
+    """Fills in, on create (None) and update (the old object), what the store's own code gives out, such as addresses:
+    nobody comes to own it."""
     end: Step | None = None
     """Changes an object when it is deleted for the first time, such as a finalizer that the server itself has on it."""
     zero: Mapping[str, Any] = msgspec.field(default_factory=dict)
@@ -138,6 +141,8 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     prune: bool = True
     name_rule: Literal["subdomain", "label", "path-segment"] = "subdomain"
     """What metadata.name may look like: DNS-1123 subdomain or label, or anything that is one path segment (RBAC)."""
+    shows_deleted: bool = False
+    """Whether a deletion is answered with the object as it was, not with a Status."""
     create_on_update: bool = False
     """Whether a PUT to a name that is not there creates it."""
     unconditional_update: bool = True

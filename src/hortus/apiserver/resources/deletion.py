@@ -52,16 +52,26 @@ async def _delete_state(ctx: Context, scope: Scope, record: Record, options: Del
         await review.validate(None, old)
     obj = _marked(kind, old, options, context)
     if options.dry_run:
-        return _outcome(kind, obj, gone=may_go(obj))
+        return _outcome(kind, _ended(kind, obj, now) if may_go(obj) else obj, gone=may_go(obj))
     if may_go(obj):
         final = obj if obj["metadata"].get("finalizers") else old
         revision = await ctx.storage.delete(record, await stored_value(kind, scope.cluster, final))
         obj["metadata"]["resourceVersion"] = str(revision)
-        return _outcome(kind, obj, gone=True)
+        return _outcome(kind, _ended(kind, obj, now), gone=True)
     if obj != old:
         value = await stored_value(kind, scope.cluster, obj)
         obj = with_revision(obj, await ctx.storage.put(record.key, value, replaced=record))
     return _outcome(kind, obj, gone=False)
+
+
+def _ended(kind: Kind, obj: Object, now: float) -> Object:
+    """What is told of an object that has gone; a pod's last moment is the end of its grace period."""
+    if kind.suffix != "core/pods" or "deletionTimestamp" in obj["metadata"]:
+        return obj
+    metadata = {**obj["metadata"], "deletionTimestamp": format_time(now), "deletionGracePeriodSeconds": 0}
+    if "generation" in metadata:
+        metadata["generation"] += 1
+    return {**obj, "metadata": metadata}
 
 
 def _marked(kind: Kind, old: Object, options: DeleteOptions, context: WriteContext) -> Object:
@@ -96,7 +106,7 @@ def _finalizers(present: list[str], propagation: str) -> list[str]:
 def _check(kind: Kind, old: Object, preconditions: Preconditions) -> None:
     metadata = old["metadata"]
     name, uid, version = metadata["name"], metadata.get("uid", ""), metadata["resourceVersion"]
-    if preconditions.uid and preconditions.uid != uid:
+    if preconditions.uid is not None and preconditions.uid != uid:
         raise _unlike(
             kind,
             name,
@@ -120,7 +130,7 @@ def _unlike(kind: Kind, name: str, why: str) -> Conflict:
 
 
 def _outcome(kind: Kind, obj: Object, *, gone: bool) -> Outcome:
-    if not gone:
+    if not gone or kind.definition.shows_deleted:
         return Outcome(orjson.dumps(obj), 200, (), obj)
     metadata, resource = obj["metadata"], kind.resource
     details = {"name": metadata["name"], "group": resource.group, "kind": resource.plural, "uid": metadata.get("uid")}

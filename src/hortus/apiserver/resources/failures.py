@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 from hortus.apiserver.resources.definition import FieldProblem
 from hortus.apiserver.resources.kind import Kind
 from hortus.kube.errors import (
     AlreadyExists,
-    ApiError,
     BadRequest,
     Conflict,
     Forbidden,
@@ -17,6 +18,7 @@ from hortus.kube.errors import (
     MethodNotAllowed,
     NotFound,
 )
+from hortus.kube.objects import Resource
 
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -56,7 +58,7 @@ def method_not_supported(kind: Kind, verb: str) -> MethodNotAllowed:
 
 def invalid(kind: Kind, name: str, problems: Sequence[FieldProblem]) -> Invalid:
     """422 with one cause per problem; the message lists them as an aggregate error does."""
-    return invalid_object(kind.group_kind, kind.resource.group, kind.resource.kind, name, problems)
+    return invalid_object(kind.group_kind, kind.told_group, kind.resource.kind, name, problems)
 
 
 def invalid_options(options: str, problems: Sequence[FieldProblem]) -> Invalid:
@@ -79,7 +81,7 @@ def required(path: str, message: str = "") -> FieldProblem:
 
 
 def bad_value(path: str, value: object, message: str) -> FieldProblem:
-    shown = f'"{value}"' if isinstance(value, str) else value
+    shown = orjson.dumps(value).decode() if isinstance(value, str) else value
     return FieldProblem(path, f"Invalid value: {shown}: {message}", "FieldValueInvalid")
 
 
@@ -87,6 +89,21 @@ def forbidden_field(path: str, message: str) -> FieldProblem:
     return FieldProblem(path, f"Forbidden: {message}", "FieldValueForbidden")
 
 
-def cannot_decode(kind: Kind, why: str) -> ApiError:
-    resource = kind.resource
-    return BadRequest(f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}')
+class CannotDecode(BadRequest):
+    """An object that Go's types could not hold. `why` is the decoder's sentence."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+def cannot_decode(resource: Resource, why: str, *, sent: tuple[str, str] | None = None) -> CannotDecode:
+    """`sent` is the kind and version of what was sent, where they are not the resource's."""
+    kind, version = sent or (resource.kind, resource.version)
+    return CannotDecode(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}', why)
+
+
+def unreadable_patch(shown: str, why: str) -> Invalid:
+    """What a patch leaves cannot be read; `shown` is the object that it leaves."""
+    problem = bad_value("patch", shown, why)
+    return invalid_object("", "", "", "", [problem])

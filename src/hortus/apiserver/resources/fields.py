@@ -12,6 +12,7 @@ from hortus.schema.merge import ApplyConflict, FieldSet, MergeError, apply, upda
 
 _STATUS: FieldSet = {"f:status": {}}
 _ALL_BUT_STATUS: FieldSet = {"f:spec": {}}
+_ALL_BUT_STATUS_OF_DEPLOYMENTS: FieldSet = {"f:spec": {}, "f:metadata": {"f:labels": {}}}
 _ALL_BUT_STATUS_OF_CUSTOM: FieldSet = {"f:spec": {}, "f:metadata": {}}
 
 
@@ -80,4 +81,6 @@ def _reset_fields(kind: Kind, subresource: str) -> FieldSet | None:
         return None
     if subresource != "status":
         return _STATUS
+    if kind.suffix == "apps/deployments":
+        return _ALL_BUT_STATUS_OF_DEPLOYMENTS
     return _ALL_BUT_STATUS_OF_CUSTOM if kind.custom else _ALL_BUT_STATUS

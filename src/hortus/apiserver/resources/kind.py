@@ -61,7 +61,9 @@ class Kind:
         self.suffix = f"{group or 'core'}/{resource.plural}"
         """What a store's bucket is called after the cluster's name."""
         self.group_resource = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-        self.group_kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+        self.told_group = group
+        """The group by which mistakes in an object are told: where it is stored, which is another's for few."""
+        self.group_kind = f"{resource.kind}.{group}" if group else resource.kind
         self.upgrade = upgrade
         self.converter = converter
         self.type_head = self._head(resource.api_version)

@@ -9,9 +9,11 @@ from typing import Any
 
 import orjson
 
+from hortus.apiserver.http import go_kind
 from hortus.apiserver.resources import names
 from hortus.apiserver.resources.definition import FieldProblem
 from hortus.apiserver.resources.failures import (
+    CannotDecode,
     bad_value,
     cannot_decode,
     forbidden_field,
@@ -21,7 +23,7 @@ from hortus.apiserver.resources.failures import (
 )
 from hortus.apiserver.resources.kind import Kind
 from hortus.kube.errors import ApiError, BadRequest
-from hortus.kube.objects import Object, format_time
+from hortus.kube.objects import Object, format_time, parse_time
 
 _MAPS = frozenset({"labels", "annotations"})
 _TYPES: dict[str, type] = {
@@ -41,7 +43,31 @@ _TYPES: dict[str, type] = {
     "finalizers": list,
     "managedFields": list,
 }
-_GO_TYPES = {str: "string", int: "int64", dict: "map[string]string", list: "[]string"}
+_TIMES = frozenset({"creationTimestamp", "deletionTimestamp"})
+_OWNER_TYPES: dict[str, type] = {
+    "apiVersion": str,
+    "kind": str,
+    "name": str,
+    "uid": str,
+    "controller": bool,
+    "blockOwnerDeletion": bool,
+}
+_META = "v1.ObjectMeta"
+_REPEATED_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+    "such requests as early as 1.24; please fix your requests"
+)
+_GO_TYPES: dict[Any, str] = {
+    str: "string",
+    int: "int64",
+    bool: "bool",
+    dict: "map[string]string",
+    list: "[]string",
+    "uid": "types.UID",
+    "ownerReferences": "[]v1.OwnerReference",
+    "managedFields": "[]v1.ManagedFieldsEntry",
+}
+"""By type, or by field where it is another than the type's."""
 _GO_ITEMS = {"finalizers": "string", "ownerReferences": "v1.OwnerReference", "managedFields": "v1.ManagedFieldsEntry"}
 _LARGEST_ANNOTATIONS = 256 * 1024
 """Bytes of all keys and values together (apimachinery TotalAnnotationSizeLimitB)."""
@@ -52,16 +78,13 @@ def check_type(kind: Kind, obj: Object) -> None:
     """apiVersion and kind are this kind's, or absent and then filled in. Raises BadRequest."""
     resource = kind.resource
     api_version, name = _type_text(kind, obj, "apiVersion"), _type_text(kind, obj, "kind")
-    if not name and kind.custom:
-        text = orjson.dumps(obj).decode()
-        start = f"{text[:30]} ..." if len(text) > 30 else text
-        raise BadRequest(
-            f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing in "
-            f"'{text}' ({start})"
-        )
     if not kind.custom and (api_version not in ("", resource.api_version) or name not in ("", resource.kind)):
         raise _another_kind(kind, api_version or resource.api_version, name or resource.kind)
-    if api_version not in ("", resource.api_version):
+    if kind.custom and not name:
+        # Bodies are looked at where they are read; here it is a patch or an apply that takes the kind away.
+        why = f"Object 'Kind' is missing in '{orjson.dumps(obj).decode()}'"
+        raise CannotDecode(f"the object provided is unrecognized (must be of type {resource.kind}): {why}", why)
+    if api_version != resource.api_version and (api_version or kind.custom):
         raise BadRequest(
             f"the API version in the data ({api_version}) does not match the expected API version "
             f"({resource.api_version})"
@@ -80,10 +103,10 @@ def _type_text(kind: Kind, obj: Object, field: str) -> str:
         return value
     text = orjson.dumps(obj).decode()
     start = f"{text[:30]} ..." if len(text) > 30 else text
-    given = {bool: "bool", dict: "object", list: "array"}.get(type(value), "number")
+    why = f"json: cannot unmarshal {go_kind(value)} into Go struct field .{field} of type string"
     raise BadRequest(
         f"the object provided is unrecognized (must be of type {kind.resource.kind}): couldn't get version/kind; "
-        f"json parse error: json: cannot unmarshal {given} into Go struct field .{field} of type string ({start})"
+        f"json parse error: {why} ({start})"
     )
 
 
@@ -92,7 +115,7 @@ def _name_of(obj: Object) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
-def _another_kind(kind: Kind, api_version: str, name: str) -> BadRequest:
+def _another_kind(kind: Kind, api_version: str, name: str) -> CannotDecode:
     """What Go's decoder says: of a version that it has not, or of a kind that does not convert to this one."""
     resource = kind.resource
     version = api_version.rpartition("/")[2]
@@ -101,7 +124,7 @@ def _another_kind(kind: Kind, api_version: str, name: str) -> BadRequest:
     else:
         internal = resource.group.partition(".")[0] or "core"
         why = f"converting ({version}.{name}) to ({internal}.{resource.kind}): unknown conversion"
-    return BadRequest(f'{name} in version "{version}" cannot be handled as a {resource.kind}: {why}')
+    return cannot_decode(resource, why, sent=(name, version))
 
 
 def read_metadata(kind: Kind, obj: Object) -> list[str]:
@@ -113,7 +136,8 @@ def read_metadata(kind: Kind, obj: Object) -> list[str]:
     if metadata is None:
         metadata = obj["metadata"] = {}
     if not isinstance(metadata, dict):
-        raise cannot_decode(kind, "metadata is not an object")
+        place = "Go value" if kind.custom else f"Go struct field {kind.resource.kind}.metadata"
+        raise cannot_decode(kind.resource, f"json: cannot unmarshal {go_kind(metadata)} into {place} of type {_META}")
     unknown: list[str] = []
     for field in list(metadata):
         value = metadata[field]
@@ -124,13 +148,15 @@ def read_metadata(kind: Kind, obj: Object) -> list[str]:
         elif value is None:
             del metadata[field]
         elif not isinstance(value, expected) or isinstance(value, bool) or not _fits(value):
-            raise _wrong_type(kind, field, value, _GO_TYPES[expected])
+            raise _wrong_type(kind, f"ObjectMeta.{field}", value, _GO_TYPES.get(field) or _GO_TYPES[expected])
         elif not value:
             del metadata[field]
         elif expected is dict and field in _MAPS:
             _read_map(kind, metadata, field)
         elif isinstance(value, list):
             _read_list(kind, field, value)
+        elif field in _TIMES:
+            _read_time(kind, str(value))
     return unknown
 
 
@@ -144,33 +170,70 @@ def _read_map(kind: Kind, metadata: dict[str, Any], field: str) -> None:
         return
     for value in values.values():
         if not isinstance(value, str | None):
-            raise _wrong_type(kind, field, value, "string")
+            raise _wrong_type(kind, f"ObjectMeta.{field}", value, "string")
     metadata[field] = {key: value or "" for key, value in values.items()}
 
 
 def _read_list(kind: Kind, field: str, values: list[Any]) -> None:
-    wanted = str if field == "finalizers" else dict
-    for value in values:
+    wanted: type = str if field == "finalizers" else dict
+    for place, value in enumerate(values):
         if not isinstance(value, wanted):
-            raise _wrong_type(kind, field, value, _GO_ITEMS[field])
+            raise _wrong_type(kind, f"ObjectMeta.{field}", value, _GO_ITEMS[field])
+        if field == "ownerReferences":
+            _read_owner(kind, values[place])
+        elif field == "managedFields" and isinstance(values[place].get("time"), str):
+            _read_time(kind, values[place]["time"])
+
+
+def _read_owner(kind: Kind, owner: dict[str, Any]) -> None:
+    for field, wanted in _OWNER_TYPES.items():
+        value = owner.get(field)
+        if value is not None and type(value) is not wanted:
+            go_type = _GO_TYPES.get(field) or _GO_TYPES[wanted]
+            raise _wrong_type(kind, f"OwnerReference.ownerReferences.{field}", value, go_type)
+
+
+def _read_time(kind: Kind, text: str) -> None:
+    try:
+        parse_time(text)
+    except ValueError:
+        why = f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}" as "2006"'
+        raise cannot_decode(kind.resource, why) from None
 
 
 def _wrong_type(kind: Kind, field: str, value: Any, wanted: str) -> ApiError:
-    where = f"Go struct field ObjectMeta.metadata.{field} of type {wanted}"
-    return cannot_decode(kind, f"json: cannot unmarshal {_json_type(value)} into {where}")
+    """`field` is the struct and the path in the metadata, which built-in kinds are read together with."""
+    struct, _, path = field.partition(".")
+    shown = f"number {value}" if wanted == "int64" and isinstance(value, float) else go_kind(value)
+    where = f"{struct}.{path}" if kind.custom else f"{struct}.metadata.{path}"
+    return cannot_decode(kind.resource, f"json: cannot unmarshal {shown} into Go struct field {where} of type {wanted}")
 
 
-def _json_type(value: Any) -> str:
-    names: dict[type, str] = {str: "string", bool: "bool", list: "array", dict: "object"}
-    return names.get(type(value), "number")
+def without_repeated_owners(obj: Object) -> list[str]:
+    """Drop owners that are named twice; what their writer is to be warned of."""
+    owners = obj["metadata"].get("ownerReferences", ())
+    if len(owners) < 2:
+        return []
+    kept: list[dict[str, Any]] = []
+    for owner in owners:
+        if owner not in kept:
+            kept.append(owner)
+    obj["metadata"]["ownerReferences"] = kept
+    uids = [str(owner.get("uid", "")) for owner in owners]
+    repeated = [uid for place, uid in enumerate(uids) if uid in uids[:place]]
+    if not repeated:
+        return []
+    return [f"{_REPEATED_OWNERS}; duplicate UID(s) observed: {', '.join(dict.fromkeys(repeated))}"]
 
 
 def begin(kind: Kind, obj: Object, namespace: str, now: float) -> None:
     """What the server itself says of a new object. The namespace in the body is the request's or absent."""
     metadata = obj["metadata"]
     check_namespace(metadata, namespace)
-    for field in ("selfLink", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
+    for field in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(field, None)
+    if kind.definition.generation:
+        metadata.pop("generation", None)
     if kind.resource.namespaced:
         metadata["namespace"] = namespace
     if not metadata.get("name") and metadata.get("generateName"):
@@ -229,7 +292,7 @@ _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 def _finalizer_problems(kind: Kind, index: int, finalizer: str) -> list[FieldProblem]:
     found = [bad_value("metadata.finalizers", finalizer, each) for each in names.key_problems(finalizer)]
-    if _is_kubernetes(kind) and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+    if is_kubernetes(kind) and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
         sentence = "name is neither a standard finalizer name nor is it fully qualified"
         found.append(bad_value(f"metadata.finalizers[{index}]", finalizer, sentence))
     return found
@@ -267,16 +330,14 @@ def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
         if owner.get("apiVersion") == "v1" and owner.get("kind") == "Event":
             found.append(bad_value(path, "/v1, Kind=Event", "/v1, Kind=Event is disallowed from being an owner"))
         if owner.get("controller") is True:
-            controllers.append(str(owner.get("name")))
+            controllers.append(f"{owner.get('kind')}/{owner.get('name')}")
     if len(controllers) > 1:
-        found.append(
-            bad_value(
-                "metadata.ownerReferences",
-                "",
-                'Only one reference can have Controller set to true. Found "true" in references for '
-                f"{controllers[0]} and {controllers[1]}",
-            )
+        shown = orjson.dumps([{key: owner[key] for key in _OWNER_TYPES if key in owner} for owner in owners]).decode()
+        why = (
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{controllers[0]} and {controllers[1]}"
         )
+        found.append(FieldProblem(path, f"Invalid value: {shown}: {why}"))
     return found
 
 
@@ -298,13 +359,23 @@ def update_problems(kind: Kind, obj: Object, old: Object) -> list[FieldProblem]:
         "metadata.finalizers",
         f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}",
     )
-    return [problem, problem] if _is_kubernetes(kind) else [problem]
+    return [problem, problem] if is_kubernetes(kind) else [problem]
 
 
-def _is_kubernetes(kind: Kind) -> bool:
+def is_kubernetes(kind: Kind) -> bool:
     """Whether the kind is Kubernetes' own, whose metadata is looked at twice: generically, and by the kind's rules."""
     group = kind.resource.group
     return not kind.custom and ("." not in group or group.endswith(".k8s.io")) and group != "apiextensions.k8s.io"
+
+
+def names_revision(text: str) -> bool:
+    """Whether a resourceVersion means one; what is no number means none."""
+    return text.isascii() and text.isdigit() and int(text) != 0
+
+
+def nameless(name: str) -> BadRequest:
+    """An object that is sent to the place called `name` without a name of its own."""
+    return BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
 
 
 def check_resource_version(kind: Kind, name: str, metadata: dict[str, Any]) -> int:

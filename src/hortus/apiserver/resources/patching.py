@@ -6,22 +6,32 @@ applied again to what is there then; only a patch that names a resourceVersion i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import orjson
 
-from hortus.apiserver.http import decode_object, decode_value
+from hortus.apiserver.http import (
+    decode_patch,
+    decode_value,
+    duplicate_fields,
+    go_kind,
+    head_problems,
+    media_type_of,
+    with_whole_numbers,
+)
 from hortus.apiserver.resources import fields, metadata
 from hortus.apiserver.resources.context import Context
-from hortus.apiserver.resources.definition import FieldProblem
 from hortus.apiserver.resources.failures import (
+    CannotDecode,
+    bad_value,
     conflict,
     forbidden_field,
-    invalid_object,
+    invalid,
     invalid_options,
     not_found,
     required,
+    unreadable_patch,
 )
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
 from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
@@ -30,7 +40,7 @@ from hortus.apiserver.resources.writing import create, read_object, store_update
 from hortus.apiserver.store.backend import Mismatch, Record
 from hortus.kube import patches
 from hortus.kube.errors import AlreadyExists, BadRequest, Invalid, UnsupportedMediaType
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, Resource
 from hortus.schema.merge import MergeError, strategic_merge
 
 JSON_PATCH = "application/json-patch+json"
@@ -38,38 +48,73 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 _PATCHES = (JSON_PATCH, MERGE_PATCH, APPLY)
+_STEP = frozenset({"op", "from", "path", "value"})
+_MAP = "map[string]interface {}"
 _TRIES = 10
 """Lost races before a patch gives up; each means that another writer made progress."""
 
-T = TypeVar("T")
 Change = Callable[[Object], Object]
 """From the stored object, which it may use up, to the wanted one."""
 
 
 async def patch(ctx: Context, scope: Scope, body: bytes, media_type: str, options: WriteOptions) -> Outcome:
     """Carry out a PATCH request. Raises UnsupportedMediaType, Invalid, Conflict, NotFound, BadRequest."""
-    media = media_type.partition(";")[0].strip().lower()
+    media = media_type_of(media_type)
     if media == APPLY:
-        return await apply(ctx, scope, decode_object(body, "application/yaml", scope.kind.resource.kind), options)
+        check_manager(options)
+        return await apply(ctx, scope, read_intent(body, scope.kind.resource), options)
+    check_unforced(options)
+    change = change_of(scope.kind, body, media)
+    return await modify(ctx, scope, change, options._replace(noticed=noticed_in(body, media, options)))
+
+
+def check_unforced(options: WriteOptions) -> None:
+    """Raises Invalid where `force` is said of a patch that knows none."""
     if options.force:
         problem = forbidden_field("force", "may not be specified for non-apply patch")
         raise invalid_options("PatchOptions", [problem])
-    return await modify(ctx, scope, change_of(scope.kind, body, media_type), options)
 
 
-def change_of(kind: Kind, body: bytes, media_type: str) -> Change:
+def check_manager(options: WriteOptions) -> None:
+    """Raises Invalid for an apply by nobody."""
+    if options.manager == "":
+        raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
+
+
+def read_intent(body: bytes, resource: Resource) -> Object:
+    """The object of an apply, which names its type. Raises BadRequest."""
+    try:
+        found = decode_value(body, "application/yaml", resource.kind)
+    except BadRequest as error:
+        _, _, why = error.message.partition("couldn't get version/kind; ")
+        raise BadRequest(f"error decoding YAML: {why}") from None
+    found = {} if found is None else found
+    if not isinstance(found, dict):
+        why = f"json: cannot unmarshal {go_kind(found)} into Go value of type {_MAP}"
+        raise BadRequest(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+    given = found.get("apiVersion") or "", found.get("kind") or ""
+    if given != (resource.api_version, resource.kind):
+        group, _, version = str(given[0]).rpartition("/")
+        raise BadRequest(f"invalid object type: {group}/{version}, Kind={given[1]}")
+    return found
+
+
+def change_of(kind: Kind, body: bytes, media: str) -> Change:
     """What the body of a PATCH (other than apply) does. Raises UnsupportedMediaType, BadRequest."""
-    media = media_type.partition(";")[0].strip().lower()
-    name = kind.resource.kind
     if media == JSON_PATCH:
-        operations = _decoded(lambda: decode_value(body, "application/json", name))
+        operations = _operations(decode_patch(body, "error decoding patch: "))
         return lambda obj: _patched(lambda: patches.apply_json_patch(obj, operations))
     if media == MERGE_PATCH:
-        document = _decoded(lambda: decode_object(body, "application/json", name))
+        document = decode_patch(body, "error decoding patch: ")
+        if document is None:
+            raise BadRequest("Invalid JSON Patch")
+        _check_map(document, "error decoding patch: ")
         return lambda obj: _patched(lambda: patches.apply_merge_patch(obj, document))
     if media == STRATEGIC and not kind.custom:
-        document = decode_object(body, "application/json", name)
-        return lambda obj: _patched(lambda: strategic_merge(obj, document, kind.merge))
+        partial = with_whole_numbers(decode_patch(body, ""))
+        partial = {} if partial is None else partial
+        _check_map(partial, "")
+        return lambda obj: _patched(lambda: strategic_merge(obj, partial, kind.merge))
     if not kind.custom:
         raise UnsupportedMediaType("415: Unsupported Media Type", details={})
     raise UnsupportedMediaType(
@@ -77,14 +122,42 @@ def change_of(kind: Kind, body: bytes, media_type: str) -> Change:
     )
 
 
-def _decoded(decode: Callable[[], T]) -> T:
-    try:
-        return decode()
-    except BadRequest as error:
-        _, _, why = error.message.partition("json parse error: ")
-        if why.startswith("unexpected end of data"):
-            why = "unexpected end of JSON input"
-        raise BadRequest(f"error decoding patch: {why}") if why else error from None
+def noticed_in(body: bytes, media: str, options: WriteOptions) -> Sequence[str]:
+    """What strict decoding finds wrong with the text of a patch: fields that stand twice, steps with unknown ones."""
+    if options.validation == "Ignore":
+        return ()
+    document = orjson.loads(body)
+    repeated = duplicate_fields(body, document)
+    if media != JSON_PATCH:
+        return [f'duplicate field "{path}"' for path in repeated]
+    found = [f'json patch duplicate field "{path}"' for path in repeated]
+    for place, step in enumerate(document or ()):
+        found += [f'json patch unknown field "[{place}].{key}"' for key in step or () if key not in _STEP]
+    return found
+
+
+def _check_map(document: Any, prefix: str) -> None:
+    if not isinstance(document, dict):
+        raise BadRequest(f"{prefix}json: cannot unmarshal {go_kind(document)} into Go value of type {_MAP}")
+
+
+def _operations(found: Any) -> list[Any]:
+    """The steps of a JSON patch. Raises BadRequest for what has not their types."""
+    wrong = ""
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        wrong = f"{go_kind(found)} into Go value of type []handlers.jsonPatchOp"
+    for step in found if not wrong else ():
+        if not isinstance(step, dict | None):
+            wrong = wrong or f"{go_kind(step)} into Go value of type handlers.jsonPatchOp"
+            continue
+        for field, value in (step or {}).items():
+            if field in ("op", "from", "path") and not isinstance(value, str | None):
+                wrong = wrong or f"{go_kind(value)} into Go struct field jsonPatchOp.{field} of type string"
+    if wrong:
+        raise BadRequest(f"error decoding patch: json: cannot unmarshal {wrong}")
+    return list(found)
 
 
 def _patched(step: Callable[[], Any]) -> Object:
@@ -94,9 +167,10 @@ def _patched(step: Callable[[], Any]) -> Object:
         raise Invalid("the server rejected our request due to an error in our request", details={}) from None
     except MergeError as error:
         raise fields.merge_failed(error) from None
-    if not isinstance(result, dict):
-        raise BadRequest("the patch leaves no object")
-    return result
+    for problem in head_problems(result):
+        raise unreadable_patch(orjson.dumps(result).decode(), problem)
+    found: Object = result
+    return found
 
 
 async def modify(ctx: Context, scope: Scope, change: Change, options: WriteOptions) -> Outcome:
@@ -106,33 +180,46 @@ async def modify(ctx: Context, scope: Scope, change: Change, options: WriteOptio
         if record is None:
             raise not_found(scope.kind, scope.name)
         obj = change(with_revision(scope.kind.decode(record.value), record))
-        warnings = _read_patched(scope, obj, options)
-        _check_names(scope, obj)
-        believed = metadata.check_resource_version(scope.kind, scope.name, obj["metadata"])
-        if believed != record.revision:
-            raise conflict(scope.kind, scope.name)
+        shown = as_bytes(obj).decode() if options.validation == "Strict" else ""
         try:
-            return await store_update(ctx, scope, record, obj, options, warnings)
+            return await _modified(ctx, scope, record, obj, options)
+        except CannotDecode as error:
+            raise unreadable_patch(shown or as_bytes(obj).decode(), error.why) from None
         except Mismatch as mismatch:
             record = await presented_record(scope.kind, scope.cluster, mismatch.current)
     raise conflict(scope.kind, scope.name)
 
 
-def _read_patched(scope: Scope, obj: Object, options: WriteOptions) -> list[str]:
-    """`read_object`; what strict validation finds is an invalid patch, unlike in a body that is sent whole."""
-    shown = as_bytes(obj).decode() if options.validation == "Strict" else ""
-    try:
-        return read_object(scope.kind, obj, options)
-    except BadRequest as error:
-        _, found, why = error.message.partition("strict decoding error: ")
-        if not found:
-            raise
-        problem = FieldProblem("patch", f"Invalid value: {as_bytes(shown).decode()}: {found}{why}")
-        raise invalid_object("", "", "", "", [problem]) from None
+async def _modified(ctx: Context, scope: Scope, record: Record, obj: Object, options: WriteOptions) -> Outcome:
+    kind, resource = scope.kind, scope.kind.resource
+    if kind.custom and obj.get("apiVersion") != resource.api_version and obj.get("kind") == resource.kind:
+        problem = bad_value("apiVersion", obj.get("apiVersion") or "", f"must be {resource.api_version}")
+        raise invalid(kind, scope.name, [problem])
+    warnings = read_object(kind, obj, options)
+    _check_names(scope, obj)
+    believed = metadata.check_resource_version(kind, scope.name, obj["metadata"])
+    if believed and believed != record.revision:
+        raise conflict(kind, scope.name)
+    _check_same(kind, scope, obj, record)
+    return await store_update(ctx, scope, record, obj, options, warnings)
+
+
+def _check_same(kind: Kind, scope: Scope, obj: Object, record: Record) -> None:
+    """A patch cannot make an object another one; unlike a PUT, it does not ask for one by its uid either."""
+    uid = obj["metadata"].get("uid")
+    if uid and b'"uid":"%s"' % uid.encode() not in record.value:
+        raise _other_uid(kind, scope.name, uid)
+
+
+def _other_uid(kind: Kind, name: str, uid: str) -> Invalid:
+    problem = bad_value("metadata.uid", uid, "field is immutable")
+    return invalid(kind, name, [problem, problem] if metadata.is_kubernetes(kind) else [problem])
 
 
 def _check_names(scope: Scope, obj: Object) -> None:
     name = obj["metadata"].get("name", "")
+    if not name:
+        raise metadata.nameless(scope.name)
     if name != scope.name:
         raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({scope.name})")
     if scope.kind.resource.namespaced:
@@ -141,8 +228,7 @@ def _check_names(scope: Scope, obj: Object) -> None:
 
 async def apply(ctx: Context, scope: Scope, applied: Object, options: WriteOptions) -> Outcome:
     """Server-side apply of a whole intent. Raises Conflict naming the other owners, unless forced."""
-    if options.manager == "":
-        raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
+    check_manager(options)
     kind = scope.kind
     read_object(kind, applied, options, prune=False)
     if applied["metadata"].get("managedFields"):
@@ -155,7 +241,7 @@ async def apply(ctx: Context, scope: Scope, applied: Object, options: WriteOptio
         record = await read(ctx, scope)
         try:
             if record is None:
-                return await _apply_new(ctx, scope, orjson.loads(intent), options, believed)
+                return await _apply_new(ctx, scope, orjson.loads(intent), options)
             if believed and believed != record.revision:
                 raise conflict(kind, scope.name)
             return await _apply_over(ctx, scope, record, orjson.loads(intent), options)
@@ -164,18 +250,21 @@ async def apply(ctx: Context, scope: Scope, applied: Object, options: WriteOptio
     raise conflict(kind, scope.name)
 
 
-async def _apply_new(ctx: Context, scope: Scope, applied: Object, options: WriteOptions, believed: int) -> Outcome:
-    if scope.subresource or applied["metadata"].get("uid"):
+async def _apply_new(ctx: Context, scope: Scope, applied: Object, options: WriteOptions) -> Outcome:
+    if scope.subresource:
         raise not_found(scope.kind, scope.name)
-    if believed:
-        raise conflict(scope.kind, scope.name)
+    uid = applied["metadata"].get("uid")
+    if uid:
+        raise _other_uid(scope.kind, scope.name, uid)
     if ctx.creation is not None:
         await ctx.creation.check_create(scope)
+    applied["metadata"].pop("resourceVersion", None)
     obj = fields.applied_to(scope, None, applied, options, ctx.clock.now())
     return await create(ctx, scope, obj, options._replace(validation="Ignore"), applied=True)
 
 
 async def _apply_over(ctx: Context, scope: Scope, record: Record, applied: Object, options: WriteOptions) -> Outcome:
+    _check_same(scope.kind, scope, applied, record)
     old = with_revision(scope.kind.decode(record.value), record)
     obj = fields.applied_to(scope, old, applied, options, ctx.clock.now())
     if obj is old and (ctx.reviewer is None or not ctx.reviewer.awake(scope.cluster)):

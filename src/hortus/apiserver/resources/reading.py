@@ -15,7 +15,7 @@ from hortus.apiserver.http.queries import Query, whole_number
 from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.continuation import Position, expired, position_of, token_of
 from hortus.apiserver.resources.definition import FieldProblem
-from hortus.apiserver.resources.failures import bad_value, forbidden_field, invalid_options, not_found
+from hortus.apiserver.resources.failures import forbidden_field, invalid_options, not_found
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.scope import Scope
 from hortus.apiserver.resources.selection import Selection, selection_of
@@ -58,10 +58,8 @@ async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
 async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
     """The collection that `scope` and `query` name. Raises BadRequest, Expired, Timeout, Invalid."""
     selection = selection_of(scope.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
-    limit = whole_number(query, "limit") or 0
+    limit = max(whole_number(query, "limit") or 0, 0)
     whole_number(query, "timeoutSeconds")
-    if limit < 0:
-        raise invalid_options("ListOptions", [bad_value("limit", limit, "must be greater than or equal to 0")])
     position = await _start(ctx, query)
     prefix = f"{scope.namespace}/" if scope.namespace else ""
     try:
@@ -72,7 +70,7 @@ async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
     except RevisionCompacted:
         if query.get("continue"):
             raise expired(position.after) from None
-        raise Expired(f"The resourceVersion for the provided list is too old: {position.revision}") from None
+        raise Expired("The resourceVersion for the provided list is too old.") from None
     except RevisionInFuture:
         raise too_large(position.revision, ctx.storage.revision) from None
 
@@ -132,7 +130,8 @@ def _shown_if(kind: Kind, record: Record, selection: Selection) -> bytes | None:
     if kind.upgrade:
         obj = kind.decode(record.value)
         return orjson.dumps(obj) if selection.shows(obj) else None
-    return kind.shown(record.value) if selection.shows(orjson.loads(record.value)) else None
+    shown = kind.shown(record.value)
+    return shown if selection.shows(orjson.loads(shown)) else None
 
 
 async def _start(ctx: Context, query: Query) -> Position:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from hortus.apiserver.resources.definition import FieldProblem
-from hortus.apiserver.resources.failures import conflict, invalid_object
+from hortus.apiserver.resources.failures import bad_value
 from hortus.apiserver.resources.kind import Kind
-from hortus.apiserver.resources.scope import Scope
-from hortus.kube.errors import BadRequest
 from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector
 
+_MOST = (1 << 31) - 1
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -34,35 +32,60 @@ def scale_of(kind: Kind, obj: Object) -> Object:
     }
 
 
-def scaled(scope: Scope, change: Callable[[Object], Object]) -> Callable[[Object], Object]:
-    """A change of an object, from a change of its Scale. What it makes raises BadRequest, Conflict or Invalid."""
+def scale_problems(kind: Kind, obj: Object, subresource: str) -> list[FieldProblem]:
+    """What a custom resource has where its Scale is read from, that no Scale can have."""
+    paths = kind.definition.scale or {}
+    if not kind.custom or not paths:
+        return []
+    if subresource != "status":
+        return _replicas_problems(obj, paths["specReplicasPath"])
+    found = _replicas_problems(obj, paths["statusReplicasPath"])
+    selector = paths.get("labelSelectorPath", "")
+    wrong = _wrong(obj, selector, str, "string") if selector else ""
+    return [*found, bad_value(selector, "", wrong)] if wrong else found
 
-    def write(obj: Object) -> Object:
-        wanted = change(scale_of(scope.kind, obj))
-        _check(scope, wanted, obj)
-        replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        return _with(obj, (scope.kind.definition.scale or {})["specReplicasPath"].strip(".").split("."), replicas)
 
-    return write
-
-
-def _check(scope: Scope, wanted: Object, obj: Object) -> None:
-    metadata, spec = wanted.get("metadata") or {}, wanted.get("spec") or {}
-    if not isinstance(metadata, dict) or not isinstance(spec, dict):
-        raise BadRequest('Scale in version "v1" cannot be handled as a Scale: metadata and spec are objects')
-    name, version = metadata.get("name", scope.name), metadata.get("resourceVersion", "")
-    if name != scope.name:
-        raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({scope.name})")
-    if version and version != obj["metadata"]["resourceVersion"]:
-        raise conflict(scope.kind, scope.name)
-    replicas = spec.get("replicas", 0)
-    if type(replicas) is not int:
-        raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas is not a whole number')
+def _replicas_problems(obj: Object, path: str) -> list[FieldProblem]:
+    wrong = _wrong(obj, path, int, "int64")
+    if wrong:
+        return [bad_value(path, 0, wrong)]
+    replicas = _at(obj, path) or 0
     if replicas < 0:
-        message = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        raise invalid_object(
-            "Scale.autoscaling", "autoscaling", "Scale", scope.name, [FieldProblem("spec.replicas", message)]
-        )
+        return [bad_value(path, replicas, "should be a non-negative integer")]
+    if replicas > _MOST:
+        return [bad_value(path, replicas, f"should be less than or equal to {_MOST}")]
+    return []
+
+
+def _wrong(obj: Object, path: str, wanted: type, go_type: str) -> str:
+    """Why there is no such value at `path`, in Go's words; empty when there is, or nothing at all."""
+    value: Any = obj
+    for step in path.strip(".").split("."):
+        if not isinstance(value, dict):
+            return f"{path} accessor error: {_go(value)}, expected map[string]interface{{}}"
+        value = value.get(step)
+        if value is None:
+            return ""
+    return "" if type(value) is wanted else f"{path} accessor error: {_go(value)}, expected {go_type}"
+
+
+def _go(value: Any) -> str:
+    names = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", float: "float64"}
+    return f"{_printed(value)} is of the type {names.get(type(value), 'int64')}"
+
+
+def _printed(value: Any) -> str:
+    """As Go's %v prints it."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{_printed(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_printed, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def has_replicas(kind: Kind, obj: Object) -> bool:
+    """Whether the object says how many replicas it wants."""
+    return _at(obj, (kind.definition.scale or {})["specReplicasPath"]) is not None
 
 
 def _at(obj: Any, path: str) -> Any:
@@ -70,13 +93,6 @@ def _at(obj: Any, path: str) -> Any:
     for step in path.strip(".").split("."):
         value = value.get(step) if isinstance(value, dict) else None
     return value
-
-
-def _with(obj: Object, steps: list[str], value: Any) -> Object:
-    if len(steps) == 1:
-        return {**obj, steps[0]: value}
-    inner = obj.get(steps[0])
-    return {**obj, steps[0]: _with(inner if isinstance(inner, dict) else {}, steps[1:], value)}
 
 
 def _selector_text(value: Any) -> str:

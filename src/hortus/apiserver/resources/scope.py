@@ -40,12 +40,13 @@ class WriteOptions(NamedTuple):
     force: bool = False
     kind: str = ""
     """CreateOptions, UpdateOptions or PatchOptions as the client sent them; empty for the server's own writes."""
-    repeated: Sequence[str] = ()
-    """Paths of the fields that stand twice in the body."""
+    noticed: Sequence[str] = ()
+    """What strict decoding finds wrong with the body's text, such as fields that stand twice."""
 
 
 class Preconditions(NamedTuple):
-    uid: str = ""
+    uid: str | None = None
+    """An empty one holds for no object."""
     resource_version: str = ""
 
 

@@ -140,7 +140,8 @@ class Encoder:
     def __init__(self, kind: Kind, shared: SharedLines) -> None:
         self.kind = kind
         self._shared = shared
-        self._form = f"{self.form} {kind.resource.version}"
+        # By the group too: events are two groups' objects in one store.
+        self._form = f"{self.form} {kind.resource.api_version}"
 
     def line(self, type_: str, value: bytes, revision: int) -> bytes:
         """One event with its line end. `revision` is that of the change, 0 for an initial event."""

@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import orjson
+
+from hortus.apiserver.http import go_kind, with_whole_numbers
 from hortus.apiserver.remarks import remarks
 from hortus.apiserver.resources import fields, metadata
 from hortus.apiserver.resources.context import Context, Review, review_of, write_context
@@ -26,6 +29,7 @@ from hortus.apiserver.resources.failures import (
     not_found,
 )
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
+from hortus.apiserver.resources.scaling import scale_problems
 from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
 from hortus.apiserver.resources.versions import (
     presented_record,
@@ -51,7 +55,8 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
     """Store a new object. Raises AlreadyExists, Invalid, BadRequest, NotFound and Forbidden for its namespace."""
     kind, now = scope.kind, ctx.clock.now()
     warnings = read_object(kind, obj, options)
-    if obj["metadata"].pop("resourceVersion", "0") != "0":
+    revision = obj["metadata"].pop("resourceVersion", "")
+    if not options.dry_run and metadata.names_revision(revision):
         raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     if kind.resource.namespaced:
         metadata.check_namespace(obj["metadata"], scope.namespace)
@@ -74,7 +79,12 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
         _complete(kind, obj, context)
     _check(kind, scope, [*await _problems(ctx, scope, obj, None), *kind.definition.strategy.validate(obj, context)])
     await _admit(ctx, scope, "CREATE", obj, None, options, review)
-    return await _store_create(ctx, scope, obj, options, warnings, generated=generated)
+    outcome = await _store_create(ctx, scope, obj, options, warnings, generated=generated)
+    if not options.dry_run or not revision:
+        return outcome
+    # Only the store refuses a revision, which a dry run does not reach.
+    obj["metadata"]["resourceVersion"] = revision
+    return outcome._replace(body=as_bytes(obj))
 
 
 async def _answered(scope: Scope, obj: Object, warnings: Sequence[str], manager: str, context: WriteContext) -> Outcome:
@@ -97,18 +107,26 @@ async def _store_create(
     kind = scope.kind
     value = await stored_value(kind, scope.cluster, obj)
     if options.dry_run:
-        if await ctx.storage.get(scope.key) is not None:
-            raise already_exists(kind, scope.name)
+        found = await ctx.storage.get(scope.key)
+        if found is not None:
+            raise _taken(kind, scope.name, found)
         return Outcome(shown_unwritten(kind, value, obj), 201, warnings, obj)
     try:
         record = await ctx.storage.put(scope.key, value, replaced=None)
-    except Mismatch:
-        error = already_exists(kind, scope.name)
+    except Mismatch as mismatch:
+        error = _taken(kind, scope.name, mismatch.current)
         if generated:
             # The client did not choose this name and may simply ask again for another.
             error.retry_after = 1
         raise error from None
     return Outcome(shown_written(kind, record.value, obj), 201, warnings, with_revision(obj, record))
+
+
+def _taken(kind: Kind, name: str, record: Record | None) -> ApiError:
+    error = already_exists(kind, name)
+    if record is not None and "deletionTimestamp" in orjson.loads(record.value)["metadata"]:
+        error.message = f"object is being deleted: {error.message}"
+    return error
 
 
 async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions) -> Outcome:
@@ -119,7 +137,7 @@ async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions
     if name != scope.name:
         if name:
             raise BadRequest(f"the name of the object ({name}) does not match the name on the URL ({scope.name})")
-        raise BadRequest("name must be provided")
+        raise metadata.nameless(scope.name)
     if kind.resource.namespaced:
         metadata.check_namespace(obj["metadata"], scope.namespace)
     record = await read(ctx, scope)
@@ -127,6 +145,9 @@ async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions
         if kind.definition.create_on_update and not scope.subresource:
             if ctx.creation is not None:
                 await ctx.creation.check_create(scope)
+            check_uid(kind, scope, obj, "")
+            if not options.dry_run:
+                obj["metadata"].pop("resourceVersion", None)
             return await create(ctx, scope, obj, options._replace(validation="Ignore"))
         raise not_found(kind, scope.name)
     believed = metadata.check_resource_version(kind, scope.name, obj["metadata"])
@@ -166,16 +187,18 @@ async def store_update(
     kind, now = scope.kind, ctx.clock.now()
     old = with_revision(kind.decode(record.value), record)
     obj = _isolated(kind, scope.subresource, obj, old)
-    _check_uid(kind, scope, obj, old)
+    check_uid(kind, scope, obj, old["metadata"].get("uid", ""))
     metadata.carry_over(kind, obj, old)
     context = write_context(scope, now, dry_run=options.dry_run)
     _prepare_update(kind, obj, old, context)
     if not applied:
         fields.record(kind, old, obj, scope, options.manager, now)
+    _allocate(kind, obj, old, scope.subresource)
     review = await review_of(ctx, scope, "UPDATE", options)
     if review is not None and await review.mutate(obj, old):
         obj = _reread(kind, scope.subresource, obj, old)
         _prepare_update(kind, obj, old, context)
+        _allocate(kind, obj, old, scope.subresource)
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if unchanged(old, obj):
         if review is not None:
@@ -222,21 +245,29 @@ def read_object(kind: Kind, obj: Object, options: WriteOptions, *, prune: bool =
     """Check types and drop unknown fields; returns what is to be warned of. Raises BadRequest."""
     metadata.check_type(kind, obj)
     unknown = metadata.read_metadata(kind, obj)
+    if kind.custom:
+        for part, value in obj.items():
+            if part != "metadata":
+                obj[part] = with_whole_numbers(value)
     if prune and kind.definition.prune:
-        unknown = [*kind.structural.prune(obj), *unknown]
-    if options.validation == "Ignore" or not (unknown or options.repeated):
-        return []
-    texts = [f'duplicate field "{path}"' for path in options.repeated]
+        unknown += kind.structural.prune(obj)
+    owners = metadata.without_repeated_owners(obj)
+    if options.validation == "Ignore" or not (unknown or options.noticed):
+        return owners
+    texts = list(options.noticed)
     texts += [f'unknown field "{path}"' for path in unknown]
     if options.validation == "Strict":
-        raise cannot_decode(kind, f"strict decoding error: {', '.join(texts)}")
-    return texts
+        raise cannot_decode(kind.resource, f"strict decoding error: {', '.join(texts)}")
+    return [*texts, *owners]
 
 
 def _prepare_create(kind: Kind, obj: Object, context: WriteContext) -> None:
     definition = kind.definition
     if definition.status and not definition.status_on_create:
-        obj.pop("status", None)
+        status, resource = obj.pop("status", None), kind.resource
+        if not kind.custom and not isinstance(status, dict | None):
+            place = f"{resource.kind}.status of type {resource.version}.{resource.kind}Status"
+            raise cannot_decode(resource, f"json: cannot unmarshal {go_kind(status)} into Go struct field {place}")
     kind.structural.default(obj)
     definition.strategy.prepare_create(obj, context)
     if definition.generation and definition.strategy.generation_changed(obj, {}):
@@ -246,6 +277,13 @@ def _prepare_create(kind: Kind, obj: Object, context: WriteContext) -> None:
 def _complete(kind: Kind, obj: Object, context: WriteContext) -> None:
     if kind.definition.complete is not None:
         kind.definition.complete(obj, context)
+    if kind.definition.allocate is not None:
+        kind.definition.allocate(obj, None)
+
+
+def _allocate(kind: Kind, obj: Object, old: Object, subresource: str) -> None:
+    if kind.definition.allocate is not None and not subresource:
+        kind.definition.allocate(obj, old)
 
 
 def _prepare_update(kind: Kind, obj: Object, old: Object, context: WriteContext) -> None:
@@ -281,16 +319,17 @@ def _isolated(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
     return obj
 
 
-def _check_uid(kind: Kind, scope: Scope, obj: Object, old: Object) -> None:
-    uid, stored = obj["metadata"].get("uid", ""), old["metadata"].get("uid", "")
+def check_uid(kind: Kind, scope: Scope, obj: Object, stored: str) -> None:
+    """Raises Conflict when the writer means an object of another uid than `stored`."""
+    uid = obj["metadata"].get("uid", "")
     if uid and uid != stored:
         resource = kind.resource
-        place = "/".join(filter(None, (resource.group, resource.plural, scope.namespace, scope.name)))
+        place = "/".join(filter(None, (resource.group if kind.custom else "", resource.plural, scope.namespace)))
         raise conflict(
             kind,
             scope.name,
-            f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: "
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
+            f"StorageError: invalid object, Code: 4, Key: /registry/{place}/{scope.name}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
         )
 
 
@@ -304,10 +343,20 @@ async def _problems(ctx: Context, scope: Scope, obj: Object, old: Object | None)
     except Overdue:
         forgiven.clear()
         errors = await ctx.pace(scope).aside(whole)
-    found += [FieldProblem(*error) for error in errors]
+    typed = [FieldProblem(*error) for error in errors]
     for each in dict.fromkeys(forgiven):
         remarks().warn(str(each))
-    return found
+    if kind.custom and scope.subresource == "status":
+        typed = [_below_status(each) for each in typed]
+    return [*found, *typed, *scale_problems(kind, obj, scope.subresource)]
+
+
+def _below_status(problem: FieldProblem) -> FieldProblem:
+    """A custom resource's status is judged by itself: what is said of a field counts from there."""
+    start = f"{problem.path} in body"
+    if not problem.path.startswith("status") or start not in problem.message:
+        return problem
+    return problem._replace(message=problem.message.replace(start, f"{problem.path[len('status.') :]} in body"))
 
 
 def _unread(kind: Kind, obj: Object) -> Object:

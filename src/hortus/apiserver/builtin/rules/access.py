@@ -11,7 +11,7 @@ from hortus.apiserver.builtin.problems import every, invalid, required, unsuppor
 from hortus.apiserver.builtin.rules.selectors import label_selector
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
-from hortus.kube.naming import path_segment
+from hortus.kube.naming import dns_subdomain, path_segment
 from hortus.kube.objects import Object
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -91,6 +91,8 @@ class BindingStrategy(BuiltinStrategy):
             return [*found, unsupported(f"{path}.kind", kind, _SUBJECT_GROUPS)]
         if (subject.get("apiGroup") or "") != _SUBJECT_GROUPS[kind]:
             found.append(unsupported(f"{path}.apiGroup", subject.get("apiGroup"), [_SUBJECT_GROUPS[kind]]))
+        if kind == "ServiceAccount" and subject.get("name"):
+            found += every(f"{path}.name", subject["name"], dns_subdomain(subject["name"]))
         if kind == "ServiceAccount" and not self.resource.namespaced and not subject.get("namespace"):
             found.append(required(f"{path}.namespace"))
         return found

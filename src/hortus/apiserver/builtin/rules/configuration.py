@@ -10,6 +10,7 @@ import orjson
 from hortus.apiserver.builtin.names import config_key
 from hortus.apiserver.builtin.problems import every, forbidden, immutable, invalid, required, too_long
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
+from hortus.apiserver.http import go_kind
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.errors import Forbidden
 from hortus.kube.naming import dns_subdomain
@@ -77,20 +78,23 @@ class SecretStrategy(BuiltinStrategy):
         for key in _NEEDED_KEYS.get(str(kind), ()):
             if key not in data or (key == "ssh-privatekey" and not data[key]):
                 found.append(required(f"data[{key}]"))
-            elif key in _JSON_KEYS and not _is_json(data[key]):
-                found.append(invalid(f"data[{key}]", "<secret contents redacted>", "must be a JSON document"))
+            elif key in _JSON_KEYS and (wrong := _json_problem(data[key])):
+                found.append(invalid(f"data[{key}]", "<secret contents redacted>", wrong))
         return found
 
     def check_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
         return [*immutable("type", obj.get("type"), old.get("type")), *_immutable_data(obj, old, "data")]
 
 
-def _is_json(text: str) -> bool:
+def _json_problem(text: str) -> str:
+    """Why a value holds no JSON object; empty when it does."""
     try:
-        orjson.loads(base64.b64decode(text))
+        found = orjson.loads(base64.b64decode(text))
     except (orjson.JSONDecodeError, binascii.Error):
-        return False
-    return True
+        return "must be a JSON document"
+    if isinstance(found, dict | None):
+        return ""
+    return f"json: cannot unmarshal {go_kind(found)} into Go value of type map[string]interface {{}}"
 
 
 class ConfigMapStrategy(BuiltinStrategy):

@@ -29,6 +29,8 @@ def _default_job(spec: dict[str, Any]) -> None:
     spec.setdefault("backoffLimit", _NO_LIMIT if spec.get("backoffLimitPerIndex") is not None else _BACKOFF_LIMIT)
     spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
     spec.setdefault("manualSelector", False)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
     podspec.set_defaults(spec["template"]["spec"])
 
 
@@ -54,8 +56,12 @@ class JobStrategy(BuiltinStrategy):
         given = (obj["spec"]["template"].get("metadata") or {}).get("labels")
         if given and not obj["metadata"].get("labels"):
             obj["metadata"]["labels"] = dict(given)
+
+    def allocate(self, obj: Object, old: Object | None) -> None:
         if old is None and not obj["spec"]["manualSelector"]:
             _generate_selector(obj)
+            # kube-apiserver sets this default once more when it reads the Job, which has labels by then.
+            obj["metadata"].setdefault("labels", dict(obj["spec"]["template"]["metadata"]["labels"]))
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         spec = obj["spec"]

@@ -1,4 +1,4 @@
-"""Nodes, leases, events, runtime and priority classes, limits and quotas."""
+"""Nodes, leases, runtime and priority classes, limits and quotas."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from hortus.apiserver.builtin.problems import every, forbidden, immutable, invalid, required, unsupported
 from hortus.apiserver.builtin.rules.selectors import not_negative, positive
+from hortus.apiserver.builtin.scalars import quantity
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.naming import dns_label, qualified_name
@@ -45,20 +46,6 @@ class LeaseStrategy(BuiltinStrategy):
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         spec = obj["spec"]
         return positive(spec, "spec", "leaseDurationSeconds") + not_negative(spec, "spec", "leaseTransitions")
-
-
-class EventStrategy(BuiltinStrategy):
-    """An event lies in the namespace of what it is about; events about cluster-wide things in `default`."""
-
-    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
-        target = obj.get("involvedObject") or obj.get("regarding") or {}
-        path = "involvedObject.namespace" if self.type_name == "core.Event" else "regarding.namespace"
-        own, named = obj["metadata"].get("namespace", ""), target.get("namespace", "")
-        fits = own == named if named else own in ("", "default", "kube-system")
-        return [] if fits else [invalid(path, named, "does not match event.namespace")]
-
-    def generation_changed(self, obj: Object, old: Object) -> bool:
-        return False
 
 
 class RuntimeClassStrategy(BuiltinStrategy):
@@ -101,6 +88,12 @@ class LimitRangeStrategy(BuiltinStrategy):
             if item.get("type") == "Container":
                 _fill_limits(item)
 
+    def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
+        found: list[FieldProblem] = []
+        for place, item in enumerate(obj["spec"].get("limits") or []):
+            found += _limit_problems(item, f"spec.limits[{place}]")
+        return found
+
 
 def _fill_limits(item: dict[str, Any]) -> None:
     default = {**(item.get("max") or {}), **(item.get("default") or {})}
@@ -109,6 +102,28 @@ def _fill_limits(item: dict[str, Any]) -> None:
         item["default"] = default
     if request:
         item["defaultRequest"] = request
+
+
+_ORDERED = (
+    ("min", "max", "min", "min value {} is greater than max value {}"),
+    ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
+    ("defaultRequest", "max", "defaultRequest", "default request value {} is greater than max value {}"),
+    ("min", "default", "default", "min value {} is greater than default value {}"),
+    ("default", "max", "default", "default value {} is greater than max value {}"),
+    ("defaultRequest", "default", "defaultRequest", "default request value {} is greater than default limit value {}"),
+)
+"""What may not be above what, the field that is blamed, and why."""
+
+
+def _limit_problems(item: dict[str, Any], path: str) -> list[FieldProblem]:
+    found = []
+    for lower, upper, blamed, why in _ORDERED:
+        for name, amount in (item.get(lower) or {}).items():
+            most = (item.get(upper) or {}).get(name)
+            if most is not None and quantity(amount) > quantity(most):
+                value = (item.get(blamed) or {}).get(name)
+                found.append(invalid(f"{path}.{blamed}[{name}]", value, why.format(amount, most)))
+    return found
 
 
 class QuotaStrategy(BuiltinStrategy):
@@ -124,8 +139,6 @@ class QuotaStrategy(BuiltinStrategy):
 STRATEGIES: dict[str, type[BuiltinStrategy]] = {
     "core.Node": NodeStrategy,
     "coordination.Lease": LeaseStrategy,
-    "core.Event": EventStrategy,
-    "events.Event": EventStrategy,
     "node.RuntimeClass": RuntimeClassStrategy,
     "scheduling.PriorityClass": PriorityClassStrategy,
     "core.LimitRange": LimitRangeStrategy,

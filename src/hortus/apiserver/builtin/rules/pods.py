@@ -15,7 +15,7 @@ from hortus.kube.objects import Object
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATION_SECONDS = 300
 _OWN_SUBRESOURCES = frozenset({"binding", "resize", "ephemeralcontainers", "eviction"})
-_MAY_CHANGE = frozenset({"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"})
+_MAY_CHANGE = frozenset({"activeDeadlineSeconds", "tolerations", "schedulingGates"})
 _FORBIDDEN = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -35,6 +35,11 @@ class PodStrategy(BuiltinStrategy):
         if old is not None:
             return
         obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+
+    def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
+        super().prepare_update(obj, old, context)
+        if context.subresource == "status":
+            _join_addresses(obj["status"])
 
     def complete(self, obj: Object, context: WriteContext) -> None:
         spec = obj["spec"]
@@ -56,7 +61,9 @@ class PodStrategy(BuiltinStrategy):
         if context.subresource in _OWN_SUBRESOURCES:
             return []
         spec, before = obj["spec"], old["spec"]
-        if _fixed(spec) != _fixed(before):
+        grace, had = spec.get("terminationGracePeriodSeconds", 0), before.get("terminationGracePeriodSeconds", 0)
+        shown = {**before, "terminationGracePeriodSeconds": grace} if had < 0 and grace == 1 else before
+        if _fixed(spec) != _fixed(shown):
             return [forbidden("spec", _FORBIDDEN)]
         found: list[FieldProblem] = []
         if any(toleration not in (spec.get("tolerations") or []) for toleration in before.get("tolerations") or []):
@@ -70,6 +77,15 @@ class PodStrategy(BuiltinStrategy):
             sentence = f"must be less than or equal to previous value {was}"
             found.append(invalid("spec.activeDeadlineSeconds", deadline, sentence))
         return found
+
+
+def _join_addresses(status: dict[str, Any]) -> None:
+    """The first of a pod's addresses is its address, whichever of the two a client knows to set."""
+    for one, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
+        if status.get(one) and not status.get(many):
+            status[many] = [{"ip": status[one]}]
+        elif status.get(many) and not status.get(one):
+            status[one] = status[many][0].get("ip", "")
 
 
 def _tolerate(spec: dict[str, Any]) -> None:

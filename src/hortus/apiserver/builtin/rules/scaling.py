@@ -54,6 +54,8 @@ class AutoscalerStrategy(BuiltinStrategy):
         if most < least:
             found.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
         found += [required(f"spec.scaleTargetRef.{key}") for key in ("kind", "name") if not target.get(key)]
+        if not target.get("apiVersion") and target.get("kind") not in (None, "", "ReplicationController"):
+            found.append(invalid("spec.scaleTargetRef.apiVersion", "", "apiVersion must specify API group"))
         return found
 
 

@@ -23,6 +23,7 @@ from hortus.kube.objects import Object
 _RANGE = ipaddress.IPv4Network("10.96.0.0/12")
 API_ADDRESS = "10.96.0.1"
 _NODE_PORTS = range(30000, 32768)
+_NO_NODE_PORT = "provided port is not in the valid range. The range of valid ports is 30000-32767"
 _AFFINITY_SECONDS = 10800
 _HEADLESS = "None"
 
@@ -45,14 +46,40 @@ class ServiceStrategy(BuiltinStrategy):
         before = old["spec"] if old is not None else {}
         _default_ports(spec)
         _default_policies(spec)
-        if spec["type"] != "ExternalName":
-            _default_addresses(obj, spec, before)
-        elif before.get("type", "ExternalName") != "ExternalName":
-            _drop_addresses(spec, before)
-        if _has_node_ports(spec):
-            _allocate_node_ports(obj, spec, before)
-        if old is None:
+        if before:
+            if "ExternalName" not in (spec["type"], before.get("type", "ExternalName")):
+                _keep_addresses(spec, before)
+            if _has_node_ports(spec):
+                _keep_node_ports(spec, before)
+        else:
             obj["status"] = {"loadBalancer": {}}
+
+    def allocate(self, obj: Object, old: Object | None) -> None:
+        """Give out addresses and ports, which nobody comes to own, and take back those of another type."""
+        spec = obj["spec"]
+        if old is not None:
+            _drop_dependent(spec, old["spec"])
+        if spec["type"] != "ExternalName":
+            _default_addresses(obj, spec)
+        if _has_node_ports(spec):
+            _allocate_node_ports(obj, spec)
+        if spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local":
+            spec.setdefault("healthCheckNodePort", _free_port(obj, spec, "health check"))
+
+    def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
+        super().prepare_update(obj, old, context)
+        if context.subresource == "status":
+            for ingress in (obj["status"].get("loadBalancer") or {}).get("ingress") or ():
+                if ingress.get("ip"):
+                    ingress.setdefault("ipMode", "VIP")
+
+    def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        if context.subresource != "status":
+            return super().validate_update(obj, old, context)
+        ingress = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+        if not ingress or obj["spec"]["type"] == "LoadBalancer":
+            return []
+        return [forbidden("status.loadBalancer.ingress", "may only be used when `spec.type` is 'LoadBalancer'")]
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         spec, name = obj["spec"], obj["metadata"].get("name", "")
@@ -62,6 +89,9 @@ class ServiceStrategy(BuiltinStrategy):
             found.append(required("spec.ports"))
         if spec["type"] == "ExternalName":
             found += _external_name(spec)
+        elif spec.get("ipFamilyPolicy") == "RequireDualStack" and (not headless or spec.get("selector")):
+            why = "this cluster is not configured for dual-stack services"
+            found.append(invalid("spec.ipFamilyPolicy", "RequireDualStack", why))
         if spec["type"] == "LoadBalancer" and headless:
             found.append(invalid("spec.clusterIPs[0]", _HEADLESS, "may not be set to 'None' for LoadBalancer services"))
         found += _ports(spec)
@@ -98,27 +128,48 @@ def _default_policies(spec: dict[str, Any]) -> None:
         spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
-def _default_addresses(obj: Object, spec: dict[str, Any], before: dict[str, Any]) -> None:
+def _keep_addresses(spec: dict[str, Any], before: dict[str, Any]) -> None:
+    """What the Service has been given stays when an update does not mention it."""
     if not spec.get("clusterIP"):
         given = spec.get("clusterIPs") or []
-        known = before.get("clusterIP") if before.get("type") != "ExternalName" else ""
-        metadata = obj["metadata"]
-        fresh = cluster_ip(metadata.get("namespace", ""), metadata.get("name", ""))
-        spec["clusterIP"] = (given[0] if given else "") or known or fresh
+        spec["clusterIP"] = (given[0] if given else "") or before.get("clusterIP", "")
     if not spec.get("clusterIPs") or spec.get("clusterIPs") == before.get("clusterIPs"):
+        spec["clusterIPs"] = [spec["clusterIP"]]
+    for field in ("ipFamilies", "ipFamilyPolicy"):
+        if before.get(field):
+            spec.setdefault(field, before[field])
+
+
+def _default_addresses(obj: Object, spec: dict[str, Any]) -> None:
+    if not spec.get("clusterIP"):
+        given, metadata = spec.get("clusterIPs") or [], obj["metadata"]
+        fresh = cluster_ip(metadata.get("namespace", ""), metadata.get("name", ""))
+        spec["clusterIP"] = (given[0] if given else "") or fresh
+    if not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
     bare_headless = spec["clusterIP"] == _HEADLESS and not spec.get("selector")
     families = ["IPv6", "IPv4"] if ":" in spec["clusterIP"] else ["IPv4", "IPv6"]
-    spec.setdefault("ipFamilies", before.get("ipFamilies") or (families if bare_headless else families[:1]))
-    policy = "RequireDualStack" if bare_headless else "SingleStack"
-    spec.setdefault("ipFamilyPolicy", before.get("ipFamilyPolicy") or policy)
+    spec.setdefault("ipFamilies", families if bare_headless else families[:1])
+    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if bare_headless else "SingleStack")
 
 
-def _drop_addresses(spec: dict[str, Any], before: dict[str, Any]) -> None:
-    """A Service that becomes a mere name gives back what it was given, unless its owner changed it."""
-    for field in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"):
-        if spec.get(field) == before.get(field):
-            spec.pop(field, None)
+def _drop_dependent(spec: dict[str, Any], before: dict[str, Any]) -> None:
+    """A Service whose type changes gives back what it was given for the old one, unless its owner changed it."""
+    kind = spec["type"]
+    dropped: list[str] = []
+    if kind == "ExternalName":
+        dropped += ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]
+    if kind not in ("NodePort", "LoadBalancer"):
+        dropped.append("externalTrafficPolicy")
+        known = {(port.get("protocol"), port.get("port")): port.get("nodePort") for port in before.get("ports") or []}
+        for port in spec.get("ports") or []:
+            if port.get("nodePort") and port["nodePort"] == known.get((port.get("protocol"), port.get("port"))):
+                del port["nodePort"]
+    if kind != "LoadBalancer":
+        dropped += ["allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"]
+    for field in dropped:
+        if field in spec and spec[field] == before.get(field) and before.get("type") != kind:
+            del spec[field]
 
 
 def _has_node_ports(spec: dict[str, Any]) -> bool:
@@ -127,25 +178,31 @@ def _has_node_ports(spec: dict[str, Any]) -> bool:
     return bool(spec["type"] == "NodePort")
 
 
-def _allocate_node_ports(obj: Object, spec: dict[str, Any], before: dict[str, Any]) -> None:
+def _keep_node_ports(spec: dict[str, Any], before: dict[str, Any]) -> None:
     known = {(p.get("protocol"), p.get("port")): p.get("nodePort") for p in before.get("ports") or []}
     ports = spec.get("ports") or []
     taken = {port["nodePort"] for port in ports if port.get("nodePort")}
-    metadata = obj["metadata"]
     for port in ports:
-        if port.get("nodePort"):
-            continue
         number = known.get((port.get("protocol"), port.get("port")))
-        if not number or number in taken:
-            seed = _hash(metadata.get("namespace", ""), metadata.get("name", ""), str(port.get("port")))
-            free = [candidate for candidate in _NODE_PORTS if candidate not in taken]
-            if not free:
-                raise BadRequest(
-                    f"spec.ports: there are {len(_NODE_PORTS)} node ports for all that a Service may ask for"
-                )
-            number = free[seed % len(free)]
-        port["nodePort"] = number
-        taken.add(number)
+        if not port.get("nodePort") and number and number not in taken:
+            port["nodePort"] = number
+            taken.add(number)
+
+
+def _allocate_node_ports(obj: Object, spec: dict[str, Any]) -> None:
+    for port in spec.get("ports") or []:
+        if not port.get("nodePort"):
+            port["nodePort"] = _free_port(obj, spec, str(port.get("port")))
+
+
+def _free_port(obj: Object, spec: dict[str, Any], purpose: str) -> int:
+    """A node port that the Service does not use yet, the same for the same purpose."""
+    metadata = obj["metadata"]
+    taken = {port.get("nodePort") for port in spec.get("ports") or []}
+    free = [candidate for candidate in _NODE_PORTS if candidate not in taken]
+    if not free:
+        raise BadRequest(f"spec.ports: there are {len(_NODE_PORTS)} node ports for all that a Service may ask for")
+    return free[_hash(metadata.get("namespace", ""), metadata.get("name", ""), purpose) % len(free)]
 
 
 def _external_name(spec: dict[str, Any]) -> list[FieldProblem]:
@@ -177,6 +234,8 @@ def _ports(spec: dict[str, Any]) -> list[FieldProblem]:
         if port.get("nodePort") and spec["type"] in ("ClusterIP", "ExternalName"):
             sentence = f"may not be used when `type` is '{spec['type']}'"
             found.append(forbidden(f"{path}.nodePort", sentence))
+        elif port.get("nodePort") and port["nodePort"] not in _NODE_PORTS:
+            found.append(invalid(f"{path}.nodePort", port["nodePort"], _NO_NODE_PORT))
         key = (port.get("protocol"), port.get("port"))
         if key in seen:
             found.append(duplicate(path, {"protocol": key[0], "port": key[1]}))

@@ -34,9 +34,9 @@ class ClaimStrategy(BuiltinStrategy):
 
     def check_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
         spec, before = obj["spec"], old["spec"]
-        may_change = {"resources", "volumeAttributesClassName"} | (
-            {"volumeName"} if not before.get("volumeName") else set()
-        )
+        may_change = {"volumeName"} if not before.get("volumeName") else set()
+        if (old.get("status") or {}).get("phase") == "Bound":
+            may_change |= {"resources", "volumeAttributesClassName"}
         changed = [key for key in spec.keys() | before.keys() if spec.get(key) != before.get(key)]
         return [] if set(changed) <= may_change else [forbidden("spec", _CLAIM_FORBIDDEN)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from hortus.apiserver.builtin.names import port_number, wildcard_subdomain
+from hortus.apiserver.builtin.names import port_name, port_number, wildcard_subdomain
 from hortus.apiserver.builtin.problems import every, immutable, invalid, required, unsupported
 from hortus.apiserver.builtin.rules.selectors import label_selector
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
@@ -113,9 +113,25 @@ class NetworkPolicyStrategy(BuiltinStrategy):
         found = label_selector(spec.get("podSelector"), "spec.podSelector")
         for direction, peers in (("ingress", "from"), ("egress", "to")):
             for place, rule in enumerate(spec.get(direction) or []):
+                for number, port in enumerate(rule.get("ports") or []):
+                    found += _policy_port(port, f"spec.{direction}[{place}].ports[{number}]")
                 for number, peer in enumerate(rule.get(peers) or []):
                     found += _peer(peer, f"spec.{direction}[{place}].{peers}[{number}]")
         return found
+
+
+def _policy_port(port: dict[str, Any], path: str) -> list[FieldProblem]:
+    value, end = port.get("port"), port.get("endPort")
+    if isinstance(value, str):
+        return every(f"{path}.port", value, port_name(value))
+    if value is None:
+        return [required(f"{path}.port", "must be specified when `endPort` is specified")] if end is not None else []
+    found = every(f"{path}.port", value, port_number(value))
+    if end is not None:
+        found += every(f"{path}.endPort", end, port_number(end))
+        if end < value:
+            found.append(invalid(f"{path}.endPort", end, "must be greater than or equal to `port`"))
+    return found
 
 
 def _peer(peer: dict[str, Any], path: str) -> list[FieldProblem]:

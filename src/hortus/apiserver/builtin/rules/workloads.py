@@ -19,6 +19,9 @@ from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.objects import Object
 
+_GENERATION = "deprecated.daemonset.template.generation"
+"""The annotation in which apps/v1 carries how often a DaemonSet's template has changed."""
+
 
 def check_template(template: Mapping[str, Any], path: str) -> list[FieldProblem]:
     """The problems of the template of pods that are kept running."""
@@ -101,6 +104,14 @@ class DeploymentStrategy(_WorkloadStrategy):
             found.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
         return found
 
+    def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
+        super().prepare_update(obj, old, context)
+        if context.subresource == "status":
+            # Labels are the owner's alone, unlike those of other kinds.
+            obj["metadata"].pop("labels", None)
+            if "labels" in old["metadata"]:
+                obj["metadata"]["labels"] = old["metadata"]["labels"]
+
 
 class ReplicaSetStrategy(_WorkloadStrategy):
     pass
@@ -108,6 +119,15 @@ class ReplicaSetStrategy(_WorkloadStrategy):
 
 class DaemonSetStrategy(_WorkloadStrategy):
     word = "daemonset"
+
+    def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
+        super().default(obj, old, context)
+        generation = 1
+        if old is not None:
+            known = (old["metadata"].get("annotations") or {}).get(_GENERATION, "1")
+            generation = int(known) if known.isdigit() else 1
+            generation += old["spec"]["template"] != obj["spec"]["template"]
+        obj["metadata"].setdefault("annotations", {})[_GENERATION] = str(generation)
 
     def default_spec(self, spec: dict[str, Any]) -> None:
         strategy = spec["updateStrategy"]
