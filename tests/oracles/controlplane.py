@@ -49,6 +49,8 @@ class RealServer(NamedTuple):
     has_controllers: bool
     pids: tuple[int, ...] = ()
     """kube-apiserver's and etcd's process ids."""
+    etcd: str = ""
+    """The address of its store."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -89,7 +91,15 @@ def running_control_plane(
         kubeconfig.write_text(yaml.dump(_kubeconfig(url, ca, token)))
         if controllers is not None:
             stack.enter_context(_running(_manager(controllers, folder), folder / "controllers.log"))
-        yield RealServer(url, ca.read_bytes(), token, folder, controllers is not None, (process.pid, store.pid))
+        yield RealServer(
+            url,
+            ca.read_bytes(),
+            token,
+            folder,
+            controllers is not None,
+            (process.pid, store.pid),
+            f"http://127.0.0.1:{etcd}",
+        )
 
 
 def _apiserver(assets: Path, folder: Path, *, port: int, etcd: int, token: str) -> list[str]:
