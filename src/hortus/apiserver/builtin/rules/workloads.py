@@ -104,14 +104,6 @@ class DeploymentStrategy(_WorkloadStrategy):
             found.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
         return found
 
-    def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
-        super().prepare_update(obj, old, context)
-        if context.subresource == "status":
-            # Labels are the owner's alone, unlike those of other kinds.
-            obj["metadata"].pop("labels", None)
-            if "labels" in old["metadata"]:
-                obj["metadata"]["labels"] = old["metadata"]["labels"]
-
 
 class ReplicaSetStrategy(_WorkloadStrategy):
     pass
