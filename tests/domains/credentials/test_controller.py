@@ -286,6 +286,7 @@ async def test_a_cluster_deleted_while_the_controller_was_down_takes_its_secret_
 async def test_a_secret_in_another_namespace_goes_with_its_cluster_too() -> None:
     async with running_apiserver() as server, world(server) as here:
         here.watched = "*"
+        here.flags = ["--allowed-secret-namespaces=*/default", "--allowed-shoots=*/*"]
         async with here.controlled():
             await here.create(here.cluster(secret={"namespace": "default"}))
             await here.until_condition(CREATED)
@@ -298,6 +299,7 @@ async def test_a_secret_in_another_namespace_goes_with_its_cluster_too() -> None
 
 async def test_so_does_one_where_the_controller_does_not_watch(here: World) -> None:
     name = f"kubeconfig-{here.namespace}"
+    here.flags = ["--allowed-secret-namespaces=*/default"]
     async with here.controlled():
         await here.create(here.cluster(secret={"namespace": "default", "name": name}))
         await here.until_condition(CREATED)
@@ -498,6 +500,7 @@ async def test_two_clusters_of_one_shoot_made_at_once_make_one_secret(here: Worl
 async def test_a_secret_that_somebody_laid_out_elsewhere_for_the_shoot_gets_no_kubeconfig() -> None:
     async with running_apiserver() as server, world(server) as here:
         here.watched = "*"
+        here.flags = ["--allowed-shoots=*/*"]
         bait = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bait", "namespace": "default"}}
         bait["metadata"]["labels"] = {Label.SHOOT_NAME: "c-1"}
         made = await here.client.create(SECRETS, bait)

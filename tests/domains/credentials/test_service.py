@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hortus.domains.credentials import service
+from hortus.domains.credentials import ownership, service
 from hortus.domains.credentials.rotation import RotationPolicy
 from hortus.domains.credentials.secrets import checksum_of, sealed
 from hortus.domains.credentials.service import Action
@@ -187,22 +187,22 @@ def test_a_secret_of_a_cluster_that_was_made_again_gets_the_new_owner() -> None:
 def test_a_secret_is_found_by_its_shoot_label_whatever_its_name() -> None:
     other_name = stored(cluster())
     other_name["metadata"]["name"] = "old-name"
-    assert service.choose_secret(cluster(), [other_name], None) is other_name
+    assert ownership.choose_secret(cluster(), [other_name], None) is other_name
 
 
 def test_two_secrets_for_one_shoot_are_an_error_that_names_both() -> None:
     one, two = stored(cluster()), stored(cluster())
     two["metadata"]["name"] = "second"
-    with pytest.raises(service.AmbiguousSecret, match="kcp-system/kubeconfig-rt-1, kcp-system/second"):
-        service.choose_secret(cluster(), [one, two], None)
+    with pytest.raises(ownership.AmbiguousSecret, match="kcp-system/kubeconfig-rt-1, kcp-system/second"):
+        ownership.choose_secret(cluster(), [one, two], None)
 
 
 def test_a_foreign_secret_that_has_the_wanted_name_is_not_taken() -> None:
     foreign = {"metadata": {"name": "kubeconfig-rt-1", "namespace": "kcp-system", "labels": {"app": "x"}}}
-    assert service.choose_secret(cluster(), [], foreign) is None
+    assert ownership.choose_secret(cluster(), [], foreign) is None
     ours = stored(cluster())
     del ours["metadata"]["labels"][Label.SHOOT_NAME]
-    assert service.choose_secret(cluster(), [], ours) is ours
+    assert ownership.choose_secret(cluster(), [], ours) is ours
 
 
 def test_the_ready_status_is_as_the_contract_says() -> None:

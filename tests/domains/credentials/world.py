@@ -118,6 +118,8 @@ class World:
         self.watched = ""
         """The namespace which the controller watches; the test's own when empty."""
         self.spread = 0.0
+        self.flags: list[str] = []
+        """Further ones."""
         self.controller: Any = None
         self._active = 0
         self._ended: Counter[ObjectKey] = Counter()
@@ -151,11 +153,17 @@ class World:
         return await self.client.get(SECRETS, name, self.namespace)
 
     def know_shoot(
-        self, name: str = "c-1", *, uid: str = "s-1", url: str = "https://api.c-1", version: int = 1
+        self,
+        name: str = "c-1",
+        *,
+        uid: str = "s-1",
+        url: str = "https://api.c-1",
+        version: int = 1,
+        allowed: tuple[str, ...] = (),
     ) -> None:
         """Have the controller's cache of shoots show one."""
         metadata = {"name": name, "namespace": "garden-demo", "uid": uid, "resourceVersion": str(version)}
-        self.shoots.put({"metadata": metadata, "addresses": (url,), "succeeded": True})
+        self.shoots.put({"metadata": metadata, "addresses": (url,), "succeeded": True, "allowed": allowed})
 
     # What the test waits for.
 
@@ -275,7 +283,7 @@ class World:
         flags = ["--gardener-project-name=demo", f"--watch-namespace={watched or self.namespace}"]
         if self.watched == "*":
             flags[1] = "--watch-namespace="
-        flags.append(f"--rotation-spread={self.spread}")
+        flags += [f"--rotation-spread={self.spread}", *self.flags]
         return Settings.from_flags(FlagSet(FLAGS).parse(flags))
 
     def _tell(self) -> None:

@@ -23,9 +23,11 @@ from hortus.domains.access.issuing import Proof, kubeconfig_of, seconds_of, toke
 from hortus.domains.access.lookup import ClusterLookup
 from hortus.domains.access.manifests import (
     ACCOUNT_NAMESPACE,
+    ACCOUNTS,
     CLUSTER_ROLES,
     ROLES,
-    name_of,
+    account_of,
+    mark_of,
     namespaces_of,
     objects_of,
     rules_within,
@@ -33,7 +35,7 @@ from hortus.domains.access.manifests import (
 from hortus.domains.access.metrics import AccessMetrics
 from hortus.domains.access.service import Issued, Setback
 from hortus.domains.access.settings import Settings
-from hortus.domains.access.types import CLUSTER_ACCESSES, FINALIZER, MANAGER, Annotation, Reason
+from hortus.domains.access.types import CLUSTER_ACCESSES, FINALIZER, MANAGER, Annotation, Label, Reason
 from hortus.domains.access.vault import Vault
 from hortus.engine import (
     NORMAL,
@@ -128,6 +130,7 @@ class ClusterAccessController:
     async def _serve(self, key: ObjectKey, parent: StatusParent) -> Result:
         access = parent.access
         rules: Sequence[Object] = access["spec"].get("rules") or ()
+        service.check_account(self._settings.policy, access)
         service.check_rules(self._settings.policy, access, rules, "spec.rules")
         cluster, place = await self._way_in(access)
         secret = await self._vault.find(access)
@@ -189,16 +192,35 @@ class ClusterAccessController:
 
     async def _provide(self, parent: StatusParent, cluster: ObjectKey, place: Place, rules: Sequence[Object]) -> None:
         """Have the account, roles and bindings in the cluster as they should be."""
+        await self._check_account(place, parent.access)
         wanted = objects_of(parent.access, rules)
         report = await self._clusters.set_of(parent, cluster, place).apply(wanted, whole=True)
         if not report.complete:
             raise _trouble(report)
 
+    async def _check_account(self, place: Place, access: Object) -> None:
+        """An account of somebody else gets no rights and no tokens. Raises Setback."""
+        if not access["spec"].get("serviceAccount"):
+            return
+        account = account_of(access)
+        try:
+            found = await self._clusters.pool.at(place).get(ACCOUNTS, account.name, account.namespace)
+        except NotFound:
+            return
+        if (found["metadata"].get("labels") or {}).get(Label.REQUEST) != mark_of(access):
+            raise Setback(
+                Reason.ACCOUNT_TAKEN,
+                f"spec.serviceAccount: ServiceAccount {account} exists and is not this request's (requester: name "
+                "another one)",
+                withdraw=True,
+                after=UNWATCHED_PAUSE,
+            )
+
     async def _home(self, parent: StatusParent, place: Place, rules: Sequence[Object]) -> str:
         """What a kubeconfig made now would be made for."""
         remote, access = self._clusters.pool.at(place), parent.access
         inventory = await parent.load()
-        account = inventory[Member("", "ServiceAccount", ACCOUNT_NAMESPACE, name_of(access))]
+        account = inventory[Member("", "ServiceAccount", *account_of(access))]
         try:
             reached = remote.access
         except RemoteUnavailable:
@@ -291,7 +313,7 @@ class ClusterAccessController:
         draft.fields |= {
             "observedGeneration": access["metadata"].get("generation", 0),
             "cluster": f"{cluster.namespace}/{cluster.name}",
-            "serviceAccount": f"{ACCOUNT_NAMESPACE}/{name_of(access)}",
+            "serviceAccount": str(account_of(access)),
             "secret": {"name": secret["metadata"]["name"], "uid": secret["metadata"]["uid"]},
             "issuedAt": format_time(issued or 0.0),
             "expiresAt": format_time(expires or 0.0),
@@ -353,7 +375,7 @@ def _trouble(report: Report) -> Exception:
         if missing and outcome.member.namespace != ACCOUNT_NAMESPACE:
             return Setback(
                 Reason.NAMESPACE_MISSING,
-                f"spec.namespaces: namespace {outcome.member.namespace} is not there (requester: make it, or leave it "
+                f"spec.namespaces or spec.serviceAccount: namespace {outcome.member.namespace} is not there (requester: make it, or leave it "
                 "out)",
                 after=UNWATCHED_PAUSE,
             )

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from hortus.domains.access.coverage import Atom, surplus
-from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, ACCOUNTS, mark_of, name_of, namespaces_of
+from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, ACCOUNTS, account_of, mark_of, name_of, namespaces_of
 from hortus.domains.access.service import Setback
 from hortus.domains.access.types import Reason
 from hortus.engine import Actor
@@ -76,7 +76,8 @@ async def token_for(client: Client, access: Object, seconds: int, clock: Clock) 
         # No audience: the token is then bound to the API server's own.
         "spec": {"expirationSeconds": seconds},
     }
-    answer = await client.create_subresource(ACCOUNTS, name_of(access), "token", body, ACCOUNT_NAMESPACE)
+    account = account_of(access)
+    answer = await client.create_subresource(ACCOUNTS, account.name, "token", body, account.namespace)
     status = answer.get("status") or {}
     try:
         token, ends = status["token"], parse_time(status["expirationTimestamp"])
@@ -121,7 +122,7 @@ class Proof:
                 actor=Actor.OPERATOR,
             ) from error
         async with client:
-            for namespace in dict.fromkeys((*namespaces, ACCOUNT_NAMESPACE)):
+            for namespace in dict.fromkeys((*namespaces, ACCOUNT_NAMESPACE, account_of(access).namespace)):
                 asked = rules if not namespaces or namespace in namespaces else ()
                 await self._prove_in(client, admin, access, namespace, asked)
 
@@ -141,7 +142,7 @@ class Proof:
         if more:
             raise Setback(
                 Reason.MORE_THAN_ASKED,
-                f"the account {ACCOUNT_NAMESPACE}/{name_of(access)} may also {_listed(more)} in namespace "
+                f"the account {account_of(access)} may also {_listed(more)} in namespace "
                 f"{namespace}: something else in the cluster gives it rights; no kubeconfig is handed out (cluster "
                 "owner: remove the binding that names it)",
                 after=_BINDING_PAUSE,
@@ -179,7 +180,10 @@ async def _not_everybodys(admin: Client, access: Object, namespace: str, beyond:
 
 
 async def _everybody_may(admin: Client, access: Object, namespace: str, atom: Atom) -> bool:
-    """Whether an account that nobody knows may do it as well."""
+    """Whether an account that nobody knows may do it as well.
+
+    It is one of kube-system: what the accounts of a namespace that the request chose may do together counts as more.
+    """
     spec: Object = {
         "user": f"system:serviceaccount:{ACCOUNT_NAMESPACE}:access-nobody-{mark_of(access)}",
         "groups": ["system:serviceaccounts", f"system:serviceaccounts:{ACCOUNT_NAMESPACE}", "system:authenticated"],

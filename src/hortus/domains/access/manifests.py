@@ -12,7 +12,7 @@ from typing import Final
 
 from hortus.domains.access.types import GROUP, MANAGER, Annotation, Label
 from hortus.engine.applysets import set_id
-from hortus.kube.objects import Object, Resource
+from hortus.kube.objects import Object, ObjectKey, Resource
 
 ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -24,7 +24,7 @@ KINDS: Final = (ACCOUNTS, ROLES, BINDINGS, CLUSTER_ROLES, CLUSTER_BINDINGS)
 """All kinds that this domain writes into clusters."""
 
 ACCOUNT_NAMESPACE: Final = "kube-system"
-"""Where the accounts lie: a namespace that every cluster has, and in which no request may work unless it is allowed."""
+"""Where the accounts lie unless a request says otherwise: a namespace that every cluster has, and in which no request may work unless it is allowed."""
 
 
 def mark_of(access: Object) -> str:
@@ -35,6 +35,12 @@ def mark_of(access: Object) -> str:
 def name_of(access: Object) -> str:
     """The name of all objects of a request."""
     return f"access-{access['spec']['client']}-{mark_of(access)}"
+
+
+def account_of(access: Object) -> ObjectKey:
+    """The account of a request."""
+    wanted = access["spec"].get("serviceAccount")
+    return ObjectKey(wanted["namespace"], wanted["name"]) if wanted else ObjectKey(ACCOUNT_NAMESPACE, name_of(access))
 
 
 def identity_of(access: Object) -> str:
@@ -48,10 +54,9 @@ def namespaces_of(access: Object) -> list[str]:
 
 def objects_of(access: Object, rules: Sequence[Object]) -> list[Object]:
     """The account, and a role with its binding for each namespace, or one for the cluster when there are none."""
-    name = name_of(access)
-    account = _object(access, ACCOUNTS, ACCOUNT_NAMESPACE, automountServiceAccountToken=False)
-    subject = {"kind": ACCOUNTS.kind, "name": name, "namespace": ACCOUNT_NAMESPACE}
-    found = [account]
+    name, account = name_of(access), account_of(access)
+    subject = {"kind": ACCOUNTS.kind, "name": account.name, "namespace": account.namespace}
+    found = [_account(access)]
     for namespace in namespaces_of(access) or [""]:
         role, binding = (ROLES, BINDINGS) if namespace else (CLUSTER_ROLES, CLUSTER_BINDINGS)
         reference = {"apiGroup": _RBAC, "kind": role.kind, "name": name}
@@ -81,6 +86,17 @@ def _object(access: Object, resource: Resource, namespace: str, **content: objec
     if namespace:
         metadata["namespace"] = namespace
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
+
+
+def _account(access: Object) -> Object:
+    """The account as the request describes it; our own marks win."""
+    wanted, key = access["spec"].get("serviceAccount") or {}, account_of(access)
+    made = _object(access, ACCOUNTS, key.namespace, automountServiceAccountToken=False)
+    metadata = made["metadata"]
+    metadata["name"] = key.name
+    for part in ("labels", "annotations"):
+        metadata[part] = {**(wanted.get(part) or {}), **metadata[part]}
+    return made
 
 
 def _title(access: Object) -> str:

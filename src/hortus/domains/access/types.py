@@ -83,6 +83,21 @@ class SecretRef(Fields, frozen=True):
     """Key of the Secret's data that holds the kubeconfig."""
 
 
+class AccountSpec(Fields, frozen=True):
+    """The ServiceAccount in the cluster, where the default one does not do."""
+
+    name: _Name
+    """Its name. An account of that name that is not this request's own is never touched or used."""
+    namespace: _Namespace
+    """Its namespace, which must be there. Whoever may run Pods in it can use the account."""
+    labels: Annotated[dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=20)] = field(default_factory=dict)
+    """Labels of the account beside our own."""
+    annotations: Annotated[dict[str, Annotated[str, Meta(max_length=1024)]], Meta(max_length=20)] = field(
+        default_factory=dict
+    )
+    """Annotations of the account beside our own, such as a cloud provider's identity."""
+
+
 class ClusterAccessSpec(Fields, frozen=True):
     """Who wants to do what, in which cluster."""
 
@@ -98,6 +113,12 @@ class ClusterAccessSpec(Fields, frozen=True):
         ),
         Rule("self.clusterRef == oldSelf.clusterRef", message="clusterRef is immutable: make another ClusterAccess"),
         Rule("self.client == oldSelf.client", message="client is immutable: make another ClusterAccess"),
+        Rule(
+            "has(self.serviceAccount) == has(oldSelf.serviceAccount) && (!has(self.serviceAccount) ||"
+            " self.serviceAccount.name == oldSelf.serviceAccount.name &&"
+            " self.serviceAccount.__namespace__ == oldSelf.serviceAccount.__namespace__)",
+            message="serviceAccount keeps its name and namespace: make another ClusterAccess",
+        ),
     )
 
     cluster_ref: ClusterRef
@@ -110,6 +131,8 @@ class ClusterAccessSpec(Fields, frozen=True):
     """What the client may do."""
     role_ref: RoleRef | None = None
     """A role of the cluster that says what the client may do, instead of rules."""
+    service_account: AccountSpec | None = None
+    """The account in the cluster; one in kube-system that is named after the client when left out."""
     namespaces: Annotated[tuple[_Namespace, ...], Meta(min_length=1, max_length=50), ListSet()] = ()
     """Namespaces of the cluster in which the client may do it; the whole cluster when empty. They must be there."""
     expiration_seconds: Annotated[int, Meta(ge=LEAST_SECONDS, le=86400), Format("int64")] = DEFAULT_SECONDS
@@ -186,6 +209,8 @@ class Reason:
     """The requester's: the role that roleRef names is not there."""
     NAMESPACE_MISSING: Final = "NamespaceMissing"
     """The requester's: a namespace is not there."""
+    ACCOUNT_TAKEN: Final = "AccountTaken"
+    """The requester's: a ServiceAccount of that name is there and somebody else's."""
     SECRET_TAKEN: Final = "SecretTaken"  # noqa: S105 - a reason
     """The requester's: a Secret of that name is there and somebody else's."""
     UNREACHABLE: Final = "ClusterUnreachable"

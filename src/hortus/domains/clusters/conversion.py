@@ -32,6 +32,7 @@ from hortus.domains.clusters.shoot import (
 )
 from hortus.domains.clusters.types import Reason
 from hortus.domains.clusters.visit import Setback, Visit
+from hortus.domains.credentials.types import HOME
 from hortus.engine import WARNING, Cache
 from hortus.kube.objects import Object, ObjectKey
 
@@ -52,9 +53,10 @@ class Conversion:
         audit_log_mandatory: bool,
         structured_authentication: bool,
         ignore_removed_zones: bool,
+        watched: str = HOME,
         profiles: Cache | None = None,
     ) -> None:
-        """`profiles` holds what `profile_outline` leaves of the garden's CloudProfiles; without it none is asked."""
+        """`watched` is the namespace of the Runtimes, empty for all. `profiles` holds what `profile_outline` leaves of the garden's CloudProfiles; without it none is asked."""
         self.configuration = configuration
         self._tenants = tenants
         self._workloads = workloads
@@ -62,6 +64,7 @@ class Conversion:
         self._audit_log_mandatory = audit_log_mandatory
         self._switches = Context(structured_authentication=structured_authentication)
         self._ignore_removed_zones = ignore_removed_zones
+        self._watched = watched
         self._profiles = profiles
 
     async def shoot(self, runtime: Object) -> Object:
@@ -100,7 +103,13 @@ class Conversion:
             operator_cidrs=ranges.operator,
             nat_address=ranges.nat,
             ignore_removed_zones=self._ignore_removed_zones,
+            allowed_namespace=self._allowed_namespace(runtime),
         )
+
+    def _allowed_namespace(self, runtime: Object) -> str:
+        """A GardenerCluster outside the home namespace needs a grant, and the Shoot is this Runtime's to give one."""
+        namespace = str(runtime["metadata"]["namespace"])
+        return "" if self._watched or namespace == HOME else namespace
 
     def _profile(self, runtime: Object) -> Object | None:
         """The garden's offer, as far as it may be watched. The garden has the last word anyway."""

@@ -6,6 +6,7 @@ from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials import service
 from hortus.domains.credentials.controller import GardenerClusterController
 from hortus.domains.credentials.garden import Garden, GardenClient
+from hortus.domains.credentials.grants import allowed_namespaces
 from hortus.domains.credentials.metrics import CredentialMetrics
 from hortus.domains.credentials.proof import ClusterProof, NoProof, Proof
 from hortus.domains.credentials.settings import Settings
@@ -100,13 +101,14 @@ def assemble(
 
 
 def outline(shoot: Object) -> Object:
-    """What is kept of a Shoot: who it is, where its API server is, and whether its last operation succeeded."""
+    """What is kept of a Shoot: who it is, where its API server is, who may have it, and whether it was built."""
     metadata, status = shoot["metadata"], shoot.get("status") or {}
     return {
         "metadata": {name: metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")},
         "addresses": tuple(
             address["url"] for address in status.get("advertisedAddresses") or () if address["name"] in _API_SERVERS
         ),
+        "allowed": allowed_namespaces(shoot),
         "succeeded": (status.get("lastOperation") or {}).get("state") == "Succeeded",
     }
 
@@ -116,5 +118,7 @@ def _became_usable(change: Change) -> bool:
     if change.new is None:
         return False
     if change.old is None or service.home_of(change.old) != service.home_of(change.new):
+        return True
+    if change.old["allowed"] != change.new["allowed"]:
         return True
     return bool(change.new["succeeded"] and not change.old["succeeded"])

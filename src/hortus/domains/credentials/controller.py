@@ -5,25 +5,41 @@ Objects it owns: the Secrets that GardenerClusters name; it also takes off the f
 GardenerCluster by a finalizer when its Secret lies where it does not watch.
 It watches: GardenerClusters (spec and metadata), Secrets with a shoot label, Shoots (that one has come to be).
 It asks the garden only when a kubeconfig is due, and writes nothing when nothing changed.
-It never: changes a Shoot, adopts or deletes a Secret whose labels do not say it is ours, drops a kubeconfig before the
-next one was seen to work, puts a credential into a log, an event or a condition.
+It never: changes a Shoot, adopts or deletes a Secret that belongs to another GardenerCluster (`ownership`), fetches or
+stores more than the operator grants (`grants`), drops a kubeconfig before the next one was seen to work, undoes another
+writer as fast as it can (`rewrites`), puts a credential into a log, an event or a condition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NoReturn
 
 import structlog
 
 from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials import service
+from hortus.domains.credentials.cleanup import Cleanup
 from hortus.domains.credentials.garden import Garden, GardenFailure, Grant
 from hortus.domains.credentials.metrics import CredentialMetrics
+from hortus.domains.credentials.ownership import (
+    AmbiguousSecret,
+    Claim,
+    by_claim,
+    choose_secret,
+    claim_of,
+    holder_of,
+    is_at_home,
+    is_ours,
+    key_of_claim,
+    secret_reference,
+    shoot_name,
+)
 from hortus.domains.credentials.proof import Proof, ProofFailed
-from hortus.domains.credentials.service import Action, AmbiguousSecret, Decision
+from hortus.domains.credentials.rewrites import Rewrites
+from hortus.domains.credentials.service import Action, Decision
 from hortus.domains.credentials.settings import Settings
-from hortus.domains.credentials.types import FINALIZER, GARDENER_CLUSTERS, Annotation, Label, Reason
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, Reason, State
 from hortus.domains.credentials.vault import FIELD_MANAGER, Vault
 from hortus.engine import (
     Actor,
@@ -33,20 +49,19 @@ from hortus.engine import (
     Result,
     Retry,
     Trigger,
-    add_finalizer,
-    has_finalizer,
     is_deleting,
     redact_text,
-    remove_finalizer,
 )
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import AlreadyExists, KubeError, NotFound
-from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.objects import Object, ObjectKey, key_of
 
 MISSING_SHOOT_PAUSE = 300.0
 """Seconds until a shoot that does not exist is asked for again; its appearing is watched, this is for gardens that do
 not let us watch."""
+UNKNOWN_PAUSE = 10.0
+"""Seconds until a cluster is looked at again whose shoot may allow it, while the garden's shoots are not known yet."""
 TWIN_PAUSE = 1.0
 """Seconds until a cluster looks again whether another one of the same shoot has made the Secret they share; that it has
 is watched, this is for when it fails."""
@@ -75,6 +90,10 @@ class GardenerClusterController:
         self._clusters = clusters
         self._secrets = secrets
         self._vault = Vault(client, secrets)
+        self._cleanup = Cleanup(
+            client=client, clusters=clusters, secrets=secrets, vault=self._vault, namespace=settings.namespace
+        )
+        self._rewrites = Rewrites()
         self._shoots = shoots
         self._garden = garden
         self._proof = proof
@@ -84,12 +103,13 @@ class GardenerClusterController:
         self._clock = clock
         self.again = Trigger()
         """A source for the controller: clusters whose turn may have changed without anything of theirs."""
-        self._making: dict[str, ObjectKey] = {}
-        """By shoot, which cluster makes its Secret now."""
-        clusters.add_index("shoot", lambda cluster: (service.shoot_name(cluster),))
-        clusters.add_index("label", lambda cluster: (kept.label_of(cluster["metadata"]["name"]),))
+        self._making: dict[tuple[str, str], ObjectKey] = {}
+        """By namespace and shoot, which cluster makes its Secret now."""
+        clusters.add_index("shoot", lambda cluster: (shoot_name(cluster),))
+        clusters.add_index("name", lambda cluster: (cluster["metadata"]["name"],))
+        clusters.add_index("claim", lambda cluster: (key_of_claim(cluster),))
         secrets.add_index("shoot", kept.by_shoot)
-        secrets.add_index("cluster", kept.by_cluster)
+        secrets.add_index("claim", by_claim)
 
     def become(self, settings: Settings) -> None:
         """Rotate by `settings` from now on; every cluster is looked at again."""
@@ -100,23 +120,42 @@ class GardenerClusterController:
     async def reconcile(self, key: ObjectKey) -> Result | None:
         cluster = self._clusters.get(key)
         if cluster is None:
-            await self._gone(key)
+            self._rewrites.forget(key)
+            if not self._clusters.by("name", key.name):
+                self._metrics.clear(key.name)
+            await self._cleanup.after(key)
             return None
         if is_deleting(cluster):
-            await self._let_go(cluster)
+            await self._cleanup.release(cluster)
             return None
-        cluster = await self._hold(cluster)
+        if not await self._granted(cluster):
+            return Result(requeue_after=UNKNOWN_PAUSE)
+        cluster = await self._cleanup.hold(cluster)
         secret = await self._find_secret(cluster)
         if secret is not None:
             return await self._tend(cluster, secret)
         # Of two that each made one, neither could be told to be the shoot's.
-        shoot = service.shoot_name(cluster)
-        if self._making.setdefault(shoot, key) != key:
+        place = (secret_reference(cluster).namespace, shoot_name(cluster))
+        if self._making.setdefault(place, key) != key:
             return Result(requeue_after=TWIN_PAUSE)
         try:
             return await self._tend(cluster, None)
         finally:
-            del self._making[shoot]
+            del self._making[place]
+
+    async def _granted(self, cluster: Object) -> bool:
+        """Whether it is known that the cluster may have what it asks for. Fails it when it may not."""
+        grants = self._settings.grants
+        if refusal := grants.secret_refusal(cluster):
+            await self._fail(cluster, Reason.CREATE_FAILED, refusal, actor=Actor.USER, after=MISSING_SHOOT_PAUSE)
+        shoot = self._shoots.get(ObjectKey(self._settings.garden_namespace, shoot_name(cluster))) or {}
+        refusal = grants.shoot_refusal(cluster, shoot.get("allowed", ()))
+        if not refusal:
+            return True
+        if not self._shoots.has_synced and (cluster.get("status") or {}).get("state") == State.READY:
+            # It was allowed before this process began, and what the shoot allows is not known yet.
+            return False
+        await self._fail(cluster, Reason.KUBECONFIG_FAILED, refusal, actor=Actor.OPERATOR, after=MISSING_SHOOT_PAUSE)
 
     async def _tend(self, cluster: Object, secret: Object | None) -> Result:
         shared = secret is not None and await self._shared(cluster, secret)
@@ -126,8 +165,10 @@ class GardenerClusterController:
                 await self._repair(cluster, secret)
             reason = service.kept_reason(cluster)
         else:
+            if decision.damaged:
+                await self._take_turns(cluster, decision.why)
             reason, secret = await self._renew(cluster, secret, decision, shared=shared)
-        if decision.forced:
+        if service.is_forced(cluster):
             await self._settle(cluster)
         await self._show(cluster, service.ready_status(cluster, reason, self._clock.now()))
         if (last_sync := service.last_sync(secret)) is not None:
@@ -135,78 +176,54 @@ class GardenerClusterController:
         return Result(requeue_after=decision.after)
 
     def keys_of_secret(self, secret: Object) -> Iterable[ObjectKey]:
-        """The GardenerClusters that a Secret concerns: by its cluster label, and by its shoot label."""
-        metadata = secret["metadata"]
-        name = (metadata.get("labels") or {}).get(Label.CLUSTER_NAME)
-        found = dict.fromkeys(self._clusters.keys_by("label", name)) if name else {}
+        """The GardenerClusters that a Secret concerns: the one it belongs to, and those of its shoot."""
+        claim = claim_of(secret)
+        found = dict.fromkeys(self._clusters.keys_by("claim", claim.key)) if claim is not None else {}
+        if claim is not None and not found:
+            # Its GardenerCluster is gone, perhaps while we were down: the key has it cleaned up.
+            found[ObjectKey(claim.namespace, claim.name)] = None
         for shoot in kept.by_shoot(secret):
             found |= dict.fromkeys(self._clusters.keys_by("shoot", shoot))
-        if name and not found:
-            # Its GardenerCluster is gone, perhaps while we were down: the key lets `_gone` clean up.
-            found[ObjectKey(metadata["namespace"], name)] = None
         return found
 
     def keys_of_shoot(self, shoot: Object) -> Iterable[ObjectKey]:
         """The GardenerClusters that wait for this shoot."""
         return self._clusters.keys_by("shoot", shoot["metadata"]["name"])
 
-    async def _gone(self, key: ObjectKey) -> None:
-        """Take the Secrets of a GardenerCluster along that is no more."""
-        label = kept.label_of(key.name)
-        namesakes = self._clusters.by("label", label)
-        if not namesakes:
-            self._metrics.clear(key.name)
-        for secret in self._secrets.by("cluster", label):
-            if not _wanted(secret, namesakes) and not _wanted(secret, await self._surely_living(label)):
-                await self._vault.delete(secret)
-
-    async def _surely_living(self, label: str) -> Sequence[Object]:
-        """Ask the server itself: a cache that is behind must not cost anybody a credential."""
-        # A label as long as labels get may stand for a longer name.
-        fields = f"metadata.name={label}" if len(label) < kept.LABEL_LIMIT else ""
-        listed = await self._client.list(GARDENER_CLUSTERS, self._settings.namespace, fields=fields, limit=500)
-        return [cluster for cluster in listed.items if kept.label_of(cluster["metadata"]["name"]) == label]
-
-    async def _hold(self, cluster: Object) -> Object:
-        """See to it that a Secret which we do not watch is not forgotten when its cluster goes."""
-        if self._watches(service.secret_reference(cluster).namespace):
-            return cluster
-        held = await add_finalizer(self._client, GARDENER_CLUSTERS, cluster, FINALIZER)
-        if held is not cluster:
-            self._clusters.learn(held)
-        return held
-
-    async def _let_go(self, cluster: Object) -> None:
-        """Delete the Secret that the finalizer stands for, then let the cluster go."""
-        if not has_finalizer(cluster, FINALIZER):
-            return
-        secret = service.choose_secret(cluster, (), await self._vault.read(service.secret_reference(cluster)))
-        if secret is not None:
-            await self._vault.delete(secret)
-        await remove_finalizer(self._client, GARDENER_CLUSTERS, cluster, FINALIZER)
-
-    def _watches(self, namespace: str) -> bool:
-        return self._settings.namespace in ("", namespace)
-
     def _home(self, cluster: Object) -> str:
-        shoot = self._shoots.get(ObjectKey(self._settings.garden_namespace, service.shoot_name(cluster)))
+        shoot = self._shoots.get(ObjectKey(self._settings.garden_namespace, shoot_name(cluster)))
         return service.home_of(shoot)
 
     async def _find_secret(self, cluster: Object) -> Object | None:
-        reference = service.secret_reference(cluster)
+        reference = secret_reference(cluster)
         named = self._secrets.get(ObjectKey(reference.namespace, reference.name))
+        by_shoot = self._secrets.by("shoot", shoot_name(cluster))
         try:
-            if named is None and not self._watches(reference.namespace):
-                named = await self._vault.read(reference)
-            by_shoot = self._secrets.by("shoot", service.shoot_name(cluster))
-            return service.choose_secret(cluster, by_shoot, named)
+            found = choose_secret(cluster, by_shoot, named, self._holder)
+            if found is not None:
+                return found
+            # Nothing is asked of the garden for a Secret that could not be written.
+            named = named or await self._vault.read(reference)
         except (AmbiguousSecret, KubeError) as error:
             await self._fail(cluster, Reason.CHECK_FAILED, str(error), actor=Actor.OPERATOR)
+        if named is not None and not is_ours(cluster, named):
+            await self._fail_taken(cluster)
+        return named
+
+    def _holder(self, claim: Claim) -> Object | None:
+        return next(iter(self._clusters.by("claim", claim.key)), None)
 
     async def _shared(self, cluster: Object, secret: Object) -> bool:
         """Whether another GardenerCluster of the same shoot keeps this Secret; then only a renewal of it is ours."""
-        claimants = self._clusters.by("shoot", service.shoot_name(cluster))
-        holder = service.holder_of(secret, [cluster, *claimants])["metadata"]
+        if not is_at_home(cluster):
+            return False
+        namespace = cluster["metadata"]["namespace"]
+        claimants = [
+            other
+            for other in self._clusters.by("shoot", shoot_name(cluster))
+            if is_at_home(other) and other["metadata"]["namespace"] == namespace
+        ]
+        holder = holder_of(secret, [cluster, *claimants])["metadata"]
         mine = (cluster["metadata"]["namespace"], cluster["metadata"]["name"])
         if mine == (holder["namespace"], holder["name"]):
             return False
@@ -214,7 +231,7 @@ class GardenerClusterController:
             text = (
                 f"secret {secret['metadata']['namespace']}/{secret['metadata']['name']} is kept for GardenerCluster "
                 f"{holder['namespace']}/{holder['name']}, which has the same shoot, and lacks key "
-                f"{service.secret_reference(cluster).key} (cluster owner: name the same key, or delete one of the two)"
+                f"{secret_reference(cluster).key} (cluster owner: name the same key, or delete one of the two)"
             )
             await self._fail(cluster, Reason.CHECK_FAILED, text, actor=Actor.USER)
         return True
@@ -241,8 +258,20 @@ class GardenerClusterController:
         self._tell_rotated(cluster, decision)
         return Reason.ROTATED, written
 
+    async def _take_turns(self, cluster: Object, why: str) -> None:
+        """Have a Secret that is damaged again and again mended less and less often, and say so."""
+        pause = self._rewrites.pause(key_of(cluster), self._clock.monotonic())
+        if not pause:
+            return
+        reference = secret_reference(cluster)
+        text = (
+            f"secret {reference.namespace}/{reference.name} is changed by somebody else each time it was written: {why} "
+            "(operator: see its metadata.managedFields for who does; it is written less and less often)"
+        )
+        await self._fail(cluster, Reason.UPDATE_FAILED, text, actor=Actor.OPERATOR, after=pause)
+
     async def _fetch(self, cluster: Object) -> Grant:
-        shoot = service.shoot_name(cluster)
+        shoot = shoot_name(cluster)
         try:
             return await self._garden.admin_kubeconfig(shoot, int(self._settings.policy.lifetime))
         except GardenFailure as error:
@@ -250,7 +279,7 @@ class GardenerClusterController:
             await self._fail(cluster, Reason.KUBECONFIG_FAILED, str(error), actor=error.actor, after=after)
 
     async def _prove(self, cluster: Object, grant: Grant) -> None:
-        shoot = service.shoot_name(cluster)
+        shoot = shoot_name(cluster)
         try:
             await self._proof.prove(grant.kubeconfig, shoot=shoot)
         except ProofFailed as error:
@@ -284,23 +313,29 @@ class GardenerClusterController:
 
     async def _taken_secret(self, cluster: Object) -> Object:
         """The Secret that has the wanted name already, if it is ours: somebody took its shoot label off."""
-        reference = service.secret_reference(cluster)
         try:
-            found = service.choose_secret(cluster, (), await self._vault.read(reference))
+            found = choose_secret(cluster, (), await self._vault.read(secret_reference(cluster)))
         except KubeError as error:
             await self._fail(cluster, Reason.CHECK_FAILED, str(error), actor=Actor.OPERATOR)
         if found is None:
-            text = (
-                f"secret {reference.namespace}/{reference.name} exists and its labels do not say that it belongs to "
-                "this cluster (cluster owner: delete it, or name another one in spec.kubeconfig.secret)"
-            )
-            await self._fail(cluster, Reason.CREATE_FAILED, text, actor=Actor.USER)
+            await self._fail_taken(cluster)
         return found
+
+    async def _fail_taken(self, cluster: Object) -> NoReturn:
+        reference = secret_reference(cluster)
+        text = (
+            f"secret {reference.namespace}/{reference.name} exists and its labels do not say that it belongs to "
+            "this cluster (cluster owner: delete it, or name another one in spec.kubeconfig.secret)"
+        )
+        await self._fail(cluster, Reason.CREATE_FAILED, text, actor=Actor.USER)
 
     async def _repair(self, cluster: Object, secret: Object) -> None:
         patch = service.repair(cluster, secret, home=self._home(cluster))
-        if patch is not None:
-            await self._update(cluster, secret, patch)
+        if patch is None:
+            return
+        if patch["metadata"].keys() - {"annotations"}:
+            await self._take_turns(cluster, "its labels or owners are taken off")
+        await self._update(cluster, secret, patch)
 
     async def _settle(self, cluster: Object) -> None:
         """Take the force annotation off, now that what it asked for is done."""
@@ -347,12 +382,6 @@ class GardenerClusterController:
         raise Retry(error, after=after, reason=reason, actor=actor)
 
     def _tell_rotated(self, cluster: Object, decision: Decision) -> None:
-        secret = service.secret_reference(cluster)
+        secret = secret_reference(cluster)
         text = f"Kubeconfig in secret {secret.namespace}/{secret.name} replaced: {decision.why}"
         self._events.event(cluster, "Normal", Reason.ROTATED, text)
-
-
-def _wanted(secret: Object, clusters: Iterable[Object]) -> bool:
-    """Whether one of `clusters`, which all have the name on the Secret's label, has its shoot."""
-    shoots = kept.by_shoot(secret)
-    return any(service.shoot_name(cluster) in shoots for cluster in clusters)

@@ -6,7 +6,7 @@ import asyncio
 import base64
 
 from hortus.domains.clusters.types import RUNTIMES
-from hortus.domains.credentials import service
+from hortus.domains.credentials import ownership
 from hortus.domains.credentials.garden import SHOOTS
 from hortus.domains.credentials.proof import ClusterProof, ProofFailed
 from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annotation, Label
@@ -31,12 +31,12 @@ async def read_cluster(client: Client, name: str, namespace: str) -> Object:
 
 async def find_secret(client: Client, cluster: Object) -> Object | None:
     """The cluster's Secret, found as the controller finds it."""
-    namespace = service.secret_reference(cluster).namespace
-    selector = f"{Label.SHOOT_NAME}={service.shoot_name(cluster)}"
+    namespace = ownership.secret_reference(cluster).namespace
+    selector = f"{Label.SHOOT_NAME}={ownership.shoot_name(cluster)}"
     by_shoot = (await client.list(SECRETS, namespace, labels=selector)).items
     try:
-        return service.choose_secret(cluster, by_shoot, None)
-    except service.AmbiguousSecret as error:
+        return ownership.choose_secret(cluster, by_shoot, None)
+    except ownership.AmbiguousSecret as error:
         raise CommandError(str(error)) from None
 
 
@@ -44,7 +44,7 @@ async def read_secret(client: Client, cluster: Object) -> tuple[bytes, str]:
     """The kubeconfig of a cluster, and the namespace/name of its Secret."""
     secret = await find_secret(client, cluster)
     name = cluster["metadata"]["name"]
-    key = service.secret_reference(cluster).key
+    key = ownership.secret_reference(cluster).key
     if secret is None or not (secret.get("data") or {}).get(key):
         condition: dict[str, str] = next(
             (c for c in (cluster.get("status") or {}).get("conditions") or () if c["type"] == CONDITION), {}
@@ -130,7 +130,7 @@ async def _cluster_tree(client: Client, garden: Client, cluster: Object, now: fl
     leaf = secret_node(cluster, secret, now)
     if secret is not None:
         leaf.children = [await _reached(cluster, secret)]
-    root.children = [leaf, await _shoot(garden, service.shoot_name(cluster))]
+    root.children = [leaf, await _shoot(garden, ownership.shoot_name(cluster))]
     return root
 
 
@@ -145,8 +145,8 @@ async def _shoot(garden: Client, name: str) -> Node:
 
 async def _reached(cluster: Object, secret: Object) -> Node:
     """The cluster behind the kubeconfig: whether it answers to it."""
-    name = service.shoot_name(cluster)
-    key = service.secret_reference(cluster).key
+    name = ownership.shoot_name(cluster)
+    key = ownership.secret_reference(cluster).key
     content = base64.b64decode((secret.get("data") or {}).get(key) or "")
     try:
         await ClusterProof(timeout=_PROOF_TIMEOUT).prove(content, shoot=name)

@@ -10,7 +10,7 @@ import base64
 import hashlib
 from collections.abc import Iterable
 
-from hortus.domains.credentials.types import MANAGER, Label
+from hortus.domains.credentials.types import Label
 from hortus.kube.objects import Object
 
 LABEL_LIMIT = 63
@@ -50,11 +50,6 @@ def sealed(secret: Object) -> Object:
 
 def by_shoot(secret: Object) -> Iterable[str]:
     return _label(secret, Label.SHOOT_NAME)
-
-
-def by_cluster(secret: Object) -> Iterable[str]:
-    labels = secret["metadata"].get("labels") or {}
-    return _label(secret, Label.CLUSTER_NAME) if labels.get(Label.MANAGED_BY) == MANAGER else ()
 
 
 def _label(secret: Object, label: str) -> Iterable[str]:

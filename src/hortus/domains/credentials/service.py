@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+from hortus.domains.credentials.ownership import is_at_home, mark_of, secret_reference, shoot_name
 from hortus.domains.credentials.rotation import RotationPolicy, next_rotation, share_of
 from hortus.domains.credentials.secrets import checksum_of, label_of
 from hortus.domains.credentials.types import CONDITION, MANAGER, MESSAGES, Annotation, Label, Reason, State
@@ -34,72 +35,8 @@ class Decision(NamedTuple):
     forced: bool = False
     """Whether the annotation asked for it; then it is to be removed."""
     why: str = ""
-
-
-class AmbiguousSecret(Exception):
-    """More than one Secret claims to belong to the same shoot."""
-
-
-class SecretReference(NamedTuple):
-    namespace: str
-    name: str
-    key: str
-
-
-def secret_reference(cluster: Object) -> SecretReference:
-    secret = cluster["spec"]["kubeconfig"]["secret"]
-    return SecretReference(secret["namespace"], secret["name"], secret["key"])
-
-
-def shoot_name(cluster: Object) -> str:
-    return str(cluster["spec"]["shoot"]["name"])
-
-
-def choose_secret(cluster: Object, by_shoot: Sequence[Object], by_name: Object | None) -> Object | None:
-    """The Secret of this cluster: found by its shoot label, as the contract says, whatever its name.
-
-    Only in the namespace that the cluster names: whoever may write Secrets elsewhere must not come by a kubeconfig.
-    Only when no label leads to one, the Secret that has the wanted name counts, if it is ours for this very cluster:
-    somebody took labels off. Raises AmbiguousSecret.
-    """
-    namespace = secret_reference(cluster).namespace
-    by_shoot = [secret for secret in by_shoot if secret["metadata"]["namespace"] == namespace]
-    if len(by_shoot) > 1:
-        names = ", ".join(sorted(f"{s['metadata']['namespace']}/{s['metadata']['name']}" for s in by_shoot))
-        raise AmbiguousSecret(
-            f"unexpected number of secrets with label {Label.SHOOT_NAME}={shoot_name(cluster)}: "
-            f"{len(by_shoot)} ({names}); delete those which are not wanted"
-        )
-    if by_shoot:
-        return by_shoot[0]
-    return by_name if by_name is not None and _is_ours(cluster, by_name) else None
-
-
-def _is_ours(cluster: Object, secret: Object) -> bool:
-    """Whether labels, owner or our own mark on a Secret say that it was written for this cluster."""
-    metadata = secret["metadata"]
-    labels = metadata.get("labels") or {}
-    if Label.CLUSTER_NAME in labels:
-        return bool((labels.get(Label.MANAGED_BY), labels[Label.CLUSTER_NAME]) == (MANAGER, _label(cluster)))
-    uid = cluster["metadata"].get("uid")
-    if any(owner.get("uid") == uid for owner in metadata.get("ownerReferences") or ()):
-        return True
-    return Annotation.CHECKSUM in (metadata.get("annotations") or {})
-
-
-def holder_of(secret: Object, claimants: Sequence[Object]) -> Object:
-    """Which of the GardenerClusters of one shoot keeps the Secret that all of them find: the one its label names.
-
-    The others may read and renew it; were each to write its own labels, they would never come to rest.
-    """
-    name = (secret["metadata"].get("labels") or {}).get(Label.CLUSTER_NAME)
-    named = [cluster for cluster in claimants if _label(cluster) == name]
-    return min(named or claimants, key=_seniority)
-
-
-def _seniority(cluster: Object) -> tuple[str, str, str]:
-    metadata = cluster["metadata"]
-    return metadata.get("creationTimestamp") or "", metadata["namespace"], metadata["name"]
+    damaged: bool = False
+    """Whether the Secret is not as it was written last, and nobody asked for that."""
 
 
 def home_of(shoot: Object | None) -> str:
@@ -114,19 +51,24 @@ def home_of(shoot: Object | None) -> str:
 
 def decide(cluster: Object, secret: Object | None, policy: RotationPolicy, now: float, *, home: str = "") -> Decision:
     """Whether a kubeconfig is to be fetched now, and when to look again. `home` is as of `home_of`."""
-    annotations = cluster["metadata"].get("annotations") or {}
-    forced = Annotation.FORCE_ROTATION in annotations
+    forced = is_forced(cluster) or (secret is not None and is_forced(secret))
     share = share_of(cluster["metadata"].get("uid") or _name(cluster))
     if secret is None:
-        return Decision(Action.CREATE, policy.wait(None, share), forced, "no secret yet")
+        return Decision(Action.CREATE, policy.wait(None, share), forced, "no secret yet", _served(cluster))
     wait = policy.wait(granted_lifetime(secret), share)
     due = next_rotation(last_sync=last_sync(secret), now=now, wait=wait)
-    damage = _damage(cluster, secret, home)
+    damage = _damage(cluster, secret)
+    moved = _moved(secret, home)
     if forced:
         return Decision(Action.ROTATE, policy.wait(None, share), forced, "forced")
-    if due.now or damage:
-        return Decision(Action.ROTATE, policy.wait(None, share), forced, damage or "due")
+    if due.now or damage or moved:
+        return Decision(Action.ROTATE, policy.wait(None, share), forced, damage or moved or "due", bool(damage))
     return Decision(Action.KEEP, due.after)
+
+
+def is_forced(obj: Object) -> bool:
+    """Whether a GardenerCluster or its Secret asks for a rotation."""
+    return Annotation.FORCE_ROTATION in (obj["metadata"].get("annotations") or {})
 
 
 def last_sync(secret: Object) -> float | None:
@@ -158,8 +100,10 @@ def new_secret(cluster: Object, kubeconfig: bytes, *, now: float, expires: float
         "labels": wanted_labels(cluster),
         "annotations": _stamps(kubeconfig, now=now, expires=expires, home=home),
     }
-    if owners := _owner_references(cluster, reference.namespace):
-        metadata["ownerReferences"] = owners
+    if is_at_home(cluster):
+        metadata["ownerReferences"] = _owner_references(cluster)
+    else:
+        metadata["annotations"][Annotation.OWNER] = mark_of(cluster)
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -187,6 +131,8 @@ def renewal(
     patch["metadata"]["annotations"] = {
         Annotation.EXPIRATION: None,
         Annotation.CLUSTER: None,
+        **patch["metadata"].get("annotations", {}),
+        **({Annotation.FORCE_ROTATION: None} if is_forced(secret) else {}),
         **_stamps(kubeconfig, now=now, expires=expires, home=home),
     }
     patch["data"] = {secret_reference(cluster).key: base64.b64encode(kubeconfig).decode()}
@@ -204,11 +150,16 @@ def repair(cluster: Object, secret: Object, *, home: str = "") -> Object | None:
     patch: dict[str, Any] = {}
     if labels:
         patch["labels"] = labels
-    if home and Annotation.CLUSTER not in (metadata.get("annotations") or {}):
+    annotations = metadata.get("annotations") or {}
+    if home and Annotation.CLUSTER not in annotations:
         patch["annotations"] = {Annotation.CLUSTER: home}
-    wanted = _owner_references(cluster, metadata["namespace"])
+    if not is_at_home(cluster):
+        if annotations.get(Annotation.OWNER) != mark_of(cluster):
+            patch["annotations"] = {**patch.get("annotations", {}), Annotation.OWNER: mark_of(cluster)}
+        return {"metadata": patch} if patch else None
+    wanted = _owner_references(cluster)
     present = metadata.get("ownerReferences") or []
-    if wanted and all(owner.get("uid") != wanted[0]["uid"] for owner in present):
+    if all(owner.get("uid") != wanted[0]["uid"] for owner in present):
         others = [owner for owner in present if owner.get("kind") != wanted[0]["kind"]]
         patch["ownerReferences"] = others + wanted
     return {"metadata": patch} if patch else None
@@ -264,7 +215,21 @@ def lacks_key(cluster: Object, secret: Object) -> bool:
     return not (secret.get("data") or {}).get(secret_reference(cluster).key)
 
 
-def _damage(cluster: Object, secret: Object, home: str) -> str:
+def _served(cluster: Object) -> bool:
+    """Whether the cluster had its Secret: one that is missing was deleted then."""
+    condition = _condition(cluster) or {}
+    return condition.get("status") == "True" or condition.get("reason") == Reason.UPDATE_FAILED
+
+
+def _moved(secret: Object, home: str) -> str:
+    """Why the kubeconfig leads elsewhere than to the cluster as it is; empty when it does not, or nobody knows."""
+    annotations = secret["metadata"].get("annotations") or {}
+    if home and annotations.get(Annotation.CLUSTER, home) != home:
+        return "the shoot was made anew, or its API server has moved"
+    return ""
+
+
+def _damage(cluster: Object, secret: Object) -> str:
     """What is wrong with the (sealed) Secret's content that only a new kubeconfig mends; empty when nothing is."""
     key = secret_reference(cluster).key
     if lacks_key(cluster, secret):
@@ -274,8 +239,6 @@ def _damage(cluster: Object, secret: Object, home: str) -> str:
         return f"the secret's key {key} was changed"
     if labels.get(Label.SHOOT_NAME) != shoot_name(cluster):
         return "the secret holds the kubeconfig of another shoot"
-    if home and annotations.get(Annotation.CLUSTER, home) != home:
-        return "the shoot was made anew, or its API server has moved"
     return ""
 
 
@@ -292,10 +255,8 @@ def _stamps(kubeconfig: bytes, *, now: float, expires: float | None, home: str) 
     return stamps
 
 
-def _owner_references(cluster: Object, namespace: str) -> list[dict[str, Any]]:
+def _owner_references(cluster: Object) -> list[dict[str, Any]]:
     metadata = cluster["metadata"]
-    if metadata.get("namespace") != namespace or not metadata.get("uid"):
-        return []
     return [
         {
             "apiVersion": cluster["apiVersion"],

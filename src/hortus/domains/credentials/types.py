@@ -139,6 +139,9 @@ class Label:
 FINALIZER: Final = "credentials.hortus.dev/secret"
 """On a GardenerCluster whose Secret lies where the controller does not watch, which alone could not be found again."""
 
+HOME: Final = "kcp-system"
+"""The namespace in which the Go system has all its objects. GardenerClusters there may name any shoot."""
+
 MANAGER: Final = "infrastructure-manager"
 """The value of the managed-by label."""
 
@@ -147,7 +150,7 @@ class Annotation:
     """Annotation keys."""
 
     FORCE_ROTATION: Final = "operator.kyma-project.io/force-kubeconfig-rotation"
-    """On a GardenerCluster: its presence, whatever its value, forces one rotation."""
+    """On a GardenerCluster or on its Secret: its presence, whatever its value, forces one rotation."""
     LAST_SYNC: Final = "operator.kyma-project.io/last-sync"
     """On a kubeconfig Secret: when the kubeconfig was written, RFC 3339 in UTC with whole seconds."""
     EXPIRATION: Final = "credentials.hortus.dev/expiration"
@@ -157,6 +160,11 @@ class Annotation:
     CLUSTER: Final = "credentials.hortus.dev/cluster"
     """On a kubeconfig Secret, ours: the uid of the Shoot it was made for and the addresses of its API server then, so
     that a cluster that was made anew or has moved gets a new kubeconfig."""
+    OWNER: Final = "credentials.hortus.dev/owner"
+    """On a kubeconfig Secret in another namespace than its GardenerCluster, ours: that one's namespace, name and uid,
+    divided by slashes; within one namespace an owner reference says so."""
+    ALLOWED_NAMESPACES: Final = "credentials.hortus.dev/allowed-namespaces"
+    """On a Shoot, ours: namespaces whose GardenerClusters may have its kubeconfig, separated by commas."""
     SKR_DOMAIN: Final = "skr-domain"
     """On a GardenerCluster: the DNS domain of the Shoot."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import structlog
 
 from hortus.domains.credentials import secrets as kept
-from hortus.domains.credentials.service import SecretReference
+from hortus.domains.credentials.ownership import SecretReference
 from hortus.engine import Cache, Retry
 from hortus.kube import Client
 from hortus.kube.errors import Conflict, Forbidden, NotFound

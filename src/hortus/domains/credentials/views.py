@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hortus.domains.credentials import service
+from hortus.domains.credentials import ownership, service
 from hortus.domains.credentials.rotation import RotationPolicy
 from hortus.domains.credentials.types import CONDITION
 from hortus.kube.objects import Object
@@ -68,7 +68,7 @@ def cluster_node(cluster: Object) -> Node:
 
 
 def secret_node(cluster: Object, secret: Object | None, now: float) -> Node:
-    reference = service.secret_reference(cluster)
+    reference = ownership.secret_reference(cluster)
     name = f"{reference.namespace}/{reference.name}"
     if secret is None:
         return Node(kind="Secret", name=name, healthy=False, note="does not exist")

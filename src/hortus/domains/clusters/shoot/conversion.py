@@ -15,6 +15,7 @@ from hortus.domains.clusters.shoot.providers import IP_FAMILIES, Configs, create
 from hortus.domains.clusters.shoot.validation import problems_of
 from hortus.domains.clusters.shoot.workers import created_pools, pools_of, zones_of
 from hortus.domains.clusters.types import Label, ShootAnnotation
+from hortus.domains.credentials.types import Annotation
 from hortus.kube import Object, Resource
 
 SHOOTS: Final = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
@@ -42,10 +43,10 @@ def shoot_for(
         spec["dns"] = _dns(runtime, config)
     if context.tenant is not None:
         spec["resources"] = [audit_resource(context.tenant)]
-    return {**head(runtime, config), "spec": spec}
+    return {**head(runtime, config, context), "spec": spec}
 
 
-def head(runtime: Object, config: Configuration) -> Object:
+def head(runtime: Object, config: Configuration, context: Context) -> Object:
     """Everything of the Shoot but its spec."""
     metadata = runtime["metadata"]
     labels, wanted = metadata["labels"], runtime["spec"]["shoot"]
@@ -53,6 +54,8 @@ def head(runtime: Object, config: Configuration) -> Object:
         ShootAnnotation.RUNTIME_ID: labels[Label.RUNTIME_ID],
         ShootAnnotation.RUNTIME_GENERATION: str(metadata.get("generation", 0)),
     }
+    if context.allowed_namespace:
+        annotations[Annotation.ALLOWED_NAMESPACES] = context.allowed_namespace
     if wanted.get("licenceType"):
         annotations[ShootAnnotation.LICENCE_TYPE] = wanted["licenceType"]
     return {

@@ -70,7 +70,7 @@ def _configuration(runtime: Object, live: Object, config: Configuration, context
     spec["extensions"] = patched_extensions(runtime, context, live["spec"].get("extensions") or ())
     if live["spec"].get("resources") is not None:
         spec["resources"] = live["spec"]["resources"]
-    return {**head(runtime, config), "spec": spec}
+    return {**head(runtime, config, context), "spec": spec}
 
 
 def _pools(shoot: Object, live: Object) -> Object:

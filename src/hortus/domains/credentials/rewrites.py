@@ -1,0 +1,43 @@
+"""How often a Secret was mended lately: two writers that undo each other must not do so as fast as they can.
+
+The first repair comes at once. While the same Secret is damaged again and again, each further one waits twice as long
+as the one before. In memory alone: a restart may mend once more at once.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hortus.kube.objects import ObjectKey
+
+FIRST_PAUSE: Final = 10.0
+LONGEST_PAUSE: Final = 300.0
+QUIET: Final = 900.0
+"""Seconds after which a damage counts as the first one again."""
+
+
+class _Repairs(NamedTuple):
+    times: int
+    last: float
+
+
+class Rewrites:
+    """By cluster, the repairs of its Secret. Times are those of a monotonic clock."""
+
+    def __init__(self) -> None:
+        self._repairs: dict[ObjectKey, _Repairs] = {}
+
+    def pause(self, key: ObjectKey, now: float) -> float:
+        """Seconds until the damage that was just seen may be mended; 0 for at once, which counts as done."""
+        known = self._repairs.get(key)
+        if known is None or now - known.last >= QUIET:
+            self._repairs[key] = _Repairs(1, now)
+            return 0.0
+        wait = min(FIRST_PAUSE * 2.0 ** (known.times - 1), LONGEST_PAUSE)
+        if (left := known.last + wait - now) > 0:
+            return left
+        self._repairs[key] = _Repairs(known.times + 1, now)
+        return 0.0
+
+    def forget(self, key: ObjectKey) -> None:
+        self._repairs.pop(key, None)
