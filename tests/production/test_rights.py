@@ -169,7 +169,7 @@ async def a_runtimes_life(client: Client) -> None:
     await seen(client, RUNTIMES, "aws", lambda obj: (obj.get("status") or {}).get("state") == "Ready")
     force = {"metadata": {"annotations": {"operator.kyma-project.io/force-patch-reconciliation": "true"}}}
     await client.patch(RUNTIMES, "aws", force, place)
-    await seen(client, RUNTIMES, "aws", lambda obj: not obj["metadata"].get("annotations"))
+    await seen(client, RUNTIMES, "aws", lambda obj: not force["metadata"]["annotations"].keys() & marks(obj))
     await seen(client, RUNTIMES, "aws", lambda obj: (obj.get("status") or {}).get("state") == "Ready")
     since = (await client.list(RUNTIMES, place)).resource_version
     await client.delete(RUNTIMES, "aws", place)
@@ -177,6 +177,10 @@ async def a_runtimes_life(client: Client) -> None:
         async for event in events:
             if event.type == "DELETED":
                 return
+
+
+def marks(obj: Object) -> set[str]:
+    return set(obj["metadata"].get("annotations") or {})
 
 
 async def a_canarys_life(client: Client) -> None:

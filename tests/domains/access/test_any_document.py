@@ -34,7 +34,7 @@ async def test_any_request_is_reconciled_without_an_error_that_nobody_foresaw(he
                 await _admitted(here, documents, name, new=False)
             await _settled(here, made)
             found = (await here.client.list(CLUSTER_ACCESSES, here.namespace)).items
-            assert len(Counter(ready(one).get("reason") for one in found)) > 2
+            assert len(Counter(ready(one).get("reason") for one in found)) > 1
             for name in made:
                 await here.delete(name)
             await _settled(here, made)

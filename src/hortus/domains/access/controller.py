@@ -375,8 +375,8 @@ def _trouble(report: Report) -> Exception:
         if missing and outcome.member.namespace != ACCOUNT_NAMESPACE:
             return Setback(
                 Reason.NAMESPACE_MISSING,
-                f"spec.namespaces or spec.serviceAccount: namespace {outcome.member.namespace} is not there (requester: make it, or leave it "
-                "out)",
+                f"spec.namespaces or spec.serviceAccount: namespace {outcome.member.namespace} is not there "
+                "(requester: make it, or leave it out)",
                 after=UNWATCHED_PAUSE,
             )
         if isinstance(outcome.error, TransportError):

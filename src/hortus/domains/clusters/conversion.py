@@ -56,7 +56,10 @@ class Conversion:
         watched: str = HOME,
         profiles: Cache | None = None,
     ) -> None:
-        """`watched` is the namespace of the Runtimes, empty for all. `profiles` holds what `profile_outline` leaves of the garden's CloudProfiles; without it none is asked."""
+        """`watched` is the namespace of the Runtimes, empty for all.
+
+        `profiles` holds what `profile_outline` leaves of the garden's CloudProfiles; without it none is asked.
+        """
         self.configuration = configuration
         self._tenants = tenants
         self._workloads = workloads

@@ -54,7 +54,7 @@ from hortus.engine import (
 )
 from hortus.kube import Client
 from hortus.kube.clock import Clock
-from hortus.kube.errors import AlreadyExists, KubeError, NotFound
+from hortus.kube.errors import AlreadyExists, BadRequest, KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, key_of
 
 MISSING_SHOOT_PAUSE = 300.0
@@ -150,12 +150,13 @@ class GardenerClusterController:
             await self._fail(cluster, Reason.CREATE_FAILED, refusal, actor=Actor.USER, after=MISSING_SHOOT_PAUSE)
         shoot = self._shoots.get(ObjectKey(self._settings.garden_namespace, shoot_name(cluster))) or {}
         refusal = grants.shoot_refusal(cluster, shoot.get("allowed", ()))
-        if not refusal:
-            return True
-        if not self._shoots.has_synced and (cluster.get("status") or {}).get("state") == State.READY:
+        if refusal and not self._shoots.has_synced and (cluster.get("status") or {}).get("state") == State.READY:
             # It was allowed before this process began, and what the shoot allows is not known yet.
             return False
-        await self._fail(cluster, Reason.KUBECONFIG_FAILED, refusal, actor=Actor.OPERATOR, after=MISSING_SHOOT_PAUSE)
+        if refusal:
+            after = MISSING_SHOOT_PAUSE
+            await self._fail(cluster, Reason.KUBECONFIG_FAILED, refusal, actor=Actor.OPERATOR, after=after)
+        return True
 
     async def _tend(self, cluster: Object, secret: Object | None) -> Result:
         shared = secret is not None and await self._shared(cluster, secret)
@@ -204,6 +205,9 @@ class GardenerClusterController:
                 return found
             # Nothing is asked of the garden for a Secret that could not be written.
             named = named or await self._vault.read(reference)
+        except BadRequest:
+            # No name of a Secret: its creation says so, in the words of the API server.
+            return None
         except (AmbiguousSecret, KubeError) as error:
             await self._fail(cluster, Reason.CHECK_FAILED, str(error), actor=Actor.OPERATOR)
         if named is not None and not is_ours(cluster, named):
@@ -265,8 +269,8 @@ class GardenerClusterController:
             return
         reference = secret_reference(cluster)
         text = (
-            f"secret {reference.namespace}/{reference.name} is changed by somebody else each time it was written: {why} "
-            "(operator: see its metadata.managedFields for who does; it is written less and less often)"
+            f"secret {reference.namespace}/{reference.name} is changed by somebody else each time it was written: "
+            f"{why} (operator: see its metadata.managedFields for who does; it is written less and less often)"
         )
         await self._fail(cluster, Reason.UPDATE_FAILED, text, actor=Actor.OPERATOR, after=pause)
 

@@ -73,8 +73,8 @@ FLAGS: tuple[Flag, ...] = (
         SECRETS_FLAG,
         "string",
         "",
-        "Other namespaces in which GardenerClusters may keep their Secrets: theirs/the Secret's, separated by commas; * "
-        "stands for any text.",
+        "Other namespaces in which GardenerClusters may keep their Secrets: theirs/the Secret's, separated by "
+        "commas; * stands for any text.",
         reloadable=True,
     ),
     Flag("prove-kubeconfigs", "bool", True, "Try each new kubeconfig against its cluster before it is stored."),
