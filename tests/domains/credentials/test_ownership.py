@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from tests.domains.credentials.world import NAMESPACES, World, condition, content, kubeconfig, world
 
+from hortus.domains.credentials.garden import GardenFailure
 from hortus.domains.credentials.grants import Grants
 from hortus.domains.credentials.settings import FLAGS, Settings
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, Label
 from hortus.domains.credentials.vault import SECRETS
+from hortus.engine import Actor
 from hortus.engine.flags import FlagError, FlagSet
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
@@ -193,6 +195,21 @@ async def test_writers_that_undo_each_other_back_off_with_a_reason(here: World) 
             # The queue spreads what it is asked for by a few percent.
             assert least - 1 <= wait <= 1.2 * least + 1
         assert len(here.garden.calls) == 7
+
+
+async def test_a_repair_that_fails_is_no_turn_of_two_writers(here: World) -> None:
+    """The garden is down: that is what is said, and it is asked as soon as the queue has it."""
+    async with here.controlled():
+        await here.create()
+        await here.until_condition(CREATED)
+        here.garden.failure = GardenFailure("the garden is down", actor=Actor.PROVIDER)
+        await undo(here)
+        for _ in range(3):
+            await here.rest()
+        assert "the garden is down" in (await here.until_condition(REFUSED))["message"]
+        here.garden.failure = None
+        await here.rest()
+        assert content(await here.secret()).startswith(b"apiVersion")
 
 
 async def test_a_secret_deleted_over_and_over_comes_back_less_and_less_often(here: World) -> None:

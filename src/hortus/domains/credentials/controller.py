@@ -169,6 +169,8 @@ class GardenerClusterController:
             if decision.damaged:
                 await self._take_turns(cluster, decision.why)
             reason, secret = await self._renew(cluster, secret, decision, shared=shared)
+            if decision.damaged:
+                self._rewrites.mended(key_of(cluster), self._clock.monotonic())
         if service.is_forced(cluster):
             await self._settle(cluster)
         await self._show(cluster, service.ready_status(cluster, reason, self._clock.now()))
@@ -337,9 +339,11 @@ class GardenerClusterController:
         patch = service.repair(cluster, secret, home=self._home(cluster))
         if patch is None:
             return
-        if patch["metadata"].keys() - {"annotations"}:
+        if damaged := bool(patch["metadata"].keys() - {"annotations"}):
             await self._take_turns(cluster, "its labels or owners are taken off")
         await self._update(cluster, secret, patch)
+        if damaged:
+            self._rewrites.mended(key_of(cluster), self._clock.monotonic())
 
     async def _settle(self, cluster: Object) -> None:
         """Take the force annotation off, now that what it asked for is done."""

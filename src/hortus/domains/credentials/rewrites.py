@@ -28,16 +28,20 @@ class Rewrites:
         self._repairs: dict[ObjectKey, _Repairs] = {}
 
     def pause(self, key: ObjectKey, now: float) -> float:
-        """Seconds until the damage that was just seen may be mended; 0 for at once, which counts as done."""
-        known = self._repairs.get(key)
-        if known is None or now - known.last >= QUIET:
-            self._repairs[key] = _Repairs(1, now)
+        """Seconds until damage that was just seen may be mended; 0 for at once."""
+        known = self._known(key, now)
+        if known is None:
             return 0.0
-        wait = min(FIRST_PAUSE * 2.0 ** (known.times - 1), LONGEST_PAUSE)
-        if (left := known.last + wait - now) > 0:
-            return left
-        self._repairs[key] = _Repairs(known.times + 1, now)
-        return 0.0
+        return max(known.last + min(FIRST_PAUSE * 2.0 ** (known.times - 1), LONGEST_PAUSE) - now, 0.0)
+
+    def mended(self, key: ObjectKey, now: float) -> None:
+        """Count a repair that was written. One that failed does not count."""
+        known = self._known(key, now)
+        self._repairs[key] = _Repairs(1 if known is None else known.times + 1, now)
+
+    def _known(self, key: ObjectKey, now: float) -> _Repairs | None:
+        known = self._repairs.get(key)
+        return None if known is None or now - known.last >= QUIET else known
 
     def forget(self, key: ObjectKey) -> None:
         self._repairs.pop(key, None)
