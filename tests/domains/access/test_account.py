@@ -87,8 +87,9 @@ async def test_rights_that_wait_for_an_account_of_that_name_are_not_handed_out(h
 @pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "kube-node-lease"])
 async def test_an_account_in_a_namespace_of_the_system_is_the_operators_to_allow(here: World, namespace: str) -> None:
     await here.cluster()
+    here.allowed = ""
     async with here.controlled():
-        await here.ask(serviceAccount={**ACCOUNT, "namespace": namespace})
+        await here.ask(namespaces=["default"], serviceAccount={**ACCOUNT, "namespace": namespace})
         shown = await here.until_reason("NotAllowed")
         assert f"spec.serviceAccount.namespace: namespace {namespace} is the system's" in shown["message"]
 
