@@ -139,7 +139,7 @@ class GardenerClusterController:
         if self._making.setdefault(place, key) != key:
             return Result(requeue_after=TWIN_PAUSE)
         try:
-            return await self._tend(cluster, None)
+            return await self._tend(cluster, await self._named_secret(cluster))
         finally:
             del self._making[place]
 
@@ -198,19 +198,25 @@ class GardenerClusterController:
         return service.home_of(shoot)
 
     async def _find_secret(self, cluster: Object) -> Object | None:
-        reference = secret_reference(cluster)
-        named = self._secrets.get(ObjectKey(reference.namespace, reference.name))
+        """The Secret of the cluster, as far as the watch shows it."""
+        named = self._secrets.get(ObjectKey(*secret_reference(cluster)[:2]))
         by_shoot = self._secrets.by("shoot", shoot_name(cluster))
         try:
-            found = choose_secret(cluster, by_shoot, named, self._holder)
-            if found is not None:
-                return found
-            # Nothing is asked of the garden for a Secret that could not be written.
-            named = named or await self._vault.read(reference)
+            return choose_secret(cluster, by_shoot, named, self._holder)
+        except AmbiguousSecret as error:
+            await self._fail(cluster, Reason.CHECK_FAILED, str(error), actor=Actor.OPERATOR)
+
+    async def _named_secret(self, cluster: Object) -> Object | None:
+        """The Secret that has the wanted name, if it is ours: it lost its label, or lies where nobody watches.
+
+        Asked for first, so that the garden is asked for nothing that could not be written.
+        """
+        try:
+            named = await self._vault.read(secret_reference(cluster))
         except BadRequest:
             # No name of a Secret: its creation says so, in the words of the API server.
             return None
-        except (AmbiguousSecret, KubeError) as error:
+        except KubeError as error:
             await self._fail(cluster, Reason.CHECK_FAILED, str(error), actor=Actor.OPERATOR)
         if named is not None and not is_ours(cluster, named):
             await self._fail_taken(cluster)
