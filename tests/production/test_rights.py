@@ -298,6 +298,7 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         "--gardener-ratelimiter-burst=1000",
         "--leader-elect",
         "--leader-election-namespace=hortus-system",
+        "--access-allow=system-namespaces",
         "--metrics-bind-address=0",
         "--health-probe-bind-address=0",
         f"--converter-config-filepath={converter(tmp_path)}",
