@@ -165,3 +165,15 @@ async def test_a_right_to_one_name_covers_a_list_of_that_name_and_no_collection(
     assert (await wire.post(secrets, {"metadata": {"name": "open"}}, headers=reader)).code == 403
     for query in ("", "?fieldSelector=metadata.name%3Dopen"):
         assert (await wire.delete(secrets + query, headers=reader)).code == 403
+
+
+async def test_an_administrator_of_a_namespace_watches_that_namespace_alone(wire: Wire, namespace: str) -> None:
+    await _admin_of(wire, namespace, "mallory")
+    path = "/api/v1/namespaces"
+    async with wire.watch(f"/api/v1/watch/namespaces/{namespace}", headers=MALLORY) as events:
+        assert await events.take(1) == [("ADDED", namespace)]
+        assert (await wire.merge(f"{path}/default", {"metadata": {"labels": {namespace: "a"}}})).code == 200
+        assert (await wire.merge(f"{path}/{namespace}", {"metadata": {"labels": {"a": "b"}}})).code == 200
+        assert await events.take(1) == [("MODIFIED", namespace)]
+    for refused in (path, f"{path}?watch=1", "/api/v1/watch/namespaces", "/api/v1/watch/namespaces/kube-public"):
+        assert (await wire.get(refused, headers=MALLORY)).code == 403
