@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 import pytest
 from tests.apiserver.wire import configmap
-from tests.bad_inputs.apiserver.attacked import PATIENCE, Socket, Target
+from tests.bad_inputs.apiserver.attacked import PATIENCE, Socket, Target, attacked
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -190,3 +190,19 @@ async def test_a_tenant_that_computes_does_not_hold_up_another(target: Target, a
     rounds = f"{len(attacked)} rounds beside {len(answered)} answers"
     print(f"victim: p99 {p99[0] * 1000:.1f} ms alone, {p99[1] * 1000:.1f} ms in {rounds}")
     assert p99[1] < SOON
+
+
+@pytest.mark.parametrize("clusters", [("root",), ("a", "b")], ids=["in-one-cluster", "in-two"])
+async def test_watches_leave_connections_where_there_are_few(clusters: tuple[str, ...]) -> None:
+    with attacked(limits={"connections": 60}, clusters=("a", "b")) as target:
+        async with contextlib.AsyncExitStack() as stack:
+            codes = []
+            for number in range(60):
+                base = "" if clusters == ("root",) else f"/clusters/{clusters[number % 2]}"
+                socket = await stack.enter_async_context(target.socket())
+                await socket.send(target.head(f"GET {base}{MAPS}?watch=1&resourceVersion=1 HTTP/1.1"))
+                codes.append(int((await socket.reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1]))
+            assert set(codes) == {200, 429}
+            assert codes.count(200) <= 45, "three quarters of the connections, and of one user half of these"
+            async with target.bystander():
+                pass
