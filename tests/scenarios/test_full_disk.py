@@ -112,7 +112,6 @@ def test_processes_are_kept_and_objects_deleted_while_the_disk_is_full(tmp_path:
         ballast.unlink()
         until(lambda: fleet.status().healthy, "health")
         assert set(fleet.processes()) == {"apiserver", "simulation", "controllers"}
-        assert "`hortus status` is out of date: cannot write run.json: No space left on device" in fleet.output
 
         async def write_again() -> None:
             async with Client.from_kubeconfig(fleet.kubeconfig) as client:
@@ -122,7 +121,7 @@ def test_processes_are_kept_and_objects_deleted_while_the_disk_is_full(tmp_path:
 
 
 def running(fleet: Up, name: str) -> int:
-    """The process id of a child, from the process table: run.json cannot be written."""
+    """The process id of a child, from the process table: run.json may not have been written."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().decode().split("\0")
