@@ -76,7 +76,7 @@ async def _load(target: Target) -> None:
     async with target.wire(cluster="a") as wire:
         made = await wire.post(CRDS, definition())
         assert made.code == 201, made.body
-        for start in range(0, 3000, 100):
+        for start in range(0, 1500, 100):
             await asyncio.gather(
                 *(wire.post(MAPS, configmap(f"m{number}", {"x": "y" * 500})) for number in range(start, start + 100))
             )
@@ -84,7 +84,7 @@ async def _load(target: Target) -> None:
         assert (await wire.post(MAPS, configmap("victim"))).code == 201
 
 
-SELECTOR = ",".join(f"k{number}!=v" for number in range(200))
+SELECTOR = ",".join(f"k{number}!=v" for number in range(100))
 OBJECT = grid(ROWS, 100)
 
 
@@ -132,12 +132,15 @@ async def under(attack: Attack, target: Target) -> AsyncIterator[list[int]]:
 
     async def keep(caller: int) -> None:
         number = caller
-        async with target.socket(limit=2**20) as socket:
-            while True:
-                await answer(socket, attack(number))
-                answered.append(number)
-                inside.set()
-                number += CALLERS
+        while True:
+            # An attacker may have to wait for long: that is what turns are for.
+            with contextlib.suppress(TimeoutError):
+                async with target.socket(limit=2**20) as socket:
+                    while True:
+                        await answer(socket, attack(number))
+                        answered.append(number)
+                        inside.set()
+                        number += CALLERS
 
     async def answer(socket: Socket, sent: Sent) -> None:
         headers = [f"Accept: {sent.accept}", f"Content-Length: {len(sent.body)}"]
