@@ -68,11 +68,13 @@ def load_all(
     *,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     own_keys_win: bool = False,
+    blank: Any = None,
 ) -> Iterator[Any]:
     """The documents in `text`, one by one, as dict, list, str, int, float, bool and None. Raises YamlError.
 
     A merge key (`<<`) takes the place of keys before it and gives way to those after it, as in sigs.k8s.io/yaml;
-    with `own_keys_win` it gives way to both, as in YAML's own description and in kustomize.
+    with `own_keys_win` it gives way to both, as in YAML's own description and in kustomize. `blank` is what stands for
+    a null that is not written out (`key:`).
     """
     size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
     if size > limits.bytes:
@@ -80,7 +82,7 @@ def load_all(
     reader = None
     try:
         reader = Events(text)
-        yield from _Builder(reader, limits, own_keys_win=own_keys_win).documents()
+        yield from _Builder(reader, limits, own_keys_win=own_keys_win, blank=blank).documents()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise YamlError(error.problem or "not YAML", mark.line + 1 if mark else None) from None
@@ -94,7 +96,8 @@ def load_all(
 class _Builder:
     """Makes data of events."""
 
-    def __init__(self, reader: Events, limits: Limits, *, own_keys_win: bool) -> None:
+    def __init__(self, reader: Events, limits: Limits, *, own_keys_win: bool, blank: Any) -> None:
+        self._blank = blank
         self._next: Callable[[], Any] = reader.next
         self._limits = limits
         self._own_keys_win = own_keys_win
@@ -116,7 +119,8 @@ class _Builder:
         if event.tag is not None and event.tag != "!" and event.tag not in _CORE_TAGS:
             raise YamlError(f"tag {event.tag!r} is not allowed: only plain data is read", event.start_mark.line + 1)
         if isinstance(event, yaml.ScalarEvent):
-            found = _scalar(event)
+            unwritten = not event.value and event.tag is None and event.implicit[0]
+            found = self._blank if unwritten else _scalar(event)
         elif depth >= self._limits.depth:
             raise YamlError(f"nested deeper than {self._limits.depth} levels", event.start_mark.line + 1)
         elif isinstance(event, yaml.SequenceStartEvent):

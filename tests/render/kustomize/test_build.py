@@ -42,19 +42,24 @@ def test_generated_names_end_in_the_hash_that_kustomize_computes() -> None:
     assert found[2]["data"] == {"k": "dg=="}
 
 
+VAR = "{name: V, objref: {apiVersion: v1, kind: ConfigMap, name: m}}"
+RUN = (
+    "{apiVersion: builtin, kind: LabelTransformer, metadata: {name: l, "
+    'annotations: {config.kubernetes.io/function: "container: {image: evil}"}}}'
+)
+SPACE = "{apiVersion: builtin, kind: NamespaceTransformer, metadata: {name: n, namespace: x}, unsetOnly: true}"
+IMAGE = "{apiVersion: builtin, kind: ImageTagTransformer, metadata: {name: i}}"
+
+
 @pytest.mark.parametrize(
     "field",
     [
         "helmCharts",
         "helmChartInflationGenerator",
         "helmGlobals",
-        "generators",
-        "transformers",
         "validators",
-        "configurations",
         "crds",
         "openapi",
-        "vars",
         "buildMetadata",
     ],
 )
@@ -121,7 +126,6 @@ def test_features_that_are_left_out_are_refused_by_name(field: str) -> None:
         ("resources: [m.yaml]\nreplacements: [{source: {kind: ConfigMap, options: {encoding: hex}}}]\n", "encoding"),
         ("resources: [m.yaml]\nconfigMapGenerator: [{name: m, literals: [a=b]}]\n", "say behavior"),
         ("configMapGenerator: [{name: m, behavior: merge}]\n", "nothing can be merged"),
-        ("configMapGenerator: [{name: m, behavior: other}]\n", "behavior 'other'"),
         ("configMapGenerator: [{name: m, literals: [a]}]\n", "key=value"),
         ("configMapGenerator: [{name: m, literals: [a=1, a=2]}]\n", "given twice"),
         ("configMapGenerator: [{literals: [a=1]}]\n", "has no name"),
@@ -129,6 +133,23 @@ def test_features_that_are_left_out_are_refused_by_name(field: str) -> None:
         ("resources: [m.yaml]\nlabels: [{pairs: {a: b}, fields: [{path: metadata/labels}]}]\n", "given twice"),
         ("resources: [m.yaml, d]\nnamespace: x\n", "would be there twice"),
         ("components: [d]\n", "a Component is expected"),
+        ("resources: [m.yaml]\nconfigurations: [nowhere.yaml]\n", "no file 'nowhere.yaml'"),
+        ("resources: [m.yaml]\nconfigurations: [text.yaml]\n", "text.yaml: holds no mapping"),
+        ("resources: [m.yaml]\nconfigurations: [noname.yaml, wrong.yaml]\n", r"wrong.yaml: .*namePrefix"),
+        ("resources: [m.yaml]\nconfigurations: [create.yaml]\n", "commonLabels: the field 'metadata/labels' is given"),
+        ("resources: [m.yaml]\nvars: [{name: V, objref: {kind: Secret, name: m, apiVersion: v1}}]\n", "no Secret 'm'"),
+        (f"resources: [m.yaml]\nvars: [{VAR}, {VAR}]\n", "'V' is there already"),
+        (f"resources: [m.yaml, d]\nvars: [{VAR}]\n", "may mean any of 2 objects"),
+        (f"resources: [m.yaml]\nvars: [{VAR[:-1]}, fieldref: {{fieldpath: data.x}}}}]\n", "has no field 'data.x'"),
+        ("resources: [m.yaml]\ntransformers: [m.yaml]\n", "ConfigMap 'm': plugins and functions are not run"),
+        (
+            "resources: [m.yaml]\ntransformers: ['{apiVersion: builtin, kind: Rot13, metadata: {name: r}}']\n",
+            "'r': is not",
+        ),
+        ("generators: ['{apiVersion: builtin, kind: PatchTransformer, metadata: {name: r}}']\n", "ConfigMapGenerator"),
+        (f"resources: [m.yaml]\ntransformers: ['{RUN}']\n", "functions are not run"),
+        (f"resources: [m.yaml]\ntransformers: ['{SPACE}']\n", "unsetOnly and setRoleBindingSubjects"),
+        (f"resources: [m.yaml]\ntransformers: ['{IMAGE}']\n", "ImageTagTransformer 'i': .*imageTag"),
         ("resources: [c]\n", "no Component is expected"),
     ],
 )
@@ -141,6 +162,8 @@ def test_what_cannot_be_built_is_said_with_place_and_reason(text: str, words: st
             "noname.yaml": "apiVersion: v1\nkind: ConfigMap\n",
             "nulls.yaml": "apiVersion: v1\nkind: Thing\nmetadata: {name: a}\nspec: {a: [null]}\n",
             "text.yaml": "just text\n",
+            "wrong.yaml": "namePrefix: metadata/name\n",
+            "create.yaml": "commonLabels: [{path: metadata/labels}]\n",
             "other.yaml": MAP.replace(b"name: m", b"name: other").decode(),
             "d__k": "",
             "d/kustomization.yaml": "resources: [m.yaml]\nnamespace: y\n",
@@ -170,7 +193,7 @@ ADDRESSES = [
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_nothing_is_fetched(address: str) -> None:
-    for field in ("resources", "bases", "components"):
+    for field in ("resources", "bases", "components", "transformers", "generators"):
         with pytest.raises(RemoteBase) as caught:
             build(tree(k=f"{field}: ['{address}']\n"))
         assert caught.value.address == address

@@ -251,3 +251,33 @@ def test_whatever_is_made_up_is_built_as_kubectl_builds_it(
     else:
         assert expected is not None, problem
         assert found == expected
+
+
+TEXTS = st.lists(st.text("$()AB x", max_size=12), min_size=20, max_size=60)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(texts=TEXTS, count=st.one_of(st.integers(0, 99), st.booleans(), st.sampled_from(["", "y", "1", "$(A)"])))
+def test_variables_in_any_text_are_those_of_kubectl(
+    kubectl: str, tmp_path_factory: pytest.TempPathFactory, texts: list[str], count: Any
+) -> None:
+    folder = tmp_path_factory.mktemp("variables")
+    thing = custom("one", {"value": count, "texts": texts})
+    fields = {"varReference": [{"kind": "Thing", "path": "spec/texts"}]}
+    variable = {"objref": {"apiVersion": "example.com/v1", "kind": "Thing", "name": "one"}}
+    kustomization = {
+        "resources": ["thing.yaml"],
+        "configurations": ["fields.yaml"],
+        "vars": [{"name": "A", "fieldref": {"fieldpath": "spec.value"}, **variable}, {"name": "B", **variable}],
+    }
+    write(
+        {
+            "thing.yaml": json.dumps(thing),
+            "fields.yaml": json.dumps(fields),
+            "kustomization.yaml": json.dumps(kustomization),
+        },
+        folder,
+    )
+    expected, problem = theirs(kubectl, folder)
+    assert expected is not None, problem
+    assert build(Folder(folder)) == expected

@@ -21,13 +21,9 @@ _REFUSED = {
     "helmCharts": "charts are rendered by hortus.render.helm, not from inside of a kustomization",
     "helmChartInflationGenerator": "charts are rendered by hortus.render.helm, not from inside of a kustomization",
     "helmGlobals": "charts are rendered by hortus.render.helm, not from inside of a kustomization",
-    "generators": "plugins and functions are not run",
-    "transformers": "plugins and functions are not run; use patches, labels, images or replacements",
-    "validators": "plugins and functions are not run",
-    "configurations": "the fields that references and labels go to are fixed",
-    "crds": "the fields that references go to are fixed",
+    "validators": "functions are not run",
+    "crds": "name the fields that references go to in a file under configurations",
     "openapi": "schemas are handed in by the caller",
-    "vars": "it is deprecated; use replacements",
     "buildMetadata": "origins are not written into objects",
     "inventory": "it is not part of kustomize any more",
 }
@@ -79,6 +75,19 @@ class FieldSpec(_Struct, frozen=True):
     create: bool = False
 
 
+class ConfiguredField(FieldSpec, frozen=True, forbid_unknown_fields=False):
+    """A field as a configuration or a transformer names it; keys that are not known are passed over there."""
+
+
+class NameReference(_Struct, frozen=True, forbid_unknown_fields=False):
+    """Objects of one kind, and the fields of others that hold their names."""
+
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+    field_specs: tuple[ConfiguredField, ...] = ()
+
+
 class Label(_Struct, frozen=True):
     pairs: Mapping[str, str] = {}
     include_selectors: bool = False
@@ -99,6 +108,7 @@ class Generator(_Struct, frozen=True):
     name: str = ""
     namespace: str = ""
     behavior: str = ""
+    """`merge` or `replace`; any other word means to create, in kustomize too."""
     literals: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     envs: tuple[str, ...] = ()
@@ -136,6 +146,25 @@ class Replacement(_Struct, frozen=True):
     targets: tuple[ReplacementTarget, ...] | None = None
 
 
+class VariableSource(_Struct, frozen=True):
+    """The one object that a variable reads."""
+
+    api_version: str = ""
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
+class Variable(_Struct, frozen=True):
+    """A value that stands wherever `$(NAME)` does; `field` is a path with dots."""
+
+    name: str
+    source: VariableSource = msgspec.field(name="objref")
+    field: Mapping[str, str] = msgspec.field(default={}, name="fieldref")
+
+
 class LegacySortOptions(_Struct, frozen=True):
     order_first: tuple[str, ...] = ()
     order_last: tuple[str, ...] = ()
@@ -166,6 +195,10 @@ class Kustomization(_Struct, frozen=True):
     image_tags: tuple[Image, ...] = ()
     replicas: tuple[Replica, ...] = ()
     replacements: tuple[Replacement, ...] = ()
+    configurations: tuple[str, ...] = ()
+    generators: tuple[str, ...] = ()
+    transformers: tuple[str, ...] = ()
+    vars: tuple[Variable, ...] = ()
     config_map_generator: tuple[Generator, ...] = ()
     secret_generator: tuple[Generator, ...] = ()
     generator_options: GeneratorOptions | None = None

@@ -7,10 +7,10 @@ tables are the built-in transformer configuration of kustomize v5.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from hortus.kube.objects import Object
-from hortus.render.kustomize.documents import FieldSpec
+from hortus.render.kustomize.documents import ConfiguredField, FieldSpec
 from hortus.render.kustomize.errors import KustomizeError
 from hortus.render.kustomize.resources import Resource
 
@@ -20,11 +20,11 @@ Setter = Callable[[Any], Any]
 _POD_TEMPLATES = ("Deployment", "ReplicaSet", "DaemonSet")
 
 
-def _spec(path: str, kind: str = "", group: str = "", version: str = "", *, create: bool = True) -> FieldSpec:
-    return FieldSpec(path=path, group=group, version=version, kind=kind, create=create)
+def _spec(path: str, kind: str = "", group: str = "", version: str = "", *, create: bool = True) -> ConfiguredField:
+    return ConfiguredField(path=path, group=group, version=version, kind=kind, create=create)
 
 
-def _templates(field: str, stateful_group: str) -> list[FieldSpec]:
+def _templates(field: str, stateful_group: str) -> list[ConfiguredField]:
     """The metadata of an object and of the pods it makes."""
     template = f"spec/template/metadata/{field}"
     return [
@@ -45,7 +45,7 @@ _TERMS = (
 )
 
 
-def _pod_selectors(kind: str) -> list[FieldSpec]:
+def _pod_selectors(kind: str) -> list[ConfiguredField]:
     """Where pods of a workload are selected by other pods of it."""
     paths = [_AFFINITY.format(side, term) for side in ("podAffinity", "podAntiAffinity") for term in _TERMS]
     paths.append("spec/template/spec/topologySpreadConstraints/labelSelector/matchLabels")
@@ -77,6 +77,7 @@ COMMON_ANNOTATIONS = _templates("annotations", "")
 REPLICAS = [
     _spec("spec/replicas", kind) for kind in ("Deployment", "ReplicationController", "ReplicaSet", "StatefulSet")
 ]
+NAME = [_spec("metadata/name", create=False)]
 NAMESPACE = [
     _spec("spec/service/namespace", "APIService", "apiregistration.k8s.io"),
     _spec(
@@ -88,7 +89,42 @@ NAMESPACE = [
 ]
 
 
-def merged(specs: Iterable[FieldSpec], others: Iterable[FieldSpec], place: str) -> list[FieldSpec]:
+_POD_PATHS = {
+    "Pod": "spec",
+    "CronJob": "spec/jobTemplate/spec/template/spec",
+    **dict.fromkeys(("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"), "spec/template/spec"),
+}
+_SERVERS = {
+    "CronJob": "spec/jobTemplate/spec/template/volumes",
+    "StatefulSet": "spec/volumeClaimTemplates/spec",
+    "PersistentVolume": "spec",
+}
+"""Where a kind names an NFS server other than in the volumes of its pods."""
+VARIABLES = [
+    *(
+        _spec(f"{path}/{containers}/{field}", kind, create=False)
+        for kind, path in _POD_PATHS.items()
+        for containers in ("containers", "initContainers")
+        for field in ("args", "command", "env/value", "volumeMounts/mountPath")
+    ),
+    *(
+        _spec(f"{path}/volumes/nfs/server", kind, create=False)
+        for kind, path in _POD_PATHS.items()
+        if kind not in _SERVERS
+    ),
+    *(_spec(f"{path}/nfs/server", kind, create=False) for kind, path in _SERVERS.items()),
+    _spec("spec/template/metadata/annotations", "Deployment", create=False),
+    *(_spec(f"spec/{field}", "Ingress", create=False) for field in ("rules/host", "tls/hosts", "tls/secretName")),
+    *(_spec(f"spec/ports/{field}", "Service", create=False) for field in ("port", "targetPort")),
+    _spec("metadata/labels", create=False),
+    _spec("metadata/annotations", create=False),
+]
+"""Where `$(NAME)` stands for a variable."""
+
+Fields = TypeVar("Fields", bound=FieldSpec)
+
+
+def merged(specs: Iterable[Fields], others: Iterable[Fields], place: str) -> list[Fields]:
     """`specs` and those of `others` that none of them covers. Raises KustomizeError when two disagree on creating."""
     found = list(specs)
     for other in others:
@@ -96,7 +132,7 @@ def merged(specs: Iterable[FieldSpec], others: Iterable[FieldSpec], place: str) 
         if known is None:
             found.append(other)
         elif known.create != other.create:
-            raise KustomizeError(place, f"labels: the field {other.path!r} is given twice, once to create and once not")
+            raise KustomizeError(place, f"the field {other.path!r} is given twice, once to create and once not")
     return found
 
 

@@ -18,7 +18,6 @@ _LINE = 70
 _HASH_LETTERS = str.maketrans("013ae", "ghkmt")
 """Hexadecimal digits that could spell something, and what stands for them."""
 _HASH_LENGTH = 10
-_BEHAVIORS = ("", "create", "merge", "replace")
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -27,8 +26,6 @@ def generated(kind: str, generator: Generator, defaults: GeneratorOptions | None
     place = f"{loader.place}: {kind} generator {generator.name[:100]!r}"
     if not generator.name:
         raise KustomizeError(place, "has no name")
-    if generator.behavior not in _BEHAVIORS:
-        raise KustomizeError(place, f"behavior {generator.behavior[:80]!r} is not create, merge or replace")
     options = _options(generator.options, defaults)
     obj: Object = {"apiVersion": "v1", "kind": kind, "metadata": {"name": generator.name}}
     if generator.namespace:
@@ -98,6 +95,7 @@ def _take_over(old: Resource, new: Resource) -> None:
             if merged := {**_map(old.obj, field), **_map(new.obj, field)}:
                 new.obj[field] = merged
     new.previous, new.prefixes, new.suffixes = old.previous, old.prefixes, old.suffixes
+    new.variables = old.variables
     new.behavior, new.needs_hash = old.behavior, old.needs_hash and new.needs_hash
 
 

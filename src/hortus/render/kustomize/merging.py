@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hortus.kube.objects import Object
 from hortus.render.kustomize.errors import KustomizeError
-from hortus.render.kustomize.resources import text
+from hortus.render.kustomize.resources import BLANK, filled, text
 from hortus.render.kustomize.scalars import resolved
 from hortus.render.kustomize.shapes import Schemas, Shape, shape_of_kind
 
@@ -37,7 +37,7 @@ def merge_patch(obj: Object, patch: Object, schemas: Schemas | None, place: str)
         merged = _Merge(schemas, place).merged(obj, patch, None)
     except RecursionError:
         raise KustomizeError(place, "the patch or the object is nested too deeply") from None
-    return merged if isinstance(merged, dict) else {}
+    return filled(merged) if isinstance(merged, dict) else {}
 
 
 class _Merge:
@@ -72,7 +72,7 @@ class _Merge:
         for name in {**old, **patch}:
             inner = shape.fields(name) if shape is not None else None
             value = self.merged(old.get(name, ABSENT), patch.get(name, ABSENT), inner)
-            if value is ABSENT or (value is None and name in patch):
+            if value in (ABSENT, BLANK) or (value is None and name in patch):
                 old.pop(name, None)
             else:
                 old[name] = value
@@ -142,7 +142,7 @@ class _Merge:
 
 
 def _form(value: Value) -> type[Value] | None:
-    if value is None or value is ABSENT:
+    if value is None or value is ABSENT or value is BLANK:
         return None
     return dict if isinstance(value, dict) else list if isinstance(value, list) else str
 

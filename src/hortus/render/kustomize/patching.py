@@ -8,11 +8,12 @@ import orjson
 
 from hortus.kube.objects import Object
 from hortus.kube.patches import PatchError, apply_json_patch
+from hortus.render.gotemplate.goyaml import GoYamlError, read
 from hortus.render.kustomize.documents import Patch, Selector, read_yaml
 from hortus.render.kustomize.errors import KustomizeError, Unsupported
 from hortus.render.kustomize.loading import Loader
 from hortus.render.kustomize.merging import merge_patch
-from hortus.render.kustomize.resources import Resource, Resources, copied, metadata, parse_resources, text
+from hortus.render.kustomize.resources import Resource, Resources, copied, emptied, metadata, parse_resources, text
 from hortus.render.kustomize.selecting import Target
 from hortus.render.kustomize.shapes import Schemas
 
@@ -90,7 +91,7 @@ class Patcher:
         renames, rekinds = (entry.options.get(option, False) for option in _OPTIONS)
         if renames or rekinds:
             resource.remember()
-        resource.obj = merge_patch(resource.obj, patch, self._schemas, f"{place}: {resource.current}")
+        resource.obj = merge_patch(emptied(resource), patch, self._schemas, f"{place}: {resource.current}")
         if not resource.obj:
             return
         if not rekinds:
@@ -110,6 +111,8 @@ class Patcher:
         for resource in [one for one in resources if found.matches(one)]:
             if remembers:
                 resource.remember()
+            # What a JSON patch was made of has every null written out.
+            resource.blanks = []
             try:
                 resource.obj = _patched(resource, operations)
             except PatchError as error:
@@ -133,12 +136,22 @@ def _operations(content: str | bytes, place: str) -> list[Any] | None:
         try:
             found = orjson.loads(data)
         except orjson.JSONDecodeError:
-            found = read_yaml(data, place)
+            found = _as_json(data, place)
     else:
         if not data.lstrip().startswith((b"-", b"#", b"%")):
             return None
         found = _first(data, place)
+        if isinstance(found, list):
+            found = _as_json(data, place)
     return found if isinstance(found, list) else None
+
+
+def _as_json(data: bytes, place: str) -> Any:
+    """The operations by YAML 1.1, in which `value: y` is true: JSON patches are read so, others are not."""
+    try:
+        return read(data, exact=True)
+    except GoYamlError as error:
+        raise KustomizeError(place, str(error)) from None
 
 
 def _first(data: bytes, place: str) -> Any:

@@ -1,184 +1,24 @@
 """Names in other objects that follow the resources they mean.
 
-Which fields hold names of which kinds is kustomize v5's own table. A name is looked up among what resources of that
-kind were called before; of several, those with the same prefixes and suffixes as the object that refers to them.
+`referencefields` and `configurations` say which fields hold names of which kinds. A name is looked up among what
+resources of that kind were called before; of several, those with the same prefixes and suffixes as the object that
+refers to them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from hortus.kube.objects import Object
+from hortus.render.kustomize.documents import FieldSpec, NameReference
 from hortus.render.kustomize.errors import KustomizeError
 from hortus.render.kustomize.fieldspecs import split_path
 from hortus.render.kustomize.ordering import kind_rank
 from hortus.render.kustomize.resources import NOT_NAMESPACED, Resource, Resources, text
 
-_RBAC = "rbac.authorization.k8s.io"
-_ADMISSION = "admissionregistration.k8s.io"
 
-
-class _Reference(NamedTuple):
-    """A field of objects of one kind that names an object of another."""
-
-    group: str
-    version: str
-    kind: str
-    path: str
-
-
-class _Target(NamedTuple):
-    group: str
-    version: str
-    kind: str
-    references: list[_Reference]
-
-
-_PODS = {
-    "Pod": "spec",
-    "PodTemplate": "template/spec",
-    "Deployment": "spec/template/spec",
-    "ReplicaSet": "spec/template/spec",
-    "DaemonSet": "spec/template/spec",
-    "StatefulSet": "spec/template/spec",
-    "ReplicationController": "spec/template/spec",
-    "Job": "spec/template/spec",
-    "CronJob": "spec/jobTemplate/spec/template/spec",
-}
-_DATA_KINDS = ("Pod", "PodTemplate", "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job", "CronJob")
-_POD_KINDS = ("Pod", "StatefulSet", "Deployment", "ReplicationController", "CronJob", "Job", "DaemonSet")
-
-
-def _data_paths(name: str, volume: str) -> list[str]:
-    """Where pods name a ConfigMap or Secret; `volume` is the last part in a volume."""
-    containers = [
-        f"{part}/{field}"
-        for part in ("containers", "initContainers")
-        for field in (f"env/valueFrom/{name}KeyRef/name", f"envFrom/{name}Ref/name")
-    ]
-    return [f"volumes/{name}/{volume}", *containers, f"volumes/projected/sources/{name}/name"]
-
-
-def _in_pods(kinds: Iterable[str], paths: Iterable[str], *, pod_version: str = "") -> list[_Reference]:
-    paths = list(paths)
-    return [
-        _Reference("", pod_version if kind == "Pod" else "", kind, f"{_PODS[kind]}/{path}")
-        for kind in kinds
-        for path in paths
-    ]
-
-
-def _plain(path: str, kind: str, group: str = "", version: str = "") -> _Reference:
-    return _Reference(group, version, kind, path)
-
-
-def _rules(*kinds: str) -> list[_Reference]:
-    return [_plain("rules/resourceNames", kind) for kind in kinds]
-
-
-def _ingress(annotation: str) -> _Reference:
-    return _plain("metadata/annotations/" + annotation.replace("/", "\\/"), "Ingress")
-
-
-_SCALED = [_plain("spec/scaleTargetRef/name", "HorizontalPodAutoscaler")]
-_SECRET_PATHS = [*_data_paths("secret", "secretName"), "imagePullSecrets/name"]
-_TARGETS = [
-    *(_Target("", "", kind, _SCALED) for kind in ("Deployment", "ReplicationController", "ReplicaSet", "StatefulSet")),
-    _Target(
-        "",
-        "v1",
-        "ConfigMap",
-        [
-            *_in_pods(_DATA_KINDS, _data_paths("configMap", "name"), pod_version="v1"),
-            _plain("spec/configSource/configMap", "Node"),
-            *_rules("Role", "ClusterRole"),
-            _ingress("nginx.ingress.kubernetes.io/fastcgi-params-configmap"),
-        ],
-    ),
-    _Target(
-        "",
-        "v1",
-        "Secret",
-        [
-            *_in_pods(_DATA_KINDS, _SECRET_PATHS, pod_version="v1"),
-            _plain("spec/tls/secretName", "Ingress"),
-            _ingress("ingress.kubernetes.io/auth-secret"),
-            _ingress("nginx.ingress.kubernetes.io/auth-secret"),
-            _ingress("nginx.ingress.kubernetes.io/auth-tls-secret"),
-            _plain("imagePullSecrets/name", "ServiceAccount"),
-            *(
-                _plain(f"parameters/{field}", "StorageClass")
-                for field in ("secretName", "adminSecretName", "userSecretName", "secretRef")
-            ),
-            *_rules("Role", "ClusterRole"),
-            _plain(
-                "spec/template/spec/containers/env/valueFrom/secretKeyRef/name", "Service", "serving.knative.dev", "v1"
-            ),
-            _plain("spec/azureFile/secretName", "PersistentVolume"),
-        ],
-    ),
-    _Target(
-        "",
-        "v1",
-        "Service",
-        [
-            _plain("spec/serviceName", "StatefulSet", "apps"),
-            _plain("spec/rules/http/paths/backend/serviceName", "Ingress"),
-            _plain("spec/backend/serviceName", "Ingress"),
-            _plain("spec/rules/http/paths/backend/service/name", "Ingress"),
-            _plain("spec/defaultBackend/service/name", "Ingress"),
-            _plain("spec/service/name", "APIService", "apiregistration.k8s.io"),
-            _plain("webhooks/clientConfig/service", "ValidatingWebhookConfiguration", _ADMISSION),
-            _plain("webhooks/clientConfig/service", "MutatingWebhookConfiguration", _ADMISSION),
-        ],
-    ),
-    _Target(_RBAC, "", "Role", [_plain("roleRef/name", "RoleBinding", _RBAC)]),
-    _Target(
-        _RBAC,
-        "",
-        "ClusterRole",
-        [_plain("roleRef/name", "RoleBinding", _RBAC), _plain("roleRef/name", "ClusterRoleBinding", _RBAC)],
-    ),
-    _Target(
-        "",
-        "v1",
-        "ServiceAccount",
-        [
-            _plain("subjects", "RoleBinding", _RBAC),
-            _plain("subjects", "ClusterRoleBinding", _RBAC),
-            *_in_pods(_POD_KINDS, ["serviceAccountName"]),
-        ],
-    ),
-    _Target("", "v1", "PersistentVolumeClaim", _in_pods(_POD_KINDS, ["volumes/persistentVolumeClaim/claimName"])),
-    _Target(
-        "",
-        "v1",
-        "PersistentVolume",
-        [_plain("spec/volumeName", "PersistentVolumeClaim"), *_rules("ClusterRole")],
-    ),
-    _Target(
-        "storage.k8s.io",
-        "v1",
-        "StorageClass",
-        [
-            _plain("spec/storageClassName", "PersistentVolume"),
-            _plain("spec/storageClassName", "PersistentVolumeClaim"),
-            _plain("spec/volumeClaimTemplates/spec/storageClassName", "StatefulSet"),
-        ],
-    ),
-    _Target("scheduling.k8s.io", "v1", "PriorityClass", _in_pods(_POD_KINDS, ["priorityClassName"])),
-    _Target(
-        _ADMISSION,
-        "",
-        "ValidatingAdmissionPolicy",
-        [_plain("spec/policyName", "ValidatingAdmissionPolicyBinding", _ADMISSION)],
-    ),
-]
-_TARGETS.sort(key=lambda target: kind_rank(target.group, target.version, target.kind))
-
-
-def fix_references(resources: Resources, place: str) -> None:
+def fix_references(resources: Resources, targets: Iterable[NameReference], place: str) -> None:
     """Write the present names of resources wherever others refer to them. Raises KustomizeError."""
     by_old_name: dict[str, list[Resource]] = {}
     for resource in resources:
@@ -186,8 +26,9 @@ def fix_references(resources: Resources, place: str) -> None:
             by_old_name.setdefault(name, []).append(resource)
     if not by_old_name:
         return
+    ordered = sorted(targets, key=lambda target: kind_rank(target.group, target.version, target.kind))
     for resource in resources:
-        _Referrer(resource, by_old_name, place).fix()
+        _Referrer(resource, by_old_name, place).fix(ordered)
 
 
 class _Referrer:
@@ -199,15 +40,15 @@ class _Referrer:
         self._place = place
         self._spaces = _subject_spaces(resource)
 
-    def fix(self) -> None:
+    def fix(self, targets: Iterable[NameReference]) -> None:
         original = self._resource.original
-        for target in _TARGETS:
-            for reference in target.references:
+        for target in targets:
+            for reference in target.field_specs:
                 if original.is_kind(reference.group, reference.version, reference.kind):
                     for holder, key in _places(self._resource.obj, split_path(reference.path)):
                         self._follow(holder, key, target, reference)
 
-    def _follow(self, holder: Any, key: Any, target: _Target, reference: _Reference) -> None:
+    def _follow(self, holder: Any, key: Any, target: NameReference, reference: FieldSpec) -> None:
         value = holder[key]
         if isinstance(value, dict):
             self._follow_map(value, target, reference)
@@ -219,7 +60,7 @@ class _Referrer:
             if found is not None:
                 holder[key] = found.name
 
-    def _follow_map(self, value: Object, target: _Target, reference: _Reference) -> None:
+    def _follow_map(self, value: Object, target: NameReference, reference: FieldSpec) -> None:
         """A map with name and namespace: an account in a binding, the service of a webhook."""
         if "name" not in value:
             raise KustomizeError(f"{self._place}: {self._resource.current}", f"{reference.path}: an item has no name")
@@ -240,7 +81,7 @@ class _Referrer:
             return [one for one in candidates if one.original.space == space]
         return [one for one in candidates if one.current.space == space]
 
-    def _candidates(self, name: str, target: _Target, reference: _Reference) -> list[Resource]:
+    def _candidates(self, name: str, target: NameReference, reference: FieldSpec) -> list[Resource]:
         group, version, kind = target.group, target.version, target.kind
         wanted = _role_of(self._resource.obj) if reference.path == "roleRef/name" else None
         return [

@@ -22,7 +22,8 @@ from hortus.render.kustomize.selecting import marks, selects
 from hortus.schema.patterns import PatternError, matcher
 
 _DEFAULT_PATH = "metadata.name"
-_MISSING = object()
+MISSING = object()
+"""Stands for a field that is not there."""
 _ITEM = re.compile(r"\[([^=]*)=(.*)\]", re.DOTALL)
 _NUMBER = re.compile(r"[0-9]{1,6}")
 
@@ -60,8 +61,8 @@ def _value(source: ReplacementSource, resources: Resources, place: str) -> Any:
     if len(found) != 1:
         raise KustomizeError(place, f"replacements: the source {shown!r} means {len(found)} resources instead of one")
     path = source.field_path or _DEFAULT_PATH
-    value = _lookup(found[0].obj, split_field_path(path), place)
-    if value is _MISSING or value in (None, {}, []) or value == "":
+    value = lookup(found[0].obj, split_field_path(path), place)
+    if value is MISSING or value in (None, {}, []):
         raise KustomizeError(place, f"replacements: {found[0].current} has nothing at {path!r}")
     if not source.options.delimiter:
         return value
@@ -88,7 +89,7 @@ def _replace_in(target: ReplacementTarget, value: Any, resources: Resources, pla
 def _copy(resource: Resource, path: str, value: Any, options: FieldOptions, place: str) -> None:
     where = f"{place}: {resource.current}"
     parts = split_field_path(path)
-    places = list(_Finder(value if options.create else _MISSING, where).places(_Place([resource.obj], 0), parts))
+    places = list(_Finder(value if options.create else MISSING, where).places(_Place([resource.obj], 0), parts))
     if not places:
         raise KustomizeError(where, f"replacements: there is no field {path!r}")
     for holder, key in places:
@@ -137,7 +138,7 @@ class _Finder:
 
     @property
     def _creates(self) -> bool:
-        return self._value is not _MISSING
+        return self._value is not MISSING
 
     def places(self, at: _Place, path: list[str]) -> Iterator[_Place]:
         if not path:
@@ -211,18 +212,18 @@ def _is_item(item: Any, name: str, matches: Any) -> bool:
     return isinstance(item, dict) and name in item and bool(matches(text(item[name])))
 
 
-def _lookup(value: Any, path: list[str], place: str) -> Any:
-    """The value at a path, by plain comparison, or `_MISSING`."""
+def lookup(value: Any, path: list[str], place: str) -> Any:
+    """The value at a path, by plain comparison, or `MISSING`."""
     for part in path:
         if item := _ITEM.fullmatch(part):
             items = value if isinstance(value, list) else []
-            value = next((one for one in items if _is_item(one, item[1], item[2].__eq__)), _MISSING)
+            value = next((one for one in items if _is_item(one, item[1], item[2].__eq__)), MISSING)
         elif isinstance(value, list):
             value = _indexed(value, part, place)
         else:
-            value = value.get(part, _MISSING) if isinstance(value, dict) else _MISSING
-        if value is _MISSING:
-            return _MISSING
+            value = value.get(part, MISSING) if isinstance(value, dict) else MISSING
+        if value is MISSING:
+            return MISSING
     return value
 
 
@@ -230,8 +231,8 @@ def _indexed(items: list[Any], part: str, place: str) -> Any:
     if part == "*":
         raise KustomizeError(place, "replacements: a source is one field, not every one of a list (*)")
     if part == "-":
-        return items[-1] if items else _MISSING
-    return items[int(part)] if _NUMBER.fullmatch(part) and int(part) < len(items) else _MISSING
+        return items[-1] if items else MISSING
+    return items[int(part)] if _NUMBER.fullmatch(part) and int(part) < len(items) else MISSING
 
 
 def split_field_path(path: str) -> list[str]:

@@ -6,12 +6,21 @@ References are found by what a resource was called before, so each change of nam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hortus.kube.objects import Object
 from hortus.kube.yaml import YamlError, load_all
 from hortus.render.kustomize.errors import KustomizeError
 
+
+class _Blank:
+    """A null that is not written out: `key:`. A patch takes such a key away, and keeps `key: null`."""
+
+    def __repr__(self) -> str:
+        return "blank"
+
+
+BLANK: Final = _Blank()
 NOT_NAMESPACED = "_non_namespaceable_"
 _DEFAULT = "default"
 
@@ -38,6 +47,9 @@ _CLUSTER_SCOPED_KINDS = {
 }
 
 
+Path = tuple[str | int, ...]
+
+
 class Identity(NamedTuple):
     """Group, version, kind, name, and the namespace that counts: `default` for none."""
 
@@ -59,7 +71,7 @@ class Identity(NamedTuple):
 class Resource:
     """One object and what customizing needs to know of it."""
 
-    __slots__ = ("behavior", "needs_hash", "obj", "prefixes", "previous", "suffixes")
+    __slots__ = ("behavior", "blanks", "needs_hash", "obj", "prefixes", "previous", "suffixes", "variables")
 
     def __init__(self, obj: Object, *, behavior: str = "", needs_hash: bool = False) -> None:
         self.obj = obj
@@ -68,6 +80,10 @@ class Resource:
         self.suffixes: list[str] = []
         self.behavior = behavior
         self.needs_hash = needs_hash
+        self.variables: list[str] = []
+        """Names of the variables that read this object."""
+        self.blanks: list[Path] = []
+        """Where its file has a key with nothing after it."""
 
     @property
     def group_version(self) -> tuple[str, str]:
@@ -181,17 +197,20 @@ def text(value: Any) -> str:
 def parse_resources(data: bytes | str, place: str) -> list[Resource]:
     """All objects in a file; those in lists stand after the others. Raises KustomizeError."""
     try:
-        documents = list(load_all(data, own_keys_win=True))
+        documents = list(load_all(data, own_keys_win=True, blank=BLANK))
     except YamlError as error:
         raise KustomizeError(place, str(error)) from None
     found: list[Resource] = []
-    waiting = [one for one in documents if one not in (None, {}, [])]
+    waiting = [one for one in documents if one not in (None, BLANK, {}, [])]
     while waiting:
         document = waiting.pop(0)
+        blanks = list(_blanks(document, ()))
+        document = filled(document)
         _check(document, place)
         items = document.get("items", metadata) if document["kind"].endswith("List") else metadata
         if items is metadata:
             found.append(Resource(document))
+            found[-1].blanks = blanks
         elif isinstance(items, list):
             waiting += [one for one in items if one not in (None, {}, [])]
         elif items is not None:
@@ -233,3 +252,37 @@ def copied(value: Any) -> Any:
     if isinstance(value, list):
         return [copied(part) for part in value]
     return value
+
+
+def filled(value: Any) -> Any:
+    """`value` with null for each BLANK in it, which is where they stand."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            value[key] = filled(part)
+    elif isinstance(value, list):
+        value[:] = map(filled, value)
+    return None if value is BLANK else value
+
+
+def emptied(resource: Resource) -> Object:
+    """The object with BLANK where its file has a key with nothing after it and it still has null."""
+    for path in resource.blanks:
+        holder: Any = resource.obj
+        for part in path[:-1]:
+            if isinstance(part, str):
+                holder = holder.get(part) if isinstance(holder, dict) else None
+            else:
+                holder = holder[part] if isinstance(holder, list) and part < len(holder) else None
+        if isinstance(holder, dict) and path[-1] in holder and holder[path[-1]] is None:
+            holder[path[-1]] = BLANK
+    resource.blanks = []
+    return resource.obj
+
+
+def _blanks(value: Any, path: Path) -> Iterator[Path]:
+    pairs: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in pairs:
+        if part is BLANK:
+            yield (*path, key)
+        else:
+            yield from _blanks(part, (*path, key))

@@ -5,29 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from hortus.kube.objects import Object
+from hortus.render.kustomize.configurations import Configuration
 from hortus.render.kustomize.documents import FieldSpec, Image, Kustomization, Label, Replica
 from hortus.render.kustomize.errors import KustomizeError
-from hortus.render.kustomize.fieldspecs import (
-    COMMON_ANNOTATIONS,
-    COMMON_LABELS,
-    METADATA_LABELS,
-    NAMESPACE,
-    REPLICAS,
-    TEMPLATE_LABELS,
-    merged,
-    set_field,
-)
+from hortus.render.kustomize.fieldspecs import METADATA_LABELS, merged, set_field
 from hortus.render.kustomize.resources import Resource, Resources, metadata, text
 from hortus.render.kustomize.selecting import pattern
 
 _NOT_RENAMED = (("", "CustomResourceDefinition"), ("apiregistration.k8s.io", "APIService"), ("", "Namespace"))
+_NAME = "metadata/name"
 _TAG = r"(?::[a-zA-Z0-9_.{}-]*)?(?:@sha256:[a-zA-Z0-9_.{}-]*)?"
 """What may follow the name of an image."""
 
 
-def set_namespace(resources: Resources, namespace: str, place: str) -> None:
+def set_namespace(resources: Resources, namespace: str, fields: Iterable[FieldSpec], place: str) -> None:
     """Put everything that may be namespaced into `namespace`. Raises KustomizeError when two come to be one."""
+    # That field is set above all others, for the kinds that have it.
+    fields = [spec for spec in fields if spec.path != "metadata/namespace"]
     for resource in resources:
         resource.remember()
         if resource.kind == "Namespace" and resource.obj.get("apiVersion") == "v1":
@@ -36,7 +33,7 @@ def set_namespace(resources: Resources, namespace: str, place: str) -> None:
             _set_metadata(resource, "namespace", namespace)
         if resource.kind in ("RoleBinding", "ClusterRoleBinding"):
             _set_default_subjects(resource.obj, namespace)
-        for spec in NAMESPACE:
+        for spec in fields:
             set_field(resource, spec, lambda old: namespace, empty=str, place=place)
     known: set[object] = set()
     for resource in resources:
@@ -45,54 +42,67 @@ def set_namespace(resources: Resources, namespace: str, place: str) -> None:
         known.add(resource.current)
 
 
-def add_affixes(resources: Resources, *, prefix: str = "", suffix: str = "") -> None:
+def add_affixes(
+    resources: Resources, fields: Iterable[FieldSpec], place: str, *, prefix: str = "", suffix: str = ""
+) -> None:
     """Put `prefix` before and `suffix` behind names, except those of namespaces, CRDs and APIServices."""
+    fields = list(fields)
     for resource in resources:
         original = resource.original
         if any(original.is_kind(group, "", kind) for group, kind in _NOT_RENAMED):
             continue
-        if prefix:
-            resource.prefixes.append(prefix)
-        if suffix:
-            resource.suffixes.append(suffix)
-        resource.remember()
-        _set_metadata(resource, "name", f"{prefix}{resource.name}{suffix}")
+        for spec in fields:
+            if not original.is_kind(spec.group, spec.version, spec.kind):
+                continue
+            if spec.path == _NAME:
+                if prefix:
+                    resource.prefixes.append(prefix)
+                if suffix:
+                    resource.suffixes.append(suffix)
+                resource.remember()
+            set_field(resource, spec, lambda old: f"{prefix}{text(old)}{suffix}", empty=str, place=place)
 
 
-def add_labels(resources: Resources, kustomization: Kustomization, place: str) -> None:
+def add_labels(resources: Resources, kustomization: Kustomization, configuration: Configuration, place: str) -> None:
     """`labels`, then `commonLabels`."""
     for label in kustomization.labels:
-        _set_pairs(resources, label.pairs, _fields_of(label, place), place)
-    _set_pairs(resources, kustomization.common_labels, COMMON_LABELS, place)
+        set_pairs(resources, label.pairs, _fields_of(label, configuration, place), place)
+    set_pairs(resources, kustomization.common_labels, configuration.common_labels, place)
 
 
-def add_annotations(resources: Resources, pairs: Mapping[str, str], place: str) -> None:
-    """`commonAnnotations`."""
-    _set_pairs(resources, pairs, COMMON_ANNOTATIONS, place)
-
-
-def set_replicas(resources: Resources, replica: Replica, place: str) -> None:
+def set_replicas(resources: Resources, replica: Replica, fields: Iterable[FieldSpec], place: str) -> None:
     """Raises KustomizeError when nothing of that name has a number of replicas."""
     found = False
-    for spec in REPLICAS:
+    fields = list(fields)
+    for spec in fields:
         for resource in resources:
-            if any(one.name == replica.name and one.kind == spec.kind for one in resource.identities()):
+            if any(
+                one.name == replica.name and one.is_kind(spec.group, spec.version, spec.kind)
+                for one in resource.identities()
+            ):
                 found = True
                 set_field(resource, spec, lambda old: replica.count, empty=int, place=place)
     if not found:
-        kinds = ", ".join(spec.kind for spec in REPLICAS)
+        kinds = ", ".join(spec.kind or "object" for spec in fields)
         raise KustomizeError(place, f"replicas: there is no {kinds} called {replica.name[:100]!r}")
 
 
-def set_image(resources: Resources, image: Image, place: str) -> None:
-    """Change the image of all containers, wherever they stand, whose image has that name."""
+def set_image(resources: Resources, image: Image, fields: Iterable[FieldSpec], place: str) -> None:
+    """Change the image of all containers, wherever they stand, and of `fields`, where it has that name."""
     matches = pattern(image.name + _TAG, place)
+
+    def changed(current: Any) -> Any:
+        return changed_image(current, image) if isinstance(current, str) and matches(current) else current
+
+    # A field that is not there has no image to change.
+    there = [msgspec.structs.replace(spec, create=False) for spec in fields]
     for resource in resources:
         if resource.kind != "CustomResourceDefinition":
             for container in _containers(resource.obj):
-                current = container.get("image")
-                if isinstance(current, str) and matches(current):
-                    container["image"] = changed_image(current, image)
+                if "image" in container:
+                    container["image"] = changed(container["image"])
+            for spec in there:
+                set_field(resource, spec, changed, empty=str, place=place)
 
 
 def changed_image(current: str, image: Image) -> str:
@@ -131,14 +141,18 @@ def _set_default_subjects(obj: Object, namespace: str) -> None:
             subject["namespace"] = namespace
 
 
-def _fields_of(label: Label, place: str) -> list[FieldSpec]:
+def _fields_of(label: Label, configuration: Configuration, place: str) -> list[FieldSpec]:
+    place = f"{place}: labels"
+    fields: list[FieldSpec] = merged(label.fields, configuration.labels, place)
     if label.include_selectors:
-        return merged(label.fields, COMMON_LABELS, place)
-    fields = merged(label.fields, TEMPLATE_LABELS, place) if label.include_templates else list(label.fields)
+        return merged(fields, configuration.common_labels, place)
+    if label.include_templates:
+        fields = merged(fields, configuration.template_labels, place)
     return merged(fields, [METADATA_LABELS], place)
 
 
-def _set_pairs(resources: Resources, pairs: Mapping[str, str], specs: Iterable[FieldSpec], place: str) -> None:
+def set_pairs(resources: Resources, pairs: Mapping[str, str], specs: Iterable[FieldSpec], place: str) -> None:
+    """Add labels or annotations to the maps in these fields. Raises KustomizeError for a field that is no map."""
     if not pairs:
         return
     specs = list(specs)
