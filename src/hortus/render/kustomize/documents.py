@@ -5,8 +5,9 @@ Fields: kustomize.config.k8s.io/v1beta1 Kustomization and v1alpha1 Component.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+import functools
+from collections.abc import Hashable, Mapping
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -27,6 +28,7 @@ _REFUSED = {
     "buildMetadata": "origins are not written into objects",
     "inventory": "it is not part of kustomize any more",
 }
+_REFUSED_SPELLED = {name.lower(): reason for name, reason in _REFUSED.items()}
 
 
 class _Struct(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -211,8 +213,8 @@ def parse_kustomization(data: bytes, place: str) -> Kustomization:
     if not isinstance(document, dict):
         raise KustomizeError(place, "is empty or no mapping; a kustomization is expected")
     for name in document:
-        if name in _REFUSED:
-            raise Unsupported(place, f"{name}: {_REFUSED[name]}")
+        if reason := _REFUSED_SPELLED.get(name.lower()):
+            raise Unsupported(place, f"{name}: {reason}")
     found = typed(document, Kustomization, place)
     _check_head(found, place)
     if not set(document) - {"apiVersion", "kind"}:
@@ -232,9 +234,12 @@ T = TypeVar("T")
 
 
 def typed(document: Any, kind: type[T], place: str) -> T:
-    """`document` as `kind`; a null is the same as nothing. Raises KustomizeError, naming the field."""
+    """`document` as `kind`; a null is the same as nothing, and `nameprefix` is `namePrefix`, as to Go's JSON.
+
+    Raises KustomizeError, naming the field.
+    """
     try:
-        return msgspec.convert(_without_nulls(document), kind)
+        return msgspec.convert(_spelled(_without_nulls(document), _shape(cast(Hashable, kind))), kind)
     except msgspec.ValidationError as error:
         raise KustomizeError(place, str(error)) from None
 
@@ -252,4 +257,27 @@ def _without_nulls(value: Any) -> Any:
         return {key: _without_nulls(part) for key, part in value.items() if part is not None}
     if isinstance(value, list):
         return [_without_nulls(part) for part in value]
+    return value
+
+
+@functools.cache
+def _shape(kind: Hashable) -> msgspec.inspect.Type:
+    return msgspec.inspect.type_info(kind)
+
+
+def _spelled(value: Any, shape: msgspec.inspect.Type) -> Any:
+    """`value` with the keys of structs in their own spelling; labels and other free keys stay as they are."""
+    if isinstance(shape, msgspec.inspect.UnionType):
+        inner = [one for one in shape.types if not isinstance(one, msgspec.inspect.NoneType)]
+        return _spelled(value, inner[0]) if len(inner) == 1 else value
+    if isinstance(shape, msgspec.inspect.VarTupleType) and isinstance(value, list):
+        return [_spelled(part, shape.item_type) for part in value]
+    if isinstance(shape, msgspec.inspect.StructType) and isinstance(value, dict):
+        known = {field.encode_name.lower(): field for field in shape.fields}
+        return {
+            (field.encode_name if (field := known.get(key.lower())) else key): (
+                _spelled(part, field.type) if field else part
+            )
+            for key, part in value.items()
+        }
     return value
