@@ -11,7 +11,15 @@ import orjson
 import pytest
 
 from hortus.kube import Client, ConnectionSettings, Credentials, Resource, Retries, SystemClock
-from hortus.kube.errors import BadRequest, ConnectionFailed, Forbidden, KubeError, TooManyRequests
+from hortus.kube.errors import (
+    BadRequest,
+    ConnectionFailed,
+    Forbidden,
+    KubeError,
+    MethodNotAllowed,
+    NotFound,
+    TooManyRequests,
+)
 from hortus.simulation.disruption import PATH, Disruption, SteppedClock
 from hortus.testing.apiserver import TestServer, running_apiserver
 
@@ -150,3 +158,19 @@ async def test_only_an_administrator_may_let_things_fail(server: TestServer) -> 
         async with Client(access, settings=ConnectionSettings(retries=_ONCE)) as anonymous:
             with pytest.raises(Forbidden):
                 await anonymous.request("PUT", PATH, b"{}")
+
+
+async def test_an_administrator_of_one_cluster_lets_nothing_fail_in_others(server: TestServer) -> None:
+    await asyncio.to_thread(server.create_cluster, "tenant")
+    rules = {"rules": [{"effect": "error", "seconds": 60, "agents": ["struck"]}], "offset": 3600, "offset_seconds": 60}
+    orders = [("GET", None), ("PUT", rules), ("POST", {"drop": {}})]
+    access = Client.from_kubeconfig(server.kubeconfig_for("tenant"), settings=ConnectionSettings(retries=_ONCE))
+    async with access as tenant, client(server, "struck") as other:
+        assert await tenant.get_raw("/version")
+        for method, body in orders:
+            with pytest.raises(KubeError) as refused:
+                await tenant.request(method, PATH, None if body is None else orjson.dumps(body))
+            assert isinstance(refused.value, NotFound | MethodNotAllowed)
+        assert await other.get_raw("/version")
+    state = await control(server, "GET")
+    assert (state["rules"], state["offset"]) == ([], 0)

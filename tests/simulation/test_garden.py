@@ -591,3 +591,42 @@ def common_name(certificate: x509.Certificate) -> str:
 
 def organizations(certificate: x509.Certificate) -> list[str]:
     return list(subject_of(certificate).organizations)
+
+
+@pytest.mark.parametrize("victim", ["shoot--demo--owned", "garden", "root"])
+async def test_who_writes_the_status_of_one_shoot_gets_no_other_cluster(
+    garden: Garden, server: TestServer, victim: str
+) -> None:
+    with suppress(AlreadyExists):
+        await garden.create("owned")
+    await garden.until("owned", succeeded("Create"))
+    name = f"thief-{len(victim)}"
+    await garden.create(name, **await profile_of(garden, f"thief{len(victim)}"))
+    await garden.until(name, last)
+    forged = {
+        "technicalID": victim,
+        "uid": "11111111-2222-3333-4444-555555555555",
+        "hibernated": True,
+        "advertisedAddresses": [{"name": "external", "url": server.cluster_url(victim)}],
+    }
+    await garden.client.patch(SHOOTS, name, {"status": forged}, NAMESPACE, subresource="status")
+    with pytest.raises(InternalError, match="could not find client CA"):
+        await garden.kubeconfig(name)
+    async with Client.from_kubeconfig(server.kubeconfig_for(victim)) as owner:
+        assert (await owner.list(NAMESPACES)).items  # it is not hibernated by another's Shoot
+    await garden.annotate(name, **{CONFIRMATION: "true"})
+    await garden.client.delete(SHOOTS, name, NAMESPACE)
+    await garden.until(name, lambda obj: not obj)
+    assert server.server.clusters.get(victim) is not None
+    with pytest.raises(Invalid, match="status.technicalID: .*field is immutable"):
+        await garden.client.patch(SHOOTS, "owned", {"status": {"technicalID": "x"}}, NAMESPACE, subresource="status")
+
+
+async def test_a_name_that_reads_like_another_projects_cluster_is_refused(garden: Garden) -> None:
+    with pytest.raises(Invalid, match="two consecutive hyphens"):
+        await garden.create("b--c")
+    near = {"metadata": {"name": "demo"}}
+    with suppress(AlreadyExists):
+        await garden.client.create(NAMESPACES, near)
+    with pytest.raises(Forbidden, match='no project found for namespace "demo"'):
+        await garden.client.create(SHOOTS, shoot("near", metadata={"namespace": "demo"}))

@@ -1,8 +1,9 @@
 """Faults in the path of requests: what the API server of `hortus up` lets happen to its clients on purpose.
 
 The server hands each request that is known and allowed to `Disruption.answer`, which serves it, late or not at all, as
-the rules of the moment say. Rules come over HTTP, at a path that only an administrator may reach, and end by
-themselves: a tool that was killed leaves no fault behind. Its own requests at that path are never struck.
+the rules of the moment say. Rules come over HTTP, at a path of the management cluster that only its administrators may
+reach: they strike the clusters of all. They end by themselves, so a tool that was killed leaves no fault behind. Its
+own requests at that path are never struck.
 
     PUT /simulation/faults     {"rules": [...], "offset": seconds}   replaces all; answers what is in force
     POST /simulation/faults    {"drop": {...}}                       cuts open watches; answers how many
@@ -21,6 +22,7 @@ import msgspec
 from aiohttp import web
 
 from hortus.apiserver.http import Reply, RequestInfo, read_body
+from hortus.apiserver.http.paths import ROOT_CLUSTER
 from hortus.kube.clock import Clock, Timer
 from hortus.kube.errors import ApiError, BadRequest, MethodNotAllowed, from_status
 
@@ -126,7 +128,7 @@ class Disruption:
 
     async def answer(self, request: web.BaseRequest, info: RequestInfo, serve: Answer) -> Reply | web.StreamResponse:
         """Serve the request, or let happen to it what the rules say. Raises ApiError, ConnectionResetError."""
-        if info.path == PATH and not info.resource:
+        if info.cluster == ROOT_CLUSTER and info.path == PATH and not info.resource:
             return await self._control(request, info)
         agent = request.headers.get("User-Agent", "").partition("/")[0]
         if self._active:

@@ -30,6 +30,7 @@ from hortus.simulation.garden.kinds import (
 )
 from hortus.simulation.garden.offers import complete, problems
 from hortus.simulation.garden.quotas import exceeded, profile_name, usage
+from hortus.simulation.garden.shoots import project_of
 from hortus.simulation.settings import GardenSettings
 
 _SUFFIX: Final = f"{CORE}/{SHOOTS.plural}"
@@ -83,9 +84,10 @@ class ShootAdmission:
         raise _forbidden(shoot, why)
 
     async def _check_project(self, scope: Scope, shoot: Object) -> None:
-        name = scope.namespace.removeprefix("garden-")
+        name = project_of(scope.namespace)
         project = await self._find(PROJECTS, name)
-        if project is None:
+        # Another namespace that reads like one of the project's would share its clusters.
+        if project is None or (project.get("spec") or {}).get("namespace", scope.namespace) != scope.namespace:
             raise _forbidden(shoot, f'no project found for namespace "{scope.namespace}"')
         if project["metadata"].get("deletionTimestamp"):
             raise _forbidden(

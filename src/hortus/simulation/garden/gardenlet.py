@@ -25,6 +25,7 @@ from hortus.simulation.garden.health import after_operation
 from hortus.simulation.garden.kinds import SHOOTS
 from hortus.simulation.garden.operations import DELETE, OPERATION_ANNOTATION
 from hortus.simulation.garden.seeds import gardenlet_ready, healthy
+from hortus.simulation.garden.shoots import technical_id
 from hortus.simulation.garden.workload import WorkloadClusters
 from hortus.simulation.settings import Fault, GardenSettings
 
@@ -183,14 +184,14 @@ class Gardenlet:
 
     async def _finish(self, key: ObjectKey, shoot: Object, kind: str) -> Result | None:
         now = self._clock.now()
-        technical_id = shoot["status"]["technicalID"]
+        cluster = technical_id(shoot["metadata"]["namespace"], shoot["metadata"]["name"])
         if kind == DELETE:
-            await self._workload.remove(technical_id)
+            await self._workload.remove(cluster)
             await self._write(shoot, operations.succeeded(shoot, kind, now))
             self._runs.pop(key, None)
             await self._release(shoot)
         else:
-            if not await self._workload.ensure(technical_id, shoot):
+            if not await self._workload.ensure(cluster, shoot):
                 return await self._await_nodes(shoot, kind, now)
             done = {**operations.succeeded(shoot, kind, now), **after_operation(shoot, now)}
             await self._write(shoot, {**done, **rotation.succeeded(shoot, now)})
@@ -273,14 +274,13 @@ class Gardenlet:
     def _identity(self, shoot: Object) -> dict[str, Any]:
         """technicalID, uid, cluster identity and addresses: set once, early, and kept."""
         metadata, status = shoot["metadata"], shoot.get("status") or {}
-        project = metadata["namespace"].removeprefix("garden-")
-        technical_id = status.get("technicalID") or f"shoot--{project}--{metadata['name']}"
+        cluster = technical_id(metadata["namespace"], metadata["name"])
         uid = status.get("uid") or str(uuid.uuid4())
-        url = f"{self._server_url}/clusters/{technical_id}"
+        url = f"{self._server_url}/clusters/{cluster}"
         return {
-            "technicalID": technical_id,
+            "technicalID": cluster,
             "uid": uid,
-            "clusterIdentity": f"{technical_id}-{uid}-simulated",
+            "clusterIdentity": status.get("clusterIdentity") or f"{cluster}-{uid}-simulated",
             "advertisedAddresses": [
                 {"name": "external", "url": url},
                 {"name": "internal", "url": url},

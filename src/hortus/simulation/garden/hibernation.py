@@ -18,6 +18,7 @@ from hortus.apiserver.store.backend import Change
 from hortus.kube.objects import Object
 from hortus.simulation.disruption import Answer
 from hortus.simulation.garden.kinds import CORE, SHOOTS
+from hortus.simulation.garden.shoots import technical_id
 
 AGENT: Final = "hortus-simulation"
 """User-Agent, up to a slash, of whom a sleeping cluster answers."""
@@ -73,8 +74,8 @@ class Hibernation:
             self._follow(name, {})
 
     def _follow(self, name: str, shoot: Object) -> None:
-        status = shoot.get("status") or {}
-        cluster = status.get("technicalID", "") if status.get("hibernated") is True else ""
+        asleep = (shoot.get("status") or {}).get("hibernated") is True
+        cluster = technical_id(*name.split("/")) if asleep else ""
         if cluster == self._sleeping.get(name, ""):
             return
         if cluster:

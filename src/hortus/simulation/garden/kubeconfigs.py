@@ -18,6 +18,7 @@ from hortus.kube.clock import Clock
 from hortus.kube.errors import ApiError, InternalError, Invalid, NotFound, ServiceUnavailable, TooManyRequests
 from hortus.kube.objects import Object, format_time
 from hortus.simulation.faults import Faults
+from hortus.simulation.garden.shoots import technical_id
 from hortus.simulation.settings import GardenSettings
 
 GROUP_VERSION = "authentication.gardener.cloud/v1alpha1"
@@ -79,10 +80,10 @@ class Kubeconfigs:
         fault = self._faults.kubeconfig(name)
         _refuse(fault, name)
         addresses = _addresses(kind, shoot)
-        technical_id = shoot["status"].get("technicalID", "")
+        cluster = technical_id(context.namespace, name)
         try:
             issued = await self._issuer.issue(
-                technical_id, username=f"gardener.cloud:{role}:{context.user.username}", group=group, seconds=seconds
+                cluster, username=f"gardener.cloud:{role}:{context.user.username}", group=group, seconds=seconds
             )
         except NotFound:
             raise InternalError(f'could not find client CA of shoot "{name}"') from None

@@ -32,6 +32,21 @@ _FORCE_DELETION_CODES = frozenset(
 )
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _IMMUTABLE = ("region", "schedulerName")
+_PROJECT_PREFIX = "garden-"
+
+
+def project_of(namespace: str) -> str:
+    """The project whose namespace this is."""
+    return namespace.removeprefix(_PROJECT_PREFIX)
+
+
+def technical_id(namespace: str, name: str) -> str:
+    """The logical cluster behind a Shoot.
+
+    Who acts on a cluster takes its name from here, never from `status.technicalID`: who may write the status of one
+    Shoot would else be given, put to sleep or delete the cluster of any other, or the garden itself.
+    """
+    return f"shoot--{project_of(namespace)}--{name}"
 
 
 class ShootStrategy:
@@ -42,7 +57,7 @@ class ShootStrategy:
         spec.setdefault("schedulerName", "default-scheduler")
         _default(spec)
         spec.setdefault("purpose", "evaluation")
-        project = context.namespace.removeprefix("garden-")
+        project = project_of(context.namespace)
         spec.setdefault("dns", {}).setdefault("domain", f"{obj['metadata'].get('name', '')}.{project}.{DEFAULT_DOMAIN}")
         self._confirmed_by(obj, {}, context)
 
@@ -55,9 +70,12 @@ class ShootStrategy:
             obj["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
-        project = context.namespace.removeprefix("garden-")
+        project = project_of(context.namespace)
         name = obj["metadata"].get("name", "")
         problems = []
+        if "--" in name:  # it would make shoot b--c of project a, and shoot c of project a--b, one cluster
+            text = f'Invalid value: "{name}": name may not contain two consecutive hyphens'
+            problems.append(FieldProblem("metadata.name", text))
         if len(project) + len(name) > NAME_LIMIT:
             problems.append(
                 FieldProblem(
@@ -77,6 +95,8 @@ class ShootStrategy:
         return problems + immutable.own_problems(obj)
 
     def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
+        if context.subresource:
+            return _status_problems(obj, old)
         problems = [
             FieldProblem(f"spec.{field}", f'Invalid value: "{obj["spec"].get(field, "")}": field is immutable')
             for field in _IMMUTABLE
@@ -184,6 +204,16 @@ def _cloud_profile(spec: Mapping[str, Any]) -> str:
 
 def _annotations(obj: Object) -> Mapping[str, str]:
     return (obj.get("metadata") or {}).get("annotations") or {}
+
+
+def _status_problems(obj: Object, old: Object) -> list[FieldProblem]:
+    """What tells one cluster from another is set once (gardener, ValidateShootStatusUpdate)."""
+    said, before = obj.get("status") or {}, old.get("status") or {}
+    return [
+        FieldProblem(f"status.{field}", f'Invalid value: "{said.get(field, "")}": field is immutable')
+        for field in ("uid", "technicalID", "clusterIdentity")
+        if before.get(field) and said.get(field) != before[field]
+    ]
 
 
 def _newly(obj: Object, old: Object, annotation: str) -> bool:

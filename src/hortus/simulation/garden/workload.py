@@ -15,6 +15,7 @@ from hortus.kube.errors import AlreadyExists, NotFound
 from hortus.kube.objects import Object, Resource
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
 from hortus.simulation.garden.machines import Machines, step
+from hortus.simulation.garden.shoots import project_of
 
 ADMIN_GROUPS = ("gardener.cloud:system:admins", "gardener.cloud:project:admins")
 VIEWER_GROUPS = ("gardener.cloud:system:viewers", "gardener.cloud:project:viewers")
@@ -140,7 +141,7 @@ def _shoot_info(shoot: Object) -> Object:
     networking = spec.get("networking") or {}
     data = {
         "shootName": shoot["metadata"]["name"],
-        "projectName": shoot["metadata"]["namespace"].removeprefix("garden-"),
+        "projectName": project_of(shoot["metadata"]["namespace"]),
         "provider": spec["provider"]["type"],
         "region": spec["region"],
         "kubernetesVersion": (spec.get("kubernetes") or {}).get("version", ""),
