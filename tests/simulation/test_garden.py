@@ -618,7 +618,7 @@ async def test_who_writes_the_status_of_one_shoot_gets_no_other_cluster(
     await garden.client.delete(SHOOTS, name, NAMESPACE)
     await garden.until(name, lambda obj: not obj)
     assert server.server.clusters.get(victim) is not None
-    with pytest.raises(Invalid, match="status.technicalID: .*field is immutable"):
+    with pytest.raises(Invalid, match=r"status\.technicalID: .*field is immutable"):
         await garden.client.patch(SHOOTS, "owned", {"status": {"technicalID": "x"}}, NAMESPACE, subresource="status")
 
 

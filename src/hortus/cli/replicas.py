@@ -17,7 +17,7 @@ import structlog
 
 from hortus.cli import sharding
 from hortus.cli.up.processes import stop_with_supervisor
-from hortus.cli.up.supervisor import Child, ChildFailed, Report, report
+from hortus.cli.up.supervisor import MODULE, Child, ChildFailed, Report, report
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ async def _start(children: Sequence[Child]) -> None:
 
 def _command(arguments: Sequence[str], values: Mapping[str, Any], number: int) -> list[str]:
     own = ["--replicas=1", "--sharding=true", *sharding.addresses(values, number)]
-    return [sys.executable, "-m", "hortus.cli.replicas", *arguments, *own]
+    return [*MODULE, "hortus.cli.replicas", *arguments, *own]
 
 
 def _heard(name: str, said: Report) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from rich.console import Console
 from hortus.cli.up.progress import STOPS_IT, Display
 from hortus.cli.up.session import Options, PortTaken, Session
 from hortus.cli.up.state import StateDirectory, StateError, default_directory
-from hortus.cli.up.supervisor import CannotRun, ChildFailed
+from hortus.cli.up.supervisor import MODULE, CannotRun, ChildFailed
 from hortus.terminal import Format, plain
 
 StateDir = Annotated[
@@ -174,7 +173,7 @@ def _detach(state: StateDirectory, options: Options) -> None:
         state.release()
     except StateError as error:
         _fail(str(error))
-    command = [sys.executable, "-m", "hortus", "up", "--state-dir", str(state.path), "--port", str(options.port)]
+    command = [*MODULE, "hortus", "up", "--state-dir", str(state.path), "--port", str(options.port)]
     command += ["--clusters", str(options.clusters), "--controllers", str(options.controllers)]
     command += ["--ephemeral"] if options.ephemeral else []
     command += ["--config", str(options.config)] if options.config else []

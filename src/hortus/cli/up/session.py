@@ -7,7 +7,6 @@ import errno
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -19,7 +18,7 @@ import msgspec
 from hortus import __version__
 from hortus.cli.up.progress import Display
 from hortus.cli.up.state import Run, StateDirectory
-from hortus.cli.up.supervisor import Child, ChildFailed, Report
+from hortus.cli.up.supervisor import MODULE, Child, ChildFailed, Report
 from hortus.kube.objects import format_time
 
 
@@ -155,7 +154,7 @@ class Session:
 
     def _child(self, kind: str, *arguments: str, number: int = 0) -> Child:
         name = f"{kind}-{number + 1}" if number else kind
-        command = [sys.executable, "-m", "hortus.cli.up.processes", kind, "--state-dir", str(self._state.path)]
+        command = [*MODULE, "hortus.cli.up.processes", kind, "--state-dir", str(self._state.path)]
         if self._options.config:
             command += ["--config", str(self._options.config)]
         child = Child(name, [*command, *arguments], log=self._state.logs / f"{name}.log", inherited=self._state.lock)

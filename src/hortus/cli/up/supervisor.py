@@ -18,6 +18,9 @@ from typing import Literal
 
 import msgspec
 
+MODULE = (sys.executable, "-P", "-m")
+"""How a program of ours begins another. `-m` alone looks for modules in the working folder first: whoever can write
+there, as in /tmp or an unpacked archive, could have any code run."""
 STOP_GRACE = 10.0
 """Seconds a child has to stop by itself before it is killed; the API server needs well below one."""
 RESTART_DELAYS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)

@@ -140,6 +140,7 @@ class _Worker:
         environment = {key: os.environ[key] for key in ("TZ", "TZDIR", "PYTHONPATH", "LANG") if key in os.environ}
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # `-m` alone looks for modules in the working folder first, which may be a stranger's
             "-m",
             "hortus.render.helm.worker",
             str(self._settings.memory),
