@@ -42,6 +42,7 @@ from hortus.kube.metrics import RequestObserver
 from hortus.kube.pool import Pool
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.retries import LONGEST_WISH, Retries, retry_after
+from hortus.kube.secret import without_credential
 
 _JSON = "application/json"
 _GRAIN = 256 << 10
@@ -268,6 +269,10 @@ class Connection:
                 raise self._refusal(response, await self._body(response))
             self._streams.add(response)
             yield functools.partial(self._piece, response, idle_timeout)
+        except ApiError as error:  # an event that says so, or the answer itself
+            error.say(self._hidden(error.message.encode("utf-8", "replace")).decode())
+            error.retry_after = _believed(error.retry_after)
+            raise
         finally:
             self._streams.discard(response)
             _cut(response)
@@ -363,7 +368,7 @@ class Connection:
                 "set the server URL to the API server itself, not to a proxy or login page",
             )
         try:
-            status = orjson.loads(content)
+            status = orjson.loads(self._hidden(content))
         except orjson.JSONDecodeError:
             status = None
         seconds = retry_after(response.headers, self.clock.now())
@@ -373,12 +378,19 @@ class Connection:
                 "message": f"{self.host}: {what} was answered with HTTP status {response.status}",
             }
         error = from_status(response.status, status, retry_after=seconds)
-        if error.retry_after is not None:
-            error.retry_after = min(error.retry_after, LONGEST_WISH)
+        error.retry_after = _believed(error.retry_after)
         return error
+
+    def _hidden(self, content: bytes) -> bytes:
+        """What a server says, without the credential that it was sent."""
+        return without_credential(content, self._auth.authorization)
 
     def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=self.settings.connect_timeout, ceil_threshold=1e9)
+
+
+def _believed(wish: float | None) -> float | None:
+    return None if wish is None else min(wish, LONGEST_WISH)
 
 
 def _cut(response: aiohttp.ClientResponse) -> None:

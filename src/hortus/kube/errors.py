@@ -42,6 +42,10 @@ class ApiError(KubeError):
         self.http_code = code if code is not None else self.code
         self.status_reason = reason if reason is not None else self.reason
 
+    def say(self, message: str) -> None:
+        """Have another message."""
+        self.message, self.args = message, (message,)
+
     def status(self) -> dict[str, Any]:
         """The metav1.Status body of this error."""
         details = dict(self.details)

@@ -6,6 +6,7 @@ It prints as dots wherever an object is formatted (repr, str, f-string, log, tra
 
 from __future__ import annotations
 
+import base64
 import hmac
 from typing import NoReturn
 
@@ -43,3 +44,23 @@ class Secret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Secret is not pickled: pass the text to the other process on purpose")
+
+
+_SHORTEST = 8
+"""Characters of a credential that is looked for; a shorter one would be found in any text."""
+
+
+def without_credential(content: bytes, authorization: str | None) -> bytes:
+    """`content` without the credential of an Authorization header.
+
+    Servers, and proxies before them, repeat what they were sent in their errors, which become conditions and events
+    that more people read than the Secret.
+    """
+    scheme, _, value = (authorization or "").partition(" ")
+    found = [value.encode()]
+    if scheme == "Basic":
+        found.append(base64.b64decode(value).partition(b":")[2])
+    for each in found:
+        if len(each) >= _SHORTEST:
+            content = content.replace(each, b"[redacted]")
+    return content

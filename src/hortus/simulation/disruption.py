@@ -22,7 +22,7 @@ import msgspec
 from aiohttp import web
 
 from hortus.apiserver.http import Reply, RequestInfo, read_body
-from hortus.apiserver.http.paths import ROOT_CLUSTER
+from hortus.apiserver.tenants import ROOT_CLUSTER
 from hortus.kube.clock import Clock, Timer
 from hortus.kube.errors import ApiError, BadRequest, MethodNotAllowed, from_status
 
