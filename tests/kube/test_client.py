@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import socket
 
+import msgspec
 import orjson
 import pytest
 from aiohttp import web
 
 from hortus.kube import errors
-from hortus.kube.access import Access
+from hortus.kube.access import Access, Credentials
 from hortus.kube.client import Client
 from hortus.kube.connection import ConnectionSettings
 from hortus.kube.dialing import LOCAL_NETWORKS, AddressDenied, Dialer
@@ -366,7 +368,13 @@ async def test_networks_that_are_denied_are_not_reached_under_any_name() -> None
     assert script.requests == []
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "fe80::1%lo"])
+_CLOUDS = ["100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"]
+"""Where clouds keep their metadata, and give credentials out."""
+
+
+@pytest.mark.parametrize(
+    "address", ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "fe80::1%lo", *_CLOUDS]
+)
 def test_a_dialer_knows_an_address_in_every_spelling(address: str) -> None:
     with pytest.raises(AddressDenied):
         Dialer(LOCAL_NETWORKS)((socket.AF_INET6, socket.SOCK_STREAM, 0, "", (address, 443, 0, 0)))
@@ -434,3 +442,45 @@ async def test_a_404_that_names_no_object_says_nothing_about_any_object() -> Non
                 await client.get(CONFIGMAPS, "a", "default")
             found.append(isinstance(caught.value, errors.NotServed))
     assert found == [True, False, True]
+
+
+def told_by(request: web.Request) -> str:
+    """What a sloppy server, or a proxy before it, says of a request: all of its headers, and what they say."""
+    header = request.headers["Authorization"]
+    plain = base64.b64decode(header.split()[1]).decode() if header.startswith("Basic") else ""
+    return f"denied: {dict(request.headers)} {header.split()[1]} {plain}"
+
+
+@pytest.mark.parametrize("code", [401, 403, 409, 422, 500])
+@pytest.mark.parametrize(
+    "credentials",
+    [Credentials(token=Secret("opaque-0123456789")), Credentials(username="me", password=Secret("opaque-0123456789"))],
+    ids=["token", "password"],
+)
+async def test_an_error_that_repeats_our_credential_is_told_without_it(credentials: Credentials, code: int) -> None:
+    async def refusing(request: web.Request) -> web.Response:
+        text = told_by(request)
+        status = {"kind": "Status", "message": text, "details": {"causes": [{"message": text}]}, "reason": "X"}
+        return json(status, code)
+
+    async def watched(request: web.Request) -> web.StreamResponse:
+        if not request.path.endswith("/events"):
+            return await refusing(request)
+        status = {"kind": "Status", "code": code, "message": told_by(request), "details": {"retryAfterSeconds": 10**9}}
+        return web.Response(body=orjson.dumps({"type": "ERROR", "object": status}) + b"\n")
+
+    async with serving(watched) as access:
+        access = msgspec.structs.replace(access, credentials=credentials)
+        async with Client(access, settings=ConnectionSettings(retries=Retries(attempts=1))) as client:
+            events = Resource("", "v1", "events", "Event")
+            for call in (
+                lambda: client.get(CONFIGMAPS, "one", "default"),
+                lambda: anext(client.watch(CONFIGMAPS, resource_version="1")),
+                lambda: anext(client.watch(events, resource_version="1")),
+            ):
+                with pytest.raises(errors.ApiError, match="denied: ") as caught:
+                    await call()
+                told = f"{caught.value} {caught.value.status()}"
+                assert "opaque" not in told
+                assert base64.b64encode(b"me:opaque-0123456789").decode() not in told
+                assert (caught.value.retry_after or 0) <= 600

@@ -349,3 +349,18 @@ def test_a_broken_file_is_left_as_it_is(tmp_path: Path) -> None:
         kubeconfig.merge_into(path, made())
     assert path.read_text() == "clusters: ["
     assert [entry.name for entry in tmp_path.iterdir()] == ["config"]
+
+
+@pytest.mark.parametrize("plural", ["clusters", "users", "contexts"])
+def test_an_untrusted_kubeconfig_has_no_two_entries_of_one_name(plural: str) -> None:
+    """It is handed on as it is, to programs of which some take the last one."""
+    content: dict[str, Any] = {
+        "clusters": [{"name": "a", "cluster": {"server": "https://one.example"}}],
+        "users": [{"name": "a", "user": {"token": "t"}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "current-context": "a",
+    }
+    assert kubeconfig.from_untrusted(yaml.dump(content)).access().server == "https://one.example"
+    content[plural].append({"name": "a", plural[:-1]: {"exec": {"command": "/bin/sh"}}})
+    with pytest.raises(kubeconfig.KubeconfigError, match=f"{plural} has two entries with one name"):
+        kubeconfig.from_untrusted(yaml.dump(content))

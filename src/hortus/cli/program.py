@@ -140,10 +140,16 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
         events = EventRecorder(client, component=COMPONENT, clock=manager.clock)
         manager.add_server(events)
         shoots = manager.caches_of(garden).get(SHOOTS, namespace=settings.garden_namespace, transform=_outline)
-        controller = add_controller(
-            manager, client=client, garden=garden, shoots=shoots, settings=settings, events=events
-        )
         ways_in = _ways_in(manager, client, values, observer)
+        controller = add_controller(
+            manager,
+            client=client,
+            garden=garden,
+            shoots=shoots,
+            settings=settings,
+            events=events,
+            deny=ways_in.pool.settings.deny,
+        )
         _add_runtimes(manager, client=client, garden=garden, shoots=shoots, values=values, ways_in=ways_in)
         if access_settings.served(values):
             access.add_controller(
@@ -198,7 +204,7 @@ def _add_runtimes(
         garden=garden,
         shoots=shoots,
         secrets=ways_in.kubeconfigs,
-        workloads=PoolWorkloads(ways_in.pool),
+        workloads=PoolWorkloads(ways_in.pool, client, ways_in.kubeconfigs),
         settings=settings,
     )
     if canary.wanted(values):

@@ -19,7 +19,9 @@ from hortus.kube.tls import Contexts
 Network = IPv4Network | IPv6Network
 
 _LOCAL = ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "::/128", "::1/128", "fe80::/10")
-_METADATA = ("100.100.100.200/32", "fd00:ec2::254/128")
+_METADATA = ("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::/32", "fd20:ce::254/128")
+"""Alibaba Cloud; Azure's platform; Oracle Cloud; services of AWS that instances reach by IPv6, credentials of EKS pods
+among them; Google Cloud by IPv6. The others are link-local."""
 LOCAL_NETWORKS: tuple[Network, ...] = tuple(map(ip_network, _LOCAL + _METADATA))
 """This machine itself, link-local addresses, and where clouds keep their metadata services."""
 

@@ -218,11 +218,21 @@ async def test_the_kubeconfig_in_the_secret_leads_into_the_cluster(here: World) 
             await look_inside(workloads, here.runtime("rt-2"))
 
 
+@pytest.mark.parametrize("shoot", ["", "c-2"])
+async def test_a_kubeconfig_that_was_not_written_for_the_shoot_is_never_used(here: World, shoot: str) -> None:
+    """Who may write Runtimes and GardenerClusters, and no Secrets, would lead us there by a runtime-id."""
+    document = yaml.dump(here.server.kubeconfig_dict(f"inside-{here.number}")).encode()
+    await keep(here, "prod", document, shoot=shoot)
+    async with pooled(here) as workloads:
+        with pytest.raises(NoWayIn, match="kubeconfig-prod, key config: it was not written for shoot c-1"):
+            await look_inside(workloads, here.runtime("prod"))
+
+
 @asynccontextmanager
 async def pooled(here: World) -> AsyncIterator[PoolWorkloads]:
     credentials = SecretCredentials(here.client, Cache("secrets"))
     async with RemotePool(credentials, settings=RemoteSettings(deny=(), timeout=5.0)) as pool:
-        yield PoolWorkloads(pool)
+        yield PoolWorkloads(pool, here.client, Cache("kubeconfigs"))
 
 
 async def look_inside(workloads: PoolWorkloads, runtime: Object) -> None:
@@ -230,8 +240,9 @@ async def look_inside(workloads: PoolWorkloads, runtime: Object) -> None:
         assert (await cluster.list(BINDINGS)).items
 
 
-async def keep(here: World, name: str, content: bytes) -> None:
+async def keep(here: World, name: str, content: bytes, *, shoot: str = "c-1") -> None:
     """The kubeconfig Secret of a Runtime."""
-    body: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"kubeconfig-{name}"}}
+    labels = {"kyma-project.io/shoot-name": shoot} if shoot else {}
+    body: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"kubeconfig-{name}", "labels": labels}}
     data = {"config": base64.b64encode(content).decode()}
     await here.client.create(SECRETS, {**body, "data": data}, namespace=here.namespace)

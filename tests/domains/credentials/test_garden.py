@@ -14,7 +14,7 @@ from tests.kube.scripted import Script, failure, json, serving
 from hortus.domains.credentials.garden import GardenClient, GardenFailure
 from hortus.domains.credentials.proof import ClusterProof, NoProof, ProofFailed
 from hortus.engine import Actor
-from hortus.kube import Client, ConnectionSettings, Retries, yaml
+from hortus.kube import LOCAL_NETWORKS, Client, ConnectionSettings, Retries, yaml
 from hortus.kube.access import Access
 from hortus.kube.objects import Object
 from hortus.testing.apiserver import TestServer, started_apiserver
@@ -169,6 +169,13 @@ def spoilt(config: Object, part: str, **fields: Any) -> bytes:
 async def test_a_kubeconfig_that_works_is_proven(cluster: TestServer, proof: ClusterProof) -> None:
     await proof.prove(yaml.dump(cluster.kubeconfig_dict()).encode(), shoot="c-1")
     await NoProof().prove(yaml.dump(cluster.kubeconfig_dict()).encode(), shoot="c-1")
+
+
+async def test_a_kubeconfig_that_leads_to_this_machine_is_not_tried(cluster: TestServer) -> None:
+    """A garden that lies would have us call, with a credential of its choice, what listens here or on the link."""
+    proof = ClusterProof(timeout=5.0, deny=LOCAL_NETWORKS)
+    with pytest.raises(ProofFailed, match=r"127\.0\.0\.1 is not allowed"):
+        await proof.prove(yaml.dump(cluster.kubeconfig_dict()).encode(), shoot="c-1")
 
 
 async def test_a_certificate_of_another_cluster_is_refused(cluster: TestServer, proof: ClusterProof) -> None:

@@ -23,6 +23,7 @@ from hortus.engine import (
     without_managed_fields,
 )
 from hortus.kube import Client
+from hortus.kube.dialing import Network
 from hortus.kube.objects import Object
 
 _API_SERVERS = frozenset({"external", "wildcard-tls-seed-bound", "internal", "unmanaged"})
@@ -36,14 +37,22 @@ NAME = "gardener-cluster-controller"
 
 
 def add_controller(
-    manager: Manager, *, client: Client, garden: Client, shoots: Cache, settings: Settings, events: EventRecorder
+    manager: Manager,
+    *,
+    client: Client,
+    garden: Client,
+    shoots: Cache,
+    settings: Settings,
+    events: EventRecorder,
+    deny: tuple[Network, ...],
 ) -> GardenerClusterController:
     """Add the controller to `manager`. `client` is the management cluster, `garden` the Gardener API.
 
-    `shoots` holds at least what `outline` leaves of the project's Shoots.
+    `shoots` holds at least what `outline` leaves of the project's Shoots. `deny` are networks that no kubeconfig may
+    lead to.
     """
     proof = (
-        ClusterProof(timeout=settings.cluster_timeout, plain_http=settings.plain_http)
+        ClusterProof(timeout=settings.cluster_timeout, plain_http=settings.plain_http, deny=deny)
         if settings.prove
         else NoProof(plain_http=settings.plain_http)
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from hortus.kube import Client, ConnectionSettings
+from hortus.kube.dialing import Network
 from hortus.kube.errors import Forbidden, KubeError, TransportError, Unauthorized
 from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
 from hortus.kube.objects import Resource
@@ -34,11 +35,11 @@ class Proof(Protocol):
 class ClusterProof:
     """Asks the cluster itself: the credential must be allowed to list namespaces, as an admin's is."""
 
-    def __init__(self, *, timeout: float, plain_http: bool = False) -> None:
-        """`timeout` in seconds, for connecting and answering together."""
+    def __init__(self, *, timeout: float, plain_http: bool = False, deny: tuple[Network, ...] = ()) -> None:
+        """`timeout` in seconds, for connecting and answering together; `deny` as of `ConnectionSettings`."""
         self._trust = Trust(plain_http=plain_http)
         self._settings = ConnectionSettings(
-            connections=1, timeout=timeout, connect_timeout=timeout, max_response=_LONGEST_ANSWER
+            connections=1, timeout=timeout, connect_timeout=timeout, max_response=_LONGEST_ANSWER, deny=deny
         )
 
     async def prove(self, kubeconfig: bytes, *, shoot: str) -> None:

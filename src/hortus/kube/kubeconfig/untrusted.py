@@ -43,16 +43,26 @@ def from_untrusted(document: bytes | str, *, trust: Trust | None = None, origin:
     if size > trust.max_bytes:
         raise KubeconfigError(f"{origin}: {size} bytes are more than the allowed {trust.max_bytes}")
     try:
-        parsed = parse(yaml.load(document, limits=_LIMITS), origin=origin)
+        decoded = yaml.load(document, limits=_LIMITS)
+        parsed = parse(decoded, origin=origin)
     except yaml.YamlError as error:
         # Not the problem itself: it quotes, and what stands in such a document may be anything, a key among it.
         place = "" if error.line is None else f"line {error.line}: "
         raise KubeconfigError(f"{origin}: {place}not YAML of plain data within reasonable bounds") from None
+    _refuse_doubles(decoded, origin)
     for name, entry in parsed.clusters.items():
         _check_cluster(f'{origin}: cluster "{name[:100]}"', entry, trust)
     for name, entry in parsed.users.items():
         _check_user(f'{origin}: user "{name[:100]}"', entry, trust)
     return parsed
+
+
+def _refuse_doubles(document: Any, origin: str) -> None:
+    """Of two entries with one name, programs that are given the document later may take the one that we pass over."""
+    for plural in ("clusters", "users", "contexts"):
+        names = [item["name"] for item in (document or {}).get(plural) or ()]
+        if len(set(names)) < len(names):
+            raise KubeconfigError(f"{origin}: {plural} has two entries with one name")
 
 
 def _check_cluster(title: str, entry: Entry, trust: Trust) -> None:

@@ -7,10 +7,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from hortus.domains.clusters import service
-from hortus.engine.remote import Phase, Place, RemotePool, RemoteUnavailable
+from hortus.domains.credentials.types import Label
+from hortus.engine import Cache
+from hortus.engine.remote import SECRETS, Phase, Place, RemotePool, RemoteUnavailable
 from hortus.kube import Client
-from hortus.kube.errors import ApiError, KubeError, TooManyRequests, TransportError
-from hortus.kube.objects import Object
+from hortus.kube.errors import ApiError, KubeError, NotFound, TooManyRequests, TransportError
+from hortus.kube.objects import Object, ObjectKey
 
 
 class InsideError(Exception):
@@ -42,20 +44,44 @@ class Workloads(Protocol):
 class PoolWorkloads:
     """Clients of a pool, which knows what a cluster that misbehaves is allowed to cost."""
 
-    def __init__(self, pool: RemotePool) -> None:
+    def __init__(self, pool: RemotePool, client: Client, kubeconfigs: Cache) -> None:
+        """`kubeconfigs` holds the Secrets with the label of a shoot, which `client` reads where it is behind."""
         self._pool = pool
+        self._client = client
+        self._kubeconfigs = kubeconfigs
 
     @asynccontextmanager
     async def open(self, runtime: Object) -> AsyncIterator[Client]:
         """See `Workloads`."""
+        place = place_of(runtime)
         try:
-            yield self._pool.at(place_of(runtime))
+            await self._check_shoot(place, service.shoot_name(runtime))
+            yield self._pool.at(place)
         except RemoteUnavailable as error:
             if error.state.phase is Phase.NO_CREDENTIAL:
                 raise NoWayIn(str(error)) from error
             raise InsideError(str(error), transient=True) from error
         except KubeError as error:
             raise InsideError(str(error), transient=_passes(error)) from error
+
+    async def _check_shoot(self, place: Place, shoot: str) -> None:
+        """See that the Secret was written for this shoot. Raises NoWayIn.
+
+        Whoever may write Runtimes and no Secrets must not come by another cluster, whose kubeconfig happens to lie
+        where the runtime-id points to.
+        """
+        secret = self._kubeconfigs.get(ObjectKey(place.namespace, place.name))
+        if secret is None:
+            try:
+                secret = await self._client.get(SECRETS, place.name, place.namespace, metadata_only=True)
+            except NotFound:
+                return  # the pool says so
+        found = (secret["metadata"].get("labels") or {}).get(Label.SHOOT_NAME)
+        if found != shoot:
+            raise NoWayIn(
+                f"{place}: it was not written for shoot {shoot}: its label {Label.SHOOT_NAME} is {found!r} (operator: "
+                "delete it, or give the Runtime another runtime-id)"
+            )
 
 
 def place_of(runtime: Object) -> Place:
