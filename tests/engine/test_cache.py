@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from random import Random
 
+import orjson
 import pytest
 from structlog.testing import capture_logs
 from tests.engine.fake_api import SECRETS, WIDGETS, FakeApi, widget
 
 from hortus.engine.cache import Cache, Change, copy_of
-from hortus.engine.caches import Caches
+from hortus.engine.caches import Caches, Selection
 from hortus.engine.indexes import by_label, by_owner_uid, managed_fields_of, without_managed_fields
-from hortus.engine.reflector import Event
+from hortus.engine.reflector import Event, Reflector
 from hortus.kube import ObjectList
-from hortus.kube.errors import ConnectionFailed, ServiceUnavailable
+from hortus.kube.errors import ConnectionFailed, ResponseTooLarge, ServiceUnavailable
 from hortus.kube.objects import Object, ObjectKey
 from hortus.testing import FakeClock
 
@@ -439,3 +440,25 @@ def test_a_cache_that_begins_anew_has_no_problem() -> None:
     assert cache.problem is not None
     cache.reset()
     assert cache.problem is None
+
+
+async def test_a_server_that_is_not_trusted_fills_a_cache_up_to_its_bound(world: World) -> None:
+    cache = Cache("bounded")
+    selection = Selection(WIDGETS)
+    reflector = Reflector(world.api, selection, cache, clock=world.clock, random=Random(0), largest=5_000)
+    following = asyncio.create_task(reflector.run())
+    await world.clock.settle()
+    for number in range(20):
+        world.api.put(WIDGETS, widget(f"w-{number}", spec={"text": "x" * 900}))
+        world.api.put(WIDGETS, widget("grows", spec={"text": "x" * 400 * number}))
+    await world.clock.advance(120)
+    held = sum(len(orjson.dumps(obj)) for obj in cache.values())
+    assert 2_000 < held <= 5_000
+    assert isinstance(reflector.problem, ResponseTooLarge)
+    for number in range(1, 20):
+        world.api.remove(WIDGETS, f"w-{number}")
+    world.api.remove(WIDGETS, "grows")
+    world.api.compact()
+    await world.clock.advance(120)
+    assert (list(cache), reflector.problem) == ([ObjectKey("default", "w-0")], None)
+    following.cancel()

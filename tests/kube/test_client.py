@@ -6,6 +6,7 @@ import asyncio
 import base64
 import gzip
 import socket
+from typing import Any
 
 import msgspec
 import orjson
@@ -484,3 +485,60 @@ async def test_an_error_that_repeats_our_credential_is_told_without_it(credentia
                 assert "opaque" not in told
                 assert base64.b64encode(b"me:opaque-0123456789").decode() not in told
                 assert (caught.value.retry_after or 0) <= 600
+
+
+async def test_a_list_without_end_ends() -> None:
+    """A server that is not trusted gives another page for each that was taken."""
+    more = {**page("one"), "items": [{"metadata": {"name": "one"}, "data": {"x": "y" * 10_000}}]}
+    script = Script({**more, "metadata": {"resourceVersion": "7", "continue": "more"}})
+    settings = ConnectionSettings(max_list=200_000)
+    async with serving(script) as access, Client(access, settings=settings) as client:
+        with pytest.raises(errors.ResponseTooLarge, match=r"the list of configmaps has .* 200000 are allowed"):
+            await client.list(CONFIGMAPS)
+    assert len(script.requests) == 20
+
+
+ODD_METADATA: list[Any] = [
+    None,
+    [],
+    {},
+    {"name": None},
+    {"name": 5},
+    {"name": "one", "namespace": ["default"]},
+    {"name": "one", "labels": ["a"]},
+    {"name": "one", "labels": {"a": 1}},
+    {"name": "one", "annotations": "a"},
+    {"name": "one", "ownerReferences": {"uid": "a"}},
+    {"name": "one", "ownerReferences": ["a"]},
+    {"name": "one", "finalizers": "a"},
+    {"name": "one", "resourceVersion": 7},
+    {"name": "one", "uid": {}},
+    {"name": "one", "deletionTimestamp": 5},
+    {"name": "one", "managedFields": [1]},
+]
+
+
+@pytest.mark.parametrize("metadata", ODD_METADATA, ids=str)
+async def test_what_has_no_metadata_of_an_object_is_garbage(metadata: Any) -> None:
+    """Readers rely on it: a hostile server would end each of them in an error that nobody planned for."""
+    if metadata:
+        metadata = {"namespace": "default", "resourceVersion": "2", **metadata}
+    odd = {"metadata": metadata}
+    event = {"type": "ADDED", "object": odd}
+    watched = web.Response(body=orjson.dumps(event) + b"\n")
+    listed: Object = {"metadata": {"resourceVersion": "1"}, "items": [ONE, odd]}
+    async with serving(Script(odd, listed, watched)) as access, Client(access, settings=QUICK) as client:
+        with pytest.raises(errors.Garbage):
+            await client.get(CONFIGMAPS, "one", "default")
+        with pytest.raises(errors.Garbage):
+            await client.list(CONFIGMAPS)
+        with pytest.raises(errors.Garbage):
+            await anext(client.watch(CONFIGMAPS, resource_version="1"))
+
+
+@pytest.mark.parametrize("items", [[1], ["a"], [None], [[]], [{}], [ONE, 1]], ids=str)
+async def test_a_list_of_what_are_no_objects_is_garbage(items: list[Any]) -> None:
+    script = Script({"metadata": {"resourceVersion": "1"}, "items": items})
+    async with serving(script) as access, Client(access) as client:
+        with pytest.raises(errors.Garbage, match="what are no objects"):
+            await client.list(CONFIGMAPS)

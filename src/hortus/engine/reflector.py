@@ -15,13 +15,14 @@ from contextlib import aclosing
 from random import Random
 from typing import Protocol
 
+import orjson
 import structlog
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache
 from hortus.engine.within import being_cancelled
 from hortus.kube.clock import Clock
-from hortus.kube.errors import Gone, KubeError
+from hortus.kube.errors import Gone, KubeError, ResponseTooLarge
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -109,13 +110,18 @@ class Reflector:
         clock: Clock,
         backoff: Backoff = RETRY,
         random: Random | None = None,
+        largest: int = 0,
     ) -> None:
+        """`largest` is how many bytes the cache may hold of a server that is not trusted; 0: any."""
         self._client = client
         self._selection = selection
         self._cache = cache
         self._clock = clock
         self._backoff = backoff
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+        self._largest = largest
+        self._held = 0
+        """Bytes that the cache holds, about, where they are bounded."""
         self._version = ""
         self._failures = 0
         self._watching_since: float | None = None
@@ -182,6 +188,9 @@ class Reflector:
                 else:
                     refused.add(key_of(item))
             version = page.resource_version
+        if self._largest:
+            self._held = 0
+            self._hold(sum(map(_size, items)))
         cache.replace(items, _number(version), refused=refused)
         self._version = version
         self.problem = None
@@ -205,12 +214,29 @@ class Reflector:
     def _take(self, kind: str, obj: Object) -> None:
         cache = self._cache
         if kind == "DELETED":
+            self._replaced(cache.get(key_of(obj)), None)
             cache.drop(key_of(obj), cache.taken(obj))
         elif kind != "BOOKMARK" and (kept := cache.taken(obj)) is not None:
+            self._replaced(cache.get(key_of(obj)), kept)
             cache.observe(kept)
         self._version = obj["metadata"]["resourceVersion"]
         cache.advance(_number(self._version))
         self.problem = None
+
+    def _replaced(self, old: Object | None, new: Object | None) -> None:
+        """Count what the cache holds from now on. Raises ResponseTooLarge, and the cache stays as it is."""
+        if self._largest:
+            self._hold((_size(new) if new is not None else 0) - (_size(old) if old is not None else 0))
+
+    def _hold(self, more: int) -> None:
+        if more > 0 and self._held + more > self._largest:
+            problem = f"holds more than {self._largest} bytes of {self._selection.resource.plural}"
+            raise ResponseTooLarge(self._cache.name, problem, "what comes later is not seen; let it hold less")
+        self._held += more
+
+
+def _size(obj: Object) -> int:
+    return len(orjson.dumps(obj))
 
 
 def _number(version: str) -> int:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import orjson
 
 from hortus.kube.access import Access
 from hortus.kube.clock import Clock
 from hortus.kube.connection import Answer, Connection, ConnectionSettings, Transport
-from hortus.kube.errors import Garbage, Gone
+from hortus.kube.errors import Garbage, Gone, ResponseTooLarge
 from hortus.kube.metrics import RequestObserver
-from hortus.kube.objects import Object, Resource
+from hortus.kube.objects import Object, Resource, is_object
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.requests import (
     PatchKind,
@@ -206,7 +206,7 @@ class Client:
     ) -> AsyncIterator[ObjectList]:
         """The list page by page. A page with `restarted` says that the list expired and begins anew with this page."""
         accept = _METADATA_LIST if metadata_only else JSON
-        path, token, restarts, restarted = collection(resource, namespace), "", 0, False
+        path, token, restarts, restarted, size = collection(resource, namespace), "", 0, False, 0
         selectors = {"labelSelector": str(labels), "fieldSelector": str(fields)}
         while True:
             query = {**selectors, "limit": str(limit) if limit else "", "continue": token}
@@ -219,6 +219,9 @@ class Client:
                 token, restarts, restarted = "", restarts + 1, True
                 limit = limit if restarts < _RESTARTS else 0
                 continue
+            size += len(answer.body)
+            if size > self._connection.settings.max_list:
+                raise self._too_long(resource, size)
             page, token = self._page(resource, answer, restarted=restarted)
             restarted = False
             yield page
@@ -456,10 +459,9 @@ class Client:
         return obj
 
     def _expect(self, obj: Object, name: str, namespace: str) -> None:
-        metadata: Any = obj.get("metadata")
-        if not isinstance(metadata, dict) or metadata.get("name") != name:
+        if not is_object(obj) or obj["metadata"]["name"] != name:
             raise self._garbage(f"was asked for {name!r} and answered with another object")
-        if namespace and metadata.get("namespace") != namespace:
+        if namespace and obj["metadata"].get("namespace") != namespace:
             raise self._garbage(
                 f"was asked for {name!r} in namespace {namespace!r} and answered with that of another one"
             )
@@ -469,6 +471,8 @@ class Client:
         items, metadata = body.get("items") or [], body.get("metadata")
         if not isinstance(items, list) or not isinstance(metadata, dict):
             raise self._garbage(f"was asked for a list of {resource.plural} and answered with something else")
+        if not all(map(is_object, items)):
+            raise self._garbage(f"was asked for a list of {resource.plural} and answered with what are no objects")
         if items and "kind" not in items[0]:
             api_version, kind = resource.api_version, resource.kind
             items = [{"apiVersion": api_version, "kind": kind, **found} for found in items]
@@ -476,6 +480,11 @@ class Client:
             items, metadata.get("resourceVersion", ""), metadata.get("remainingItemCount") or 0, restarted
         )
         return page, metadata.get("continue") or ""
+
+    def _too_long(self, resource: Resource, size: int) -> ResponseTooLarge:
+        allowed = self._connection.settings.max_list
+        problem = f"the list of {resource.plural} has {size} bytes and more; {allowed} are allowed"
+        return ResponseTooLarge(self.host, problem, "select fewer objects or raise max_list")
 
     def _garbage(self, problem: str) -> Garbage:
         return Garbage(self.host, problem, "check that the server URL is that of a Kubernetes API server")

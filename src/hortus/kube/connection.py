@@ -63,6 +63,8 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """For one attempt, from first byte out to last byte in."""
     connect_timeout: float = 10.0
     max_response: int = 256 << 20
+    max_list: int = 1 << 40
+    """For a whole list, all of its pages together."""
     max_event: int = 16 << 20
     """For one line of a watch."""
     bookmark_period: float = 60.0

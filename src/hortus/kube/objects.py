@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+
+_T = TypeVar("_T")
 
 Object = dict[str, Any]
 """One API object as decoded JSON."""
@@ -66,6 +68,40 @@ class Resource(msgspec.Struct, frozen=True):
         if subresource:
             parts.append(subresource)
         return "/".join(parts)
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    """What every reader of objects relies on; each type is ObjectMeta's."""
+
+    name: str
+    namespace: str = ""
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[dict[str, Any]] | None = None
+    managed_fields: list[dict[str, Any]] | None = None
+
+
+class _Shape(msgspec.Struct):
+    metadata: _Metadata
+
+
+def is_object(value: object) -> bool:
+    """Whether `value`, as a server sent it, has the metadata of an API object: a name, and no field of another type."""
+    return shaped(value, _Shape) is not None
+
+
+def shaped(value: object, shape: type[_T]) -> _T | None:
+    """`value`, as a server sent it, read as the struct `shape`; None where a field is missing or of another type."""
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError:
+        return None
 
 
 def key_of(obj: Object) -> ObjectKey:

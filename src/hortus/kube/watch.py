@@ -19,7 +19,7 @@ import orjson
 
 from hortus.kube.connection import Transport
 from hortus.kube.errors import Expired, Garbage, Gone, KubeError, ResponseTooLarge, from_status
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, is_object
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 _KINDS = (ADDED, MODIFIED, DELETED, BOOKMARK)
@@ -119,7 +119,7 @@ class Watch:
             if kind == ERROR:
                 raise self._error(obj)
             version = obj["metadata"]["resourceVersion"]
-            if kind not in _KINDS or type(version) is not str:
+            if kind not in _KINDS or type(version) is not str or (kind != BOOKMARK and not is_object(obj)):
                 raise TypeError
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
             raise Garbage(self._connection.host, "a line of a watch is not a watch event", "watch again") from None

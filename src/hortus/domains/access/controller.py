@@ -18,6 +18,7 @@ import orjson
 import structlog
 
 from hortus.domains.access import service
+from hortus.domains.access.coverage import are_rules
 from hortus.domains.access.inside import Clusters, StatusParent, by_mark
 from hortus.domains.access.issuing import Proof, kubeconfig_of, seconds_of, token_for
 from hortus.domains.access.lookup import ClusterLookup
@@ -60,7 +61,7 @@ from hortus.engine.applysets.inventory import Member
 from hortus.engine.remote import Place, RemoteUnavailable
 from hortus.kube import Client
 from hortus.kube.clock import Clock
-from hortus.kube.errors import ApiError, KubeError, NotFound, TransportError
+from hortus.kube.errors import ApiError, Garbage, KubeError, NotFound, TransportError
 from hortus.kube.objects import Object, ObjectKey, Resource, format_time, key_of, parse_time
 
 UNWATCHED_PAUSE = 60.0
@@ -185,6 +186,9 @@ class ClusterAccessController:
                     withdraw=True,
                     after=UNWATCHED_PAUSE,
                 ) from None
+            if not are_rules(role.get("rules")):
+                problem = f"answered with a {kind} {name} whose rules are none"
+                raise Garbage(remote.host, problem, "check the API server")
             rules = rules_within(role.get("rules") or (), namespaces)
             service.check_rules(self._settings.policy, access, rules, f"{kind} {name}: rules", after=ROLE_PAUSE)
             found += [rule for rule in rules if rule not in found]

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from hortus.kube.objects import Object
+import msgspec
+
+from hortus.kube.objects import Object, shaped
 
 
 class Atom(NamedTuple):
@@ -27,6 +29,19 @@ class Atom(NamedTuple):
             return f"{self.verb} {self.path}"
         title = f"{self.resource}.{self.group}" if self.group else self.resource
         return f"{self.verb} {title} {self.name}".rstrip()
+
+
+class _Rule(msgspec.Struct):
+    verbs: list[str] | None = None
+    apiGroups: list[str] | None = None
+    resources: list[str] | None = None
+    resourceNames: list[str] | None = None
+    nonResourceURLs: list[str] | None = None
+
+
+def are_rules(value: object) -> bool:
+    """Whether what a cluster says is a list of rules, or nothing."""
+    return value is None or shaped(value, list[_Rule]) is not None
 
 
 def atoms(rule: Object) -> Iterator[Atom]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hortus.domains.access.coverage import Atom, surplus
+from hortus.domains.access.coverage import Atom, are_rules, surplus
 from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, ACCOUNTS, account_of, mark_of, name_of, namespaces_of
 from hortus.domains.access.service import Setback
 from hortus.domains.access.types import Reason
@@ -164,8 +164,12 @@ async def _held(client: Client, namespace: str) -> list[Object]:
             f"the new token is not accepted yet: {error} (nobody needs to act: tried again)",
             actor=Actor.NOBODY,
         ) from error
-    status = answer.get("status") or {}
-    return [*(status.get("resourceRules") or ()), *(status.get("nonResourceRules") or ())]
+    status = answer.get("status")
+    said = status if isinstance(status, dict) else {}
+    found = [said.get("resourceRules"), said.get("nonResourceRules")]
+    if not all(map(are_rules, found)):
+        raise Garbage(client.host, "answered a SelfSubjectRulesReview with what are no rules", "check the API server")
+    return [rule for rules in found for rule in rules or ()]
 
 
 async def _not_everybodys(admin: Client, access: Object, namespace: str, beyond: Sequence[Atom]) -> list[Atom]:
@@ -196,8 +200,8 @@ async def _everybody_may(admin: Client, access: Object, namespace: str, atom: At
         asked |= {"subresource": sub} if sub else {}
         spec["resourceAttributes"] = asked | ({"name": atom.name} if atom.name else {})
     body: Object = {"apiVersion": _REVIEWS.api_version, "kind": _REVIEWS.kind, "spec": spec}
-    answer = await admin.create(_REVIEWS, body)
-    return bool((answer.get("status") or {}).get("allowed"))
+    status = (await admin.create(_REVIEWS, body)).get("status")
+    return isinstance(status, dict) and status.get("allowed") is True
 
 
 def _listed(atoms: Sequence[Atom]) -> str:

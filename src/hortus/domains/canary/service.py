@@ -16,7 +16,7 @@ import msgspec
 from hortus.domains.canary.book import LONGEST_HISTORY, LONGEST_MESSAGE, Book, Record, Run
 from hortus.domains.canary.settings import Settings
 from hortus.domains.clusters.types import RUNTIMES, Label, RequiredLabels, State
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, shaped
 
 RUN: Final = "canary.hortus.dev/run"
 """Label of what a canary made, with the name of its run: what lacks it is never touched."""
@@ -137,11 +137,24 @@ def growth(runtime: Object) -> tuple[Literal["Ready", "Failed", ""], str]:
     return ("Failed" if state == State.FAILED else ""), said or f"the Runtime is {state or 'not looked at yet'}"
 
 
+class _Condition(msgspec.Struct, frozen=True):
+    type: str
+    status: str
+
+
+class _NodeStatus(msgspec.Struct):
+    conditions: list[_Condition] = []
+
+
+class _Node(msgspec.Struct):
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
+
+
 def unready(nodes: list[Object]) -> list[str]:
     """Names of the nodes that are not Ready."""
     return [node["metadata"]["name"] for node in nodes if not _ready(node)]
 
 
 def _ready(node: Object) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(found["type"] == "Ready" and found["status"] == "True" for found in conditions)
+    found = shaped(node, _Node)
+    return found is not None and _Condition("Ready", "True") in found.status.conditions

@@ -26,6 +26,8 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     patience: float = 0.5
     """After so long a call lets another worker of its controller stand in for the one that waits."""
     max_response: int = 16 << 20
+    max_list: int = 64 << 20
+    """For a list, all pages together, and for what a watch keeps in its cache."""
     max_event: int = 2 << 20
     longest_pause: float = 60.0
     """A cluster that answers 429 is left alone as long as it asks for, and never longer than this."""
@@ -69,6 +71,7 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
             timeout=self.timeout,
             connect_timeout=self.connect_timeout,
             max_response=self.max_response,
+            max_list=self.max_list,
             max_event=self.max_event,
             bookmark_period=self.bookmark_period,
             # A worker waits for a call: what takes long is left to its queue.

@@ -175,7 +175,14 @@ class RemoteWatch:
 
     def _follower(self, place: Place, cache: Cache) -> _Follower:
         client = self._pool.watcher(place)
-        reflector = Reflector(client, self._selection, cache, clock=self._pool.clock, random=self._random)
+        reflector = Reflector(
+            client,
+            self._selection,
+            cache,
+            clock=self._pool.clock,
+            random=self._random,
+            largest=self._pool.settings.max_list,
+        )
         return _Follower(place, cache, client, reflector)
 
     def _leave(self, member: ObjectKey) -> None:

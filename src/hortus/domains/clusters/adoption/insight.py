@@ -51,10 +51,7 @@ async def _administrators(cluster: Client) -> tuple[str, ...]:
 
 
 def _users(binding: Object) -> list[str]:
-    role = binding.get("roleRef") or {}
-    if (role.get("kind"), role.get("name")) != ("ClusterRole", bindings.ROLE):
-        return []
-    return [subject["name"] for subject in binding.get("subjects") or () if subject.get("kind") == "User"]
+    return [subject.name for subject in bindings.granted(binding) if subject.kind == "User"]
 
 
 async def _providers(cluster: Client) -> tuple[Object, ...]:
@@ -62,7 +59,8 @@ async def _providers(cluster: Client) -> tuple[Object, ...]:
         found = (await cluster.list(oidc.PROVIDERS, labels=f"{Label.MANAGED_BY}={MANAGER}")).items
     except NotFound:
         return ()
-    return tuple(_provider(one["spec"]) for one in sorted(found, key=_place))
+    specs = (one.get("spec") for one in sorted(found, key=_place))
+    return tuple(_provider(spec) for spec in specs if isinstance(spec, dict))
 
 
 def _place(provider: Object) -> tuple[int, str]:
@@ -74,5 +72,6 @@ def _place(provider: Object) -> tuple[int, str]:
 def _provider(spec: Object) -> Object:
     """An OpenIDConnect in the words of a Runtime."""
     made = {here: spec[there] for here, there in oidc.FIELDS.items() if spec.get(there) not in (None, {}, [])}
-    keys = (spec.get("jwks") or {}).get("keys")
+    jwks = spec.get("jwks")
+    keys = jwks.get("keys") if isinstance(jwks, dict) else None
     return {**made, "jwks": keys} if keys else made

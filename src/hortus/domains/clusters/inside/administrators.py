@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+import msgspec
+
 from hortus.domains.clusters.types import MANAGER
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, Resource
+from hortus.kube.objects import Object, Resource, shaped
 
 BINDINGS: Final = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
@@ -20,6 +22,23 @@ BINDINGS: Final = Resource(
 LABEL: Final = "reconciler.kyma-project.io/managed-by"
 """Another prefix than everywhere else; the Go system's."""
 ROLE: Final = "cluster-admin"
+
+
+class Subject(msgspec.Struct):
+    """Whom a binding names."""
+
+    kind: str
+    name: str
+
+
+class _RoleRef(msgspec.Struct):
+    kind: str
+    name: str
+
+
+class _Binding(msgspec.Struct, rename="camel"):
+    role_ref: _RoleRef
+    subjects: list[Subject] | None = None
 
 
 class Changes(NamedTuple):
@@ -32,10 +51,7 @@ def changes(present: Sequence[Object], administrators: Sequence[str]) -> Changes
     remove = [binding for binding in present if _outdated(binding, administrators)]
     gone = {binding["metadata"]["name"] for binding in remove}
     bound = {
-        name
-        for binding in present
-        if binding["metadata"]["name"] not in gone and _grants(binding)
-        for name in _names(binding)
+        name for binding in present if binding["metadata"]["name"] not in gone for name in _names(granted(binding))
     }
     wanted = dict.fromkeys(name for name in administrators if name not in bound)
     return Changes(remove, [binding_for(name) for name in wanted])
@@ -62,17 +78,19 @@ async def bind_administrators(cluster: Client, runtime: Object) -> None:
             await cluster.delete(BINDINGS, binding["metadata"]["name"])
 
 
+def granted(binding: Object) -> list[Subject]:
+    """Who is cluster-admin by a binding; nobody by one of another role, or that is no binding at all."""
+    # The Go system takes "or" for "and" here and so removes bindings to other roles, too (section 10).
+    found = shaped(binding, _Binding)
+    grants = found is not None and (found.role_ref.kind, found.role_ref.name) == ("ClusterRole", ROLE)
+    return found.subjects or [] if found is not None and grants else []
+
+
 def _outdated(binding: Object, administrators: Sequence[str]) -> bool:
     """It names a user, and nobody who is an administrator; others' roles are none of our business."""
-    users = any(subject.get("kind") == "User" for subject in binding.get("subjects") or ())
-    return users and _grants(binding) and not _names(binding) & set(administrators)
+    subjects = granted(binding)
+    return any(subject.kind == "User" for subject in subjects) and not _names(subjects) & set(administrators)
 
 
-def _grants(binding: Object) -> bool:
-    # The Go system takes "or" for "and" here and so removes bindings to other roles, too (section 10).
-    role = binding["roleRef"]
-    return bool(role["kind"] == "ClusterRole" and role["name"] == ROLE)
-
-
-def _names(binding: Object) -> set[str]:
-    return {subject["name"] for subject in binding.get("subjects") or ()}
+def _names(subjects: Sequence[Subject]) -> set[str]:
+    return {subject.name for subject in subjects}

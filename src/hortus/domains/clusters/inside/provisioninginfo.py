@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from hortus.domains.clusters import service
 from hortus.domains.clusters.types import FIELD_MANAGER, MANAGER, Label
 from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, Resource, format_time
+from hortus.kube.objects import Object, Resource, format_time, shaped
 
 NAMESPACE: Final = "kyma-system"
 NAME: Final = "kyma-provisioning-info"
@@ -17,6 +19,10 @@ _STAMP: Final = "lastReconcileTime"
 _LABEL: Final = "reconciler.kyma-project.io/managed-by"
 _CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+
+
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, str] = {}
 
 
 def details(runtime: Object, shoot: Object) -> Object:
@@ -53,8 +59,8 @@ async def publish_provisioning_info(cluster: Client, runtime: Object, shoot: Obj
 
 async def _published(cluster: Client) -> Any:
     try:
-        found = await cluster.get(_CONFIG_MAPS, NAME, NAMESPACE)
-        said = yaml.load((found.get("data") or {}).get(KEY, ""))
+        found = shaped(await cluster.get(_CONFIG_MAPS, NAME, NAMESPACE), _ConfigMap)
+        said = yaml.load(found.data.get(KEY, "") if found is not None else "")
     except (NotFound, yaml.YamlError):
         return None
     return {name: value for name, value in said.items() if name != _STAMP} if isinstance(said, dict) else None
