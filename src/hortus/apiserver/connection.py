@@ -13,7 +13,8 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.http_writer import StreamWriter
+from aiohttp.web_protocol import ERROR, RequestHandler, _ErrInfo
 
 from hortus.apiserver.http.replies import status_reply
 from hortus.apiserver.limits import Bound, Limits
@@ -29,6 +30,8 @@ _LEAST_TAKEN = 64 * 1024
 """Bytes of an answer that a client must take in the time it may stall."""
 LONGEST_HEADER_LINE = 16 * 1024
 """Bytes of one header line or of the request line; a service account token is about 1 KiB."""
+
+_READ_TOO_LATE = RuntimeError("the request is answered, and its body is not kept")
 
 _log = logging.getLogger("hortus.apiserver.connection")
 
@@ -87,6 +90,74 @@ class Connection(RequestHandler):
         """Count bytes of the request's body until it is done. Raises TooManyRequests."""
         self.listener.bodies.take(self.holder, size)
         self.held += size
+
+    async def start(self) -> None:
+        """Answer the requests of this connection, each in the connection's own task.
+
+        aiohttp begins a task for every request, whose making, context and two more rounds of the loop cost as much as
+        routing does. What a request sets in the context is seen by the next one, which `ApiServer` resets.
+        """
+        while not self._force_close:
+            message, payload = await self._next()
+            self.listener.requests_count += 1
+            handler = self.listener.request_handler
+            if isinstance(message, _ErrInfo):
+                handler, message = self._make_error_handler(message), ERROR
+            writer = StreamWriter(self, self._loop)
+            assert self._task_handler is not None
+            request = web.BaseRequest(message, payload, self, writer, self._task_handler, self._loop)
+            try:
+                response, gone = await self._handle_request(request, None, handler)
+            except asyncio.CancelledError:
+                self.force_close()
+                raise
+            except ConnectionError:
+                break
+            except Exception:
+                _log.exception("a request failed")
+                self.force_close()
+                break
+            if gone:
+                break
+            self._keepalive = bool(response.keep_alive)
+            if not payload.is_eof():
+                await self._linger(payload)
+            payload.set_exception(_READ_TOO_LATE)
+            if not self._keepalive or self._close or self._force_close:
+                break
+            self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
+            if self._keepalive_handle is None:
+                self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
+            if self._messages:
+                await asyncio.sleep(0)  # who sends many requests at once lets others have the loop between them
+        if not self._force_close:
+            self._task_handler = None
+            if self.transport is not None:
+                self.transport.close()
+
+    async def _next(self) -> tuple[Any, Any]:
+        """The next request, as soon as its head is here."""
+        if not self._messages:
+            try:
+                self._waiter = self._loop.create_future()
+                await self._waiter
+            finally:
+                self._waiter = None
+        taken = self._messages.popleft()
+        if self._parser is not None:
+            self._parser.message_consumed()
+        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+            self._resume_reading_if_drained()
+        return taken
+
+    async def _linger(self, payload: Any) -> None:
+        """Take the rest of a body that nobody has read, for a while; then close."""
+        try:
+            async with asyncio.timeout(_LINGERING):
+                while not payload.is_eof() and not self._force_close:
+                    await payload.readany()
+        except TimeoutError:
+            self.close()
 
     def peer_certificate(self) -> bytes:
         if self.certificate is None:

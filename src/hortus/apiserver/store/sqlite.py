@@ -17,10 +17,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 
 from hortus.apiserver.store._history import Drop, Entry, HistoryLimits
@@ -28,6 +26,7 @@ from hortus.apiserver.store._index import Index, check, holds
 from hortus.apiserver.store._log import BATCH_ROWS, DELETE, DROP, PUT, Connect, Log, Past, Row, connect
 from hortus.apiserver.store._reading import IndexReads
 from hortus.apiserver.store._reserve import RESERVE_BYTES
+from hortus.apiserver.store._thread import WriterThread
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
     Change,
@@ -44,10 +43,6 @@ _FORGET_ROWS = 1_000
 
 _FAREWELL_BYTES = 16 * 1024
 """By how much an object may grow by being deleted: a time, a finalizer, a condition; the tombstone of a born one."""
-
-_PATIENCE = 0.001
-_GIVE_WAY = 0.0001
-"""Seconds after which the loop lets the writer thread have the interpreter, and for how long it sleeps to do so."""
 
 
 class _Write:
@@ -83,7 +78,7 @@ class SqliteBackend(IndexReads):
             forgotten=self._forgotten,
         )
         self._log = Log(path, connect=connect, must_exist=must_exist)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hortus-store")
+        self._thread = WriterThread("hortus-store")
         self._queue: deque[_Write] = deque()
         self._pending: dict[Key, _Write] = {}
         self._drops: list[_Write] = []
@@ -97,7 +92,7 @@ class SqliteBackend(IndexReads):
     # Life
 
     async def start(self) -> None:
-        await self._on_thread(self._recover)
+        await self._thread.run(self._recover)
         self._open = True
 
     async def close(self) -> None:
@@ -105,8 +100,8 @@ class SqliteBackend(IndexReads):
         if self._committing is not None:
             await self._committing
         if was_open:
-            await self._on_thread(self._finish)
-        self._thread.shutdown()
+            await self._thread.run(self._finish)
+        self._thread.end()
         self._index.hub.end("", StopAsyncIteration)
 
     def _recover(self) -> None:
@@ -233,27 +228,13 @@ class SqliteBackend(IndexReads):
     async def _commit(self, batch: Sequence[_Write]) -> None:
         rows = [write.row for write in batch]
         try:
-            await self._on_thread(self._log.append, rows)
+            await self._thread.run(self._log.append, rows)
         except Exception as error:
             # Whatever it was, its callers are told, and the log goes over the file before it writes again.
             self._fail([*batch, *self._queue], error)
         else:
             for write in batch:
                 self._apply(write)
-
-    async def _on_thread(self, work: Callable[..., None], *arguments: object) -> None:
-        """Run `work` on the writer thread, making sure that a busy loop does not keep it from the interpreter lock.
-
-        A loop on uvloop gives the lock up and takes it back many times a millisecond. Each time wakes the waiting
-        thread, too late to get the lock and too early for its wait to count as one that earns a forced switch: with
-        the loop at 100 % it has been seen to starve for seconds. A loop that really sleeps for a moment lets it in.
-        """
-        running = asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
-        while not running.done():
-            await asyncio.wait((running,), timeout=_PATIENCE)
-            if not running.done():
-                time.sleep(_GIVE_WAY)  # noqa: ASYNC251 (blocking is the purpose)
-        running.result()
 
     def _apply(self, write: _Write) -> None:
         result = 0
@@ -301,13 +282,13 @@ class SqliteBackend(IndexReads):
             if not await self._forget_rows():
                 return
         with contextlib.suppress(sqlite3.Error, OSError):
-            await self._on_thread(self._log.make_room)
-            await self._on_thread(self._log.relax)
+            await self._thread.run(self._log.make_room)
+            await self._thread.run(self._log.relax)
 
     async def _relax(self) -> None:
         """Raises StoreFailed while the disk is full."""
         try:
-            await self._on_thread(self._log.relax)
+            await self._thread.run(self._log.relax)
         except OSError as error:
             raise StoreFailed(
                 f"cannot write to {self._log.path}: {error.strerror}; only deletions are taken until "
@@ -318,7 +299,7 @@ class SqliteBackend(IndexReads):
         rows = [self._dead.popleft() for _ in range(min(len(self._dead), _FORGET_ROWS))]
         past = Past(self._index.revision, self._index.history.compacted)
         try:
-            await self._on_thread(self._log.forget, rows, past)
+            await self._thread.run(self._log.forget, rows, past)
         except (sqlite3.Error, OSError):
             self._dead.extendleft(reversed(rows))
             return False
@@ -333,9 +314,9 @@ class SqliteBackend(IndexReads):
             raise StoreFailed(f"the store in {self._log.path} is closed")
         if self._log.doubtful or self._log.tight:
             try:
-                await self._on_thread(self._log.probe)
+                await self._thread.run(self._log.probe)
                 if self._log.tight:
-                    await self._on_thread(self._log.relax)
+                    await self._thread.run(self._log.relax)
             except (sqlite3.Error, OSError) as error:
                 raise StoreFailed(f"cannot write to {self._log.path}: {error}") from error
 
