@@ -276,6 +276,26 @@ async def _send(audited: Audited, body: Any) -> None:
         await audited.raw(b"%s %s HTTP/1.1\r\nContent-Type: application/%s" % (method, path, sort), named)
 
 
+@pytest.mark.parametrize("patch", [{"metadata": 5}, {"immutable": HUSH}, {"type": [HUSH]}, {"kind": {"a": HUSH}}])
+async def test_the_refusal_of_a_patch_does_not_quote_the_secret(
+    audited: Audited, wire: Wire, patch: dict[str, Any]
+) -> None:
+    await wire.post(SECRETS, {"metadata": {"name": "quoted"}, "stringData": {"k": HUSH}})
+    line = f"PATCH {SECRETS}/quoted HTTP/1.1\r\nContent-Type: application/merge-patch+json".encode()
+    code = await audited.raw(line, orjson.dumps(patch))
+    text = audited.text().decode()
+    await wire.delete(f"{SECRETS}/quoted")
+    assert code in (400, 422)
+    assert HUSH not in text and base64.b64encode(HUSH.encode()).decode() not in text
+
+
+@given(_SECRET, st.sampled_from(["Status", "Table"]))
+def test_no_value_of_a_secret_is_shown_under_another_kind(secret: Any, kind: str) -> None:
+    refusal = {"code": 422, "message": HUSH, "details": {"causes": [{"message": HUSH}]}}
+    for more in ({"code": 200}, refusal):
+        assert HUSH not in orjson.dumps(redacted({**secret, "kind": kind, **more}, "", "secrets")).decode()
+
+
 async def test_what_is_known_of_a_secret_is_shown(audited: Audited, wire: Wire) -> None:
     secret = {"metadata": {"name": "s", "labels": {"a": "b"}, "annotations": {"n": HUSH}}, "stringData": {"k": HUSH}}
     await wire.post(SECRETS, secret)

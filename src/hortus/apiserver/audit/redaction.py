@@ -1,9 +1,8 @@
-"""What of a body may stand in the audit log: everything but what is in Secrets and what hands out credentials.
+"""Bodies as they may stand in the audit log: without the values of Secrets and without what hands out credentials.
 
 kube-apiserver leaves this to the policy; a policy that forgets it writes every Secret to a file. Here of a Secret only
-what is known to be no value of it is shown: whoever misspells a field or puts a value into an annotation finds it left
-out. Nothing is looked for in objects of other kinds: who keeps a kubeconfig in a ConfigMap has it recorded where the
-policy asks for bodies of ConfigMaps.
+fields that are known to hold no value are shown: misspelt fields and annotations are left out. Objects of other kinds
+are not searched: a kubeconfig in a ConfigMap is recorded where the policy asks for bodies of ConfigMaps.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ _SHOWN_METADATA = frozenset(
     }
 )
 _SHOWN_OPTIONS = frozenset({"propagationPolicy", "gracePeriodSeconds", "dryRun", "orphanDependents", "preconditions"})
+_SHOWN_STATUS = frozenset({"status", "message", "reason", "code"})
 _SHOWN_LIST = frozenset({"continue", "remainingItemCount", "resourceVersion"})
 _SHOWN_OPERATION = frozenset({"op", "path", "from"})
 _ABOUT_BODIES = frozenset({400, 422, 500})
@@ -70,7 +70,8 @@ def _of_secrets(body: Any) -> Any:
     if kind == "DeleteOptions":
         return _only(body, _SHOWN | _SHOWN_OPTIONS)
     if kind == "Table":
-        return {key: value for key, value in body.items() if key != "rows"}
+        columns: Object = _only(body, _SHOWN | {"columnDefinitions"})
+        return {**columns, "metadata": _metadata(body.get("metadata"))}
     if isinstance(body.get("items"), list):
         shown: Object = _only(body, _SHOWN | {"items"})
         return {
@@ -82,12 +83,16 @@ def _of_secrets(body: Any) -> Any:
 
 
 def _status(status: Object) -> Object:
-    """Why a body was refused may quote it."""
-    if status.get("code") not in _ABOUT_BODIES:
-        return status
-    details = status.get("details")
-    shown = {key: value for key, value in details.items() if key != "causes"} if isinstance(details, dict) else {}
-    return {**status, "message": REDACTED, **({"details": shown} if shown else {})}
+    """The Status without what may quote a body: the message and causes of a refusal, and what is no field of it."""
+    found: Object = _only(status, _SHOWN | _SHOWN_STATUS)
+    details, about_body = status.get("details"), status.get("code") in _ABOUT_BODIES
+    if "metadata" in status:
+        found["metadata"] = _metadata(status["metadata"])
+    if "message" in status and about_body:
+        found["message"] = REDACTED
+    if isinstance(details, dict):
+        found["details"] = {key: value for key, value in details.items() if key != "causes" or not about_body}
+    return found
 
 
 def _secret(obj: Any) -> Any:
@@ -111,12 +116,16 @@ def _only(obj: Any, shown: frozenset[str]) -> Any:
 
 
 def _is_plain(key: str, value: Any) -> bool:
-    """Whether a field that may be shown is what it should be, at first glance."""
+    """True when a field that may be shown has the type it should have."""
     if key == "labels":
         return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
     if key == "preconditions":
         return isinstance(value, dict) and value.keys() <= {"uid", "resourceVersion"}
-    if key in ("finalizers", "managedFields", "ownerReferences", "dryRun", "items"):
+    if key == "immutable":
+        return isinstance(value, bool)
+    if key == "status":
+        return value in ("Success", "Failure")
+    if key in ("finalizers", "managedFields", "ownerReferences", "dryRun", "items", "columnDefinitions"):
         return isinstance(value, list)
     return not isinstance(value, dict | list)
 
