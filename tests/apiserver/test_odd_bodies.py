@@ -17,6 +17,7 @@ from tests.apiserver.test_malformed_records import crd_of
 from tests.apiserver.wire import Answer, Wire, connected
 
 from hortus.apiserver.builtin.description import builtin
+from hortus.apiserver.http import with_whole_numbers
 from hortus.apiserver.resources.kind import Kind
 from hortus.testing.apiserver import TestServer, started_apiserver
 
@@ -193,3 +194,8 @@ async def test_a_service_with_more_ports_than_there_are(server: TestServer) -> N
         body = {"metadata": {"name": "many"}, "spec": {"type": "NodePort", "ports": ports}}
         answer = await wire.post("/api/v1/namespaces/default/services", body)
         assert answer.code == 400, answer.body
+
+
+def test_whole_floats_get_the_digits_that_go_writes() -> None:
+    sent = {"a": [2.0, -0.5, 1.2345678901234567e18], "b": {"c": 1e30}}
+    assert orjson.dumps(with_whole_numbers(sent)) == b'{"a":[2,-0.5,1234567890123456800],"b":{"c":1e+30}}'

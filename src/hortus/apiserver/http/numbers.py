@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_LARGEST = float(1 << 63)
+from hortus.kube.numbers import stored
 
 
 def with_whole_numbers(value: Any) -> Any:
@@ -24,6 +24,6 @@ def with_whole_numbers(value: Any) -> Any:
             inner = type(part)
             if inner is dict or inner is list or inner is float:
                 value[place] = with_whole_numbers(part)
-    elif kind is float and value.is_integer() and -_LARGEST <= value < _LARGEST:
-        return int(value)
+    elif kind is float:
+        return stored(value)
     return value
