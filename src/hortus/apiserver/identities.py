@@ -153,7 +153,7 @@ class RequestSigner:
             self.queue.add(change.key)
 
     async def _sign(self, key: Key) -> None:
-        cluster = key.bucket.partition("/")[0]
+        cluster = key.cluster
         keys = self._clusters.keys(cluster)
         kind = await self._ctx.registry.find(cluster, GROUP, "v1", _REQUESTS)
         record = await self._ctx.storage.get(key)

@@ -52,7 +52,7 @@ class NamespaceStates:
 
     def _changed(self, change: Change) -> None:
         key = change.key
-        self._living.discard((key.bucket.partition("/")[0], key.name[1:]))
+        self._living.discard((key.cluster, key.name[1:]))
 
 
 class NamespaceController:

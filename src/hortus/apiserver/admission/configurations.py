@@ -121,7 +121,7 @@ class Configurations:
         return sorted((orjson.loads(record.value) for record in page.records), key=_name)
 
     def _changed(self, change: Change) -> None:
-        self.forget(change.key.bucket.partition("/")[0])
+        self.forget(change.key.cluster)
 
     def forget(self, cluster: str) -> None:
         self._judges.pop(cluster, None)

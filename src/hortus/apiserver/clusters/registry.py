@@ -206,7 +206,7 @@ class LogicalClusters:
         if key.bucket == BUCKET:
             self._follow(key.name.lstrip("/"), change.value, change.revision)
             return
-        name = key.bucket.partition("/")[0]
+        name = key.cluster
         cluster = self._living.get(name)
         if cluster is not None:
             cluster.keys.written(key)

@@ -61,7 +61,7 @@ class DefinitionController:
             self.queue.add(key)
 
     async def _look_at(self, key: Key) -> None:
-        cluster = key.bucket.partition("/")[0]
+        cluster = key.cluster
         kind = await self._ctx.registry.find(cluster, GROUP, "v1", PLURAL)
         if kind is None:
             return

@@ -64,7 +64,7 @@ class CustomKinds:
                 _log.exception("a CRD is not understood and not served", extra={"object": record.name})
 
     def _changed(self, change: Change) -> None:
-        cluster = change.key.bucket.partition("/")[0]
+        cluster = change.key.cluster
         if not self._registry.is_loaded(cluster):
             return
         if change.value is not None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from hortus.domains.access.manifests import mark_of, namespaces_of
 from hortus.domains.access.policy import SYSTEM_NAMESPACES, AccessPolicy
+from hortus.domains.access.powers import SYSTEM
 from hortus.domains.access.rotation import due_in, share_of
 from hortus.domains.access.types import MANAGER, Annotation, Label, Reason
 from hortus.domains.credentials.types import Label as ClusterLabel
@@ -100,16 +101,13 @@ def check_rules(
 def check_account(policy: AccessPolicy, access: Object) -> None:
     """Whether the account may lie where the request wants it. Raises Setback."""
     wanted = (access["spec"].get("serviceAccount") or {}).get("namespace", "")
-    if wanted in SYSTEM_NAMESPACES and _SYSTEM not in policy.powers(access["metadata"]["namespace"]):
+    if wanted in SYSTEM_NAMESPACES and SYSTEM not in policy.powers(access["metadata"]["namespace"]):
         raise Setback(
             Reason.NOT_ALLOWED,
-            f"spec.serviceAccount.namespace: namespace {wanted} is the system's (power {_SYSTEM}) (requester: name "
-            f"another one, or leave serviceAccount out; or operator: allow {_SYSTEM} with --access-allow)",
+            f"spec.serviceAccount.namespace: namespace {wanted} is the system's (power {SYSTEM}) (requester: name "
+            f"another one, or leave serviceAccount out; or operator: allow {SYSTEM} with --access-allow)",
             withdraw=True,
         )
-
-
-_SYSTEM = "system-namespaces"
 
 
 def place_of(cluster: Object, secrets: Sequence[Object]) -> Place:

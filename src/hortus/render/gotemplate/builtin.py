@@ -27,7 +27,6 @@ from hortus.render.gotemplate.values import (
     zero_element,
 )
 
-_INTEGERS = (int, Int64)
 _KINDS = {bool: "bool", int: "int", Int64: "int", Uint8: "uint", float: "float", str: "string"}
 _SLICES: dict[type, type] = {Strings: Strings, Ints: Ints, Lists: Lists}
 _HTML = str.maketrans({'"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;", "\0": "\ufffd"})

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from hortus.render.gotemplate.quoting import quote
 
 _SPACE = " \t\r\n"
-_LETTER = r"[^\W\d]|_"
 _TEXT = re.compile(r"\{\{")
 _NUMBER = re.compile(
     r"[+-]?(?:0[xX][0-9a-fA-F_]*(?:\.[0-9a-fA-F_]*)?(?:[pP][+-]?[0-9_]*)?|0[oO][0-7_]*(?:\.[0-7_]*)?"
