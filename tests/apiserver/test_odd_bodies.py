@@ -196,6 +196,17 @@ async def test_a_service_with_more_ports_than_there_are(server: TestServer) -> N
         assert answer.code == 400, answer.body
 
 
+@pytest.mark.parametrize(("plural", "kind"), [("services", "Service"), ("pods", "Pod")])
+async def test_a_status_may_be_left_out(server: TestServer, plural: str, kind: str) -> None:
+    place = f"/api/v1/namespaces/default/{plural}"
+    body = {"metadata": {"name": "plain"}, **_SOUND[kind]}
+    async with connected(server.url, server.token, server.tls()) as wire:
+        await wire.post(place, body)
+        answer = await wire.put(f"{place}/plain/status", body)
+        await wire.delete(f"{place}/plain")
+    assert answer.code == 200, answer
+
+
 def test_whole_floats_get_the_digits_that_go_writes() -> None:
     sent = {"a": [2.0, -0.5, 1.2345678901234567e18], "b": {"c": 1e30}}
     assert orjson.dumps(with_whole_numbers(sent)) == b'{"a":[2,-0.5,1234567890123456800],"b":{"c":1e+30}}'

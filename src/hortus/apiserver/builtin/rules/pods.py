@@ -39,7 +39,7 @@ class PodStrategy(BuiltinStrategy):
     def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
         super().prepare_update(obj, old, context)
         if context.subresource == "status":
-            _join_addresses(obj["status"])
+            _join_addresses(obj.get("status") or {})
 
     def complete(self, obj: Object, context: WriteContext) -> None:
         spec = obj["spec"]

@@ -69,7 +69,7 @@ class ServiceStrategy(BuiltinStrategy):
     def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
         super().prepare_update(obj, old, context)
         if context.subresource == "status":
-            for ingress in (obj["status"].get("loadBalancer") or {}).get("ingress") or ():
+            for ingress in ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
                 if ingress.get("ip"):
                     ingress.setdefault("ipMode", "VIP")
 
