@@ -50,6 +50,13 @@ def landscape(folder: Path) -> Iterator[Run]:
         "schedule_delay: 0, progress_period: 0.5, care_period: 0.1, workers: 200}\n"
         "controllers: {runtime-ctrl-workers-cnt: 100}\n"
     )
+    with running(folder, config) as run:
+        yield run
+
+
+@contextmanager
+def running(folder: Path, config: Path) -> Iterator[Run]:
+    """`hortus up` without clusters to begin with; its state is in `folder`/state."""
     state = StateDirectory(folder / "state")
     command = [sys.executable, "-m", "hortus", "up", "--state-dir", str(state.path), "--port", "0"]
     with subprocess.Popen([*command, "--clusters", "0", "--config", str(config)], stdout=subprocess.PIPE) as child:
@@ -184,8 +191,8 @@ def _ready(found: Object) -> bool:
 def run(*, count: int = 1000, rest: float = 60.0) -> dict[str, Figures]:
     with tempfile.TemporaryDirectory(dir=_ROOT, prefix=".bench-") as scratch, contextlib.ExitStack() as stack:
         folder = Path(scratch)
-        running = stack.enter_context(landscape(folder))
-        return {"runtimes": uvloop.run(measure(running, StateDirectory(folder / "state"), count, rest))}
+        found = stack.enter_context(landscape(folder))
+        return {"runtimes": uvloop.run(measure(found, StateDirectory(folder / "state"), count, rest))}
 
 
 if __name__ == "__main__":

@@ -81,6 +81,28 @@ def test_churn_ends_with_every_cluster_well(fleet: Up) -> None:
     assert left(fleet, "two") == []
 
 
+STAIRCASE = {
+    "phases": [
+        {"name": "few", "load": {"count": 3}, "gates": ["ready == 3", "failures == 0", "memory(controllers) > 1MiB"]},
+        {"name": "more", "load": {"count": 5}, "gates": ["count(time_to_ready) == 5", "max(time_to_ready) < 1us"]},
+        {"name": "never", "load": {"count": 1000}},
+    ]
+}
+
+
+def test_a_run_ends_with_the_first_phase_that_breaks_its_gate(fleet: Up, tmp_path: Path) -> None:
+    file = tmp_path / "staircase.yaml"
+    file.write_text(yaml.dump(STAIRCASE))
+    done = simulate(fleet, "run", str(file), "--load-id", "steps", "--cleanup", "-o", "json")
+    report = orjson.loads(done.stdout)
+    assert (done.returncode, report["passed"], report["objects"], report["failed"]) == (1, False, 8, 0)
+    assert [phase["name"] for phase in report["phases"]] == ["few", "more"]
+    assert [[gate["passed"] for gate in phase["gates"]] for phase in report["phases"]] == [[True] * 3, [True, False]]
+    assert all(phase["calls_per_object"] > 2 and phase["queue_time"] for phase in report["phases"])
+    cpu = report["processes"]["controllers"]["cpu"]
+    assert sum(phase["processes"]["controllers"]["cpu"] for phase in report["phases"]) <= cpu
+
+
 SCENARIO = {
     "phases": [
         {

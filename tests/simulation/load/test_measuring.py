@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hortus.simulation.load.conditions import parse_until
 from hortus.simulation.load.gates import Gate, GateError
 from hortus.simulation.load.histogram import Histogram
+from hortus.simulation.load.measuring import Recorder
 from hortus.simulation.load.plots import Band, Line, plot, ticks
 from hortus.simulation.load.sampling import Counters, Usage
 from hortus.simulation.load.series import Series
@@ -166,6 +167,49 @@ def test_usage_begins_at_the_first_look_and_goes_on_over_a_restart() -> None:
     for pid, cpu in ((10, 5.0), (10, 6.0), (11, 0.5), (11, 0.75)):
         usage.take(pid, cpu, 1000.0, 0.0)
     assert (usage.cpu, usage.restarts, usage.peak) == (1.75, 1, 1000.0)
+
+
+def test_what_was_used_since_a_mark_leaves_out_what_was_before() -> None:
+    usage = Usage()
+    usage.take(10, 5.0, 3000.0, 100.0)
+    usage.take(10, 7.0, 1000.0, 150.0)
+    mark = usage.mark()
+    for cpu, memory, io in ((8.0, 2000.0, 160.0), (10.0, 1500.0, 170.0)):
+        usage.take(10, cpu, memory, io)
+    found = usage.since(mark)
+    assert (found.cpu, found.peak, found.io, found.restarts) == (3.0, 2000.0, 20.0, 0)
+    assert (usage.cpu, usage.peak) == (5.0, 3000.0)
+
+
+def test_counters_since_a_mark_are_their_growth_since_then() -> None:
+    counters = Counters()
+    for value in (100, 130):
+        counters.take(f"a {value}\n", ("a",))
+    mark = counters.copy()
+    counters.take("a 137\nb 2\n", ("a", "b"))
+    assert (counters.since(mark).sum("a"), counters.since(mark).sum("b")) == (7, 2)
+    assert (mark.sum("a"), counters.sum("a")) == (30, 37)
+
+
+def test_a_phase_counts_what_happens_in_it_and_the_run_counts_all() -> None:
+    run = Recorder()
+    run.did("create")
+    first = run.begin_phase()
+    run.did("create")
+    run.waited("time_to_ready", 1.0)
+    run.called("create", "runtimes", 0.1, 5, 6)
+    run.refused("create", "runtimes", TimeoutError())
+    second = run.begin_phase()
+    run.did("ready")
+    run.fail("a", "was not ready")
+    assert [dict(found.done) for found in (run, first, second)] == [
+        {"create": 2, "ready": 1},
+        {"create": 1},
+        {"ready": 1},
+    ]
+    assert [found.failed for found in (run, first, second)] == [1, 0, 1]
+    assert (first.waits["time_to_ready"].count, first.all_calls().count, first.errors.total()) == (1, 1, 1)
+    assert not second.waits
 
 
 @given(st.floats(1e-6, 1e9))

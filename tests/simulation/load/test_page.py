@@ -7,12 +7,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hortus.simulation.load import Gate, Report, html
+from hortus.simulation.load import Gate, Report, Verdict, html
 from hortus.simulation.load.histogram import Histogram
 from hortus.simulation.load.measuring import Failure, Recorder
-from hortus.simulation.load.report import Distribution, ProcessReport, Timeline, judged
+from hortus.simulation.load.report import Distribution, PhaseReport, ProcessReport, Timeline, judged
 from hortus.simulation.load.striking import Struck
-from hortus.simulation.load.tables import gate_rows, summary, titled
+from hortus.simulation.load.tables import gate_rows, phase_rows, summary, titled
 
 _VOID = {"meta"}
 
@@ -141,3 +141,40 @@ def test_the_figures_that_matter_come_first() -> None:
     assert found["controllers' bytes per object"] == "2.00 KiB"
     assert found["behind the plan, at most"] == "2.00 s"
     assert titled("time_to_ready.shoots") == "shoots to ready"
+
+
+def phase(name: str, *, passed: bool) -> PhaseReport:
+    return PhaseReport(
+        name=name,
+        kind="load",
+        at=1.0,
+        seconds=10.0,
+        objects=50,
+        ready=50,
+        waits={"time_to_ready": Distribution.of(histogram(2.0))},
+        errors={},
+        queue_time={"p99": 0.25},
+        calls_per_object=10.0,
+        bytes_per_object=1.0,
+        processes={"controllers": ProcessReport(cpu=5.0, peak=2.0**27, io=1.0, restarts=0, killed=0)},
+        failed=0,
+        gates=(Verdict("p99(time_to_ready) <= 3s", 2.0, passed=passed),),
+    )
+
+
+def test_a_run_fails_with_a_phase_that_broke_its_gate_and_shows_where_it_ended() -> None:
+    found = report(phases=(phase("slow", passed=True), phase("fast", passed=False)), phases_planned=3)
+    assert not found.passed
+    assert found.phases[0].throughput == 5
+    assert ("phases done", "2 of 3") in list(summary(found))
+    row = ("10.0 s", "50", "50", "2.00 s", "2.00 s", "250 ms", "0.50", "128 MiB")
+    assert list(phase_rows(found)) == [("slow", *row, "passed"), ("fast", *row, "failed")]
+    assert [cells[0] for cells in gate_rows(found)][:2] == [
+        "slow: p99(time_to_ready) <= 3s",
+        "fast: p99(time_to_ready) <= 3s",
+    ]
+    assert "<h2>Phases</h2>" in html(found)
+
+
+def test_the_table_of_phases_is_left_out_where_there_is_one() -> None:
+    assert list(phase_rows(report(phases=(phase("1", passed=True),), phases_planned=1))) == []

@@ -208,6 +208,8 @@ def _register_scenarios(group: typer.Typer, connect: Connect) -> None:
     ) -> None:
         """Run a scenario file: phases of load, churn and faults, and gates.
 
+        A phase with gates of its own that breaks one of them is the last.
+
         Exit code 0: passed; 1: a gate does not hold, or without gates something failed; 2: the file is wrong; 130:
         stopped with Ctrl-C, after the report.
         """
@@ -229,9 +231,10 @@ def _register_scenarios(group: typer.Typer, connect: Connect) -> None:
             _wrong(str(error))
         strikes = sum(len(track.strikes) for track in plan.tracks)
         operations = sum(len(track.operations) for track in plan.tracks)
+        gates = len(found.gates) + sum(len(phase.gates) for phase in found.phases)
         typer.echo(
             f"{found.name}: {len(plan.stages)} phases, {plan.objects} objects, {operations} operations, "
-            f"{strikes} strikes of faults, {len(found.gates)} gates"
+            f"{strikes} strikes of faults, {gates} gates"
         )
 
 

@@ -9,7 +9,7 @@ import typer
 from hortus.simulation.load import Report
 from hortus.simulation.load.amounts import number, seconds
 from hortus.simulation.load.report import Distribution
-from hortus.simulation.load.tables import gate_rows, process_rows, summary, titled
+from hortus.simulation.load.tables import PHASE_HEADS, gate_rows, phase_rows, process_rows, summary, titled
 from hortus.terminal import Table, clean, print_table
 
 _SHOWN = 10
@@ -26,6 +26,7 @@ def show(report: Report) -> None:
     waits = [(titled(name), found) for name, found in report.waits.items()]
     _distributions("TIME", waits)
     _distributions("CALL", report.calls.items())
+    _table([head.upper() for head in PHASE_HEADS], list(phase_rows(report)))
     heads = ("PROCESS", "CPU", "MEMORY, PEAK", "READ AND WRITTEN", "RESTARTS", "ON PURPOSE")
     _table(heads, list(process_rows(report)))
     _table(("CALLS THAT FAILED", "TIMES"), [(name, number(count)) for name, count in report.errors.items()])

@@ -42,6 +42,12 @@ class Recorder:
         self.failures: list[Failure] = []
         self.failed = 0
         """How many failures there were in all."""
+        self._phase: Recorder | None = None
+
+    def begin_phase(self) -> Recorder:
+        """Returns an empty recorder that counts, besides this one, all that is counted until the next phase begins."""
+        self._phase = Recorder()
+        return self._phase
 
     def called(self, verb: str, resource: str, seconds: float, sent: int, received: int) -> None:
         """A call came to a good end."""
@@ -51,11 +57,15 @@ class Recorder:
         found.add(seconds)
         self.sent += sent
         self.received += received
+        if self._phase is not None:
+            self._phase.called(verb, resource, seconds, sent, received)
 
     def refused(self, verb: str, resource: str, error: Exception) -> None:
         """A call failed for good; what follows from that is the caller's."""
         reason = getattr(error, "status_reason", "") or type(error).__name__
         self.errors[verb, resource, reason] += 1
+        if self._phase is not None:
+            self._phase.refused(verb, resource, error)
 
     def waited(self, what: str, seconds: float) -> None:
         """Something that was waited for has happened."""
@@ -63,12 +73,22 @@ class Recorder:
         if found is None:
             found = self.waits[what] = Histogram()
         found.add(seconds)
+        if self._phase is not None:
+            self._phase.waited(what, seconds)
+
+    def did(self, verb: str) -> None:
+        """An operation is done, or (`ready`) an object was seen to be ready."""
+        self.done[verb] += 1
+        if self._phase is not None:
+            self._phase.did(verb)
 
     def fail(self, name: str, problem: str) -> None:
         """The system under test did not do what it should."""
         self.failed += 1
         if len(self.failures) < SHOWN_FAILURES:
             self.failures.append(Failure(name, problem))
+        if self._phase is not None:
+            self._phase.fail(name, problem)
 
     def all_calls(self, prefix: str = "") -> Histogram:
         """The calls of a verb, of `verb.resource`, or (empty) all of them."""

@@ -213,12 +213,12 @@ class Executor:
             async with self._turn(operation if place is crew.places[0] else None) as began:
                 await place.caller.create(place.resource, place.part.make(self._values(operation, name)))
             if place is crew.subject:
-                recorder.done["create"] += 1
+                recorder.did("create")
             self.unfinished[name] = f"the {kind} was not ready"
             ready = await place.follower.until(name, _ready)
             what = "time_to_ready" if place is crew.subject else f"time_to_ready.{place.resource.plural}"
             recorder.waited(what, ready - began)
-        recorder.done["ready"] += 1
+        recorder.did("ready")
         self.last_ready = max(self.last_ready, ready)
 
     async def _rotate(self, operation: Operation, name: str) -> None:
@@ -231,7 +231,7 @@ class Executor:
         over = await place.follower.until(
             name, lambda seen: seen is None or (seen.version > floor and seen.ready and not seen.annotations)
         )
-        self._ground.recorder.done["rotate"] += 1
+        self._ground.recorder.did("rotate")
         self._ground.recorder.waited("time_to_rotated", over - began)
 
     async def _damage(self, operation: Operation, name: str) -> None:
@@ -253,7 +253,7 @@ class Executor:
                 written = await caller.merge(SECRETS, secret["namespace"], secret["name"], rubbish)
                 mended = _later(int(written["metadata"]["resourceVersion"]))
         over = await crew.secrets.until(secret["name"], mended)
-        self._ground.recorder.done["fail"] += 1
+        self._ground.recorder.did("fail")
         self._ground.recorder.waited("time_to_healed", over - began)
 
     async def _delete(self, operation: Operation, name: str) -> None:
@@ -268,7 +268,7 @@ class Executor:
             if place is crew.subject:
                 self._ground.recorder.waited("time_to_gone", gone - began)
         crew.gone.add(name)
-        self._ground.recorder.done["delete"] += 1
+        self._ground.recorder.did("delete")
 
     def _values(self, operation: Operation, name: str) -> Mapping[str, Any]:
         return {

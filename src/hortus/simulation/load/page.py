@@ -11,7 +11,7 @@ from html import escape
 from hortus.simulation.load.amounts import number, seconds
 from hortus.simulation.load.plots import Band, Line, plot
 from hortus.simulation.load.report import Distribution, Report, Timeline
-from hortus.simulation.load.tables import Row, gate_rows, process_rows, summary, titled
+from hortus.simulation.load.tables import PHASE_HEADS, Row, gate_rows, phase_rows, process_rows, summary, titled
 
 _SHORTEST = 0.4
 """Seconds between two samples of which a rate makes sense."""
@@ -73,7 +73,8 @@ def _facts(report: Report) -> str:
 
 
 def _gates(report: Report) -> str:
-    return _section("Gates", _table(("gate", "measured", ""), gate_rows(report))) if report.gates else ""
+    rows = list(gate_rows(report))
+    return _section("Gates", _table(("gate", "measured", ""), rows)) if rows else ""
 
 
 def _plots(report: Report) -> Iterable[str]:
@@ -119,6 +120,8 @@ def _tables(report: Report) -> Iterable[str]:
         rows = [_distribution_row(titled(name), found) for name, found in report.waits.items()]
         yield _section("Times to effect", _table(heads, rows), wide=True)
     yield _section("Calls", _table(heads, [_distribution_row(*item) for item in report.calls.items()]), wide=True)
+    if phases := list(phase_rows(report)):
+        yield _section("Phases", _table(PHASE_HEADS, phases), "CPU (cores) and memory of the controllers", wide=True)
     if report.processes:
         names = ("process", "CPU", "memory, peak", "read and written", "restarts", "of these on purpose")
         yield _section("Processes", _table(names, process_rows(report)), wide=True)

@@ -5,7 +5,7 @@ Durations are seconds, sizes bytes. Names of quantities are those that gates use
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -55,6 +55,40 @@ class ProcessReport(msgspec.Struct, frozen=True):
     restarts: int
     killed: int
     """How many of the restarts were on purpose."""
+
+
+class PhaseReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One phase of a run, measured alone."""
+
+    name: str
+    kind: str
+    """`load`, `fleet`, `faults` or `rest`; several with commas between them."""
+    at: float
+    """When it began, in seconds after the run."""
+    seconds: float
+    objects: int
+    """Objects created in it."""
+    ready: int
+    """Objects that became ready in it."""
+    waits: dict[str, Distribution]
+    errors: dict[str, int]
+    queue_time: dict[str, float]
+    calls_per_object: float
+    bytes_per_object: float
+    processes: dict[str, ProcessReport]
+    """CPU in the phase, and the most memory in it."""
+    failed: int
+    gates: tuple[Verdict, ...] = ()
+
+    @property
+    def throughput(self) -> float:
+        """Objects that became ready a second."""
+        return self.ready / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether all gates of the phase hold."""
+        return all(verdict.passed for verdict in self.gates)
 
 
 class Timeline(msgspec.Struct, frozen=True):
@@ -111,6 +145,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     failures: tuple[Failure, ...]
     gates: tuple[Verdict, ...] = ()
+    phases: tuple[PhaseReport, ...] = ()
+    """The phases that ended; the last of them may be the one that broke a gate."""
+    phases_planned: int = 0
 
     @property
     def throughput(self) -> float:
@@ -120,7 +157,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def passed(self) -> bool:
         """Whether nothing failed that should not: with gates they decide, without them any failure does."""
-        return all(verdict.passed for verdict in self.gates) if self.gates else not self.failed
+        verdicts = [*self.gates, *(verdict for phase in self.phases for verdict in phase.gates)]
+        return all(verdict.passed for verdict in verdicts) if verdicts else not self.failed
 
 
 class Findings(msgspec.Struct):
@@ -201,8 +239,11 @@ def controllers_io(found: dict[str, ProcessReport]) -> float:
     return sum(one.io or 0.0 for name, one in found.items() if name.partition("-")[0] == "controllers")
 
 
-def judged(report: Report, gates: tuple[Gate, ...], recorder: Recorder) -> Report:
-    """The report with what became of its gates."""
+Reported = TypeVar("Reported", Report, PhaseReport)
+
+
+def judged(report: Reported, gates: tuple[Gate, ...], recorder: Recorder) -> Reported:
+    """The report of a run or a phase with what became of its gates."""
 
     def asked(function: str, name: str) -> float | None:
         return quantity(report, recorder, function, name)
@@ -210,7 +251,7 @@ def judged(report: Report, gates: tuple[Gate, ...], recorder: Recorder) -> Repor
     return msgspec.structs.replace(report, gates=tuple(gate.judge(asked) for gate in gates))
 
 
-def quantity(report: Report, recorder: Recorder, function: str, name: str) -> float | None:
+def quantity(report: Report | PhaseReport, recorder: Recorder, function: str, name: str) -> float | None:
     """The value that a gate asks for; None when it was not measured."""
     if function in ("memory", "cpu"):
         process = report.processes.get(name)
@@ -232,7 +273,7 @@ def quantity(report: Report, recorder: Recorder, function: str, name: str) -> fl
     return {"min": found.least, "max": found.largest, "mean": found.mean}[function]
 
 
-def _scalar(report: Report, name: str) -> float | None:
+def _scalar(report: Report | PhaseReport, name: str) -> float | None:
     if name == "failures":
         return float(report.failed)
     if name == "errors":

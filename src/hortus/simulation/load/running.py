@@ -27,8 +27,9 @@ from hortus.simulation.load.gates import Gate
 from hortus.simulation.load.guard import require_mark
 from hortus.simulation.load.measuring import Recorder
 from hortus.simulation.load.operations import Crew, Executor, Ground, gather_crew
+from hortus.simulation.load.phases import Meter
 from hortus.simulation.load.plan import Plan, TrackPlan
-from hortus.simulation.load.report import Findings, Report, judged, measured
+from hortus.simulation.load.report import Findings, PhaseReport, Report, judged, measured
 from hortus.simulation.load.sampling import Counters, MetricsPage, ProcessTable
 from hortus.simulation.load.series import Series
 from hortus.simulation.load.settings import ScenarioError
@@ -118,6 +119,7 @@ class Run:
         self._phase, self._doing = 0, "preparing"
         self._interrupted = False
         self._ready_at_end = 0
+        self._ended: list[PhaseReport] = []
         self._striker = Striker(system.control or system.management, system.processes, clock, began=self._began)
 
     async def run(self, stop: asyncio.Event) -> Report:
@@ -202,12 +204,22 @@ class Run:
             raise results[0]
 
     async def _phases(self) -> None:
-        for number, stage in enumerate(self._plan.stages):
-            self._phase = number + 1
+        """All phases, or those up to the first that breaks one of its gates."""
+        meter = Meter(self._recorder, self._table.usage, self._pages, self._server, self._striker.kills)
+        for number, (phase, stage) in enumerate(zip(self._plan.scenario.phases, self._plan.stages, strict=True), 1):
+            self._phase = number
             self._doing = ", ".join(track.track.kind for track in stage)
+            mark = meter.mark(self._clock.monotonic() - self._began)
             async with asyncio.TaskGroup() as group:
                 for track in stage:
                     group.create_task(self._track(track))
+            ended = self._clock.monotonic() - self._began
+            await self._scrape()
+            self._look()
+            name = phase.name or str(number)
+            self._ended.append(meter.report(mark, ended, name, self._doing, phase.parsed_gates))
+            if not self._ended[-1].passed:
+                return
 
     async def _track(self, track: TrackPlan) -> None:
         work = track.track.load or track.track.fleet
@@ -315,6 +327,8 @@ class Run:
             living=sum(len(crew.living) for crew in self._crews.values()),
             struck_requests=self._striker.requests,
             faults=tuple(self._striker.struck),
+            phases=tuple(self._ended),
+            phases_planned=len(self._plan.stages),
             **measured(findings, self._server),
         )
         return judged(report, self._gates, self._recorder)

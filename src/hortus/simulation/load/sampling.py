@@ -32,6 +32,8 @@ class Usage(msgspec.Struct):
     io: float = 0.0
     """Read and written through all descriptors, sockets and files."""
     restarts: int = 0
+    high: float = 0.0
+    """The most memory since `mark`, which `peak` is since the begin."""
     _cpu: float = 0.0
     _io: float = 0.0
 
@@ -44,7 +46,23 @@ class Usage(msgspec.Struct):
         self.cpu += max(0.0, cpu - self._cpu)
         self.io += max(0.0, io - self._io)
         self._cpu, self._io = cpu, io
-        self.memory, self.peak = memory, max(self.peak, memory)
+        self.memory, self.peak, self.high = memory, max(self.peak, memory), max(self.high, memory)
+
+    def mark(self) -> Usage:
+        """Returns a copy of what it is now, and begins to look for the most memory anew."""
+        self.high = self.memory
+        return msgspec.structs.replace(self)
+
+    def since(self, mark: Usage) -> Usage:
+        """What was used since `mark`."""
+        return Usage(
+            pid=self.pid,
+            cpu=self.cpu - mark.cpu,
+            memory=self.memory,
+            peak=self.high,
+            io=self.io - mark.io,
+            restarts=self.restarts - mark.restarts,
+        )
 
 
 class ProcessTable:
@@ -91,6 +109,18 @@ class Counters:
             last = self._last.get(key, 0.0 if self._begun else value)
             self.total[key] = self.total.get(key, 0.0) + (value - last if value >= last else value)
         self._last, self._begun = now, True
+
+    def copy(self) -> Counters:
+        """The growth so far, which stays as it is."""
+        found = Counters()
+        found.total = dict(self.total)
+        return found
+
+    def since(self, mark: Counters) -> Counters:
+        """The growth since `mark`, which is a copy of these counters."""
+        found = Counters()
+        found.total = {series: value - mark.total.get(series, 0.0) for series, value in self.total.items()}
+        return found
 
     def sum(self, name: str, **labels: str) -> float:
         """The growth of all series of `name` with these labels."""

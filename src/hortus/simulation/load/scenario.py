@@ -114,11 +114,20 @@ class Phase(Track, frozen=True, kw_only=True):
 
     parallel: tuple[Track, ...] = ()
     """What goes on side by side; the phase is over when the last of them is."""
+    name: str = ""
+    """What the report calls it. Empty: its number."""
+    gates: tuple[str, ...] = ()
+    """What must hold of this phase alone. The run ends with the first phase that breaks one of its gates."""
 
     @property
     def tracks(self) -> tuple[Track, ...]:
         """What goes on in this phase."""
         return self.parallel or (self,)
+
+    @property
+    def parsed_gates(self) -> tuple[Gate, ...]:
+        """The gates of the phase, parsed; `parse` has made sure that they can be."""
+        return tuple(Gate.parse(text) for text in self.gates)
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,15 +175,20 @@ def parse(document: object) -> Scenario:
         raise ScenarioError("phases: [] must have at least one phase")
     for number, phase in enumerate(scenario.phases):
         _check_phase(phase, f"phases[{number}]")
-    for number, text in enumerate(scenario.gates):
-        try:
-            Gate.parse(text)
-        except GateError as error:
-            raise ScenarioError(f"gates[{number}]: {error}") from None
+    _check_gates(scenario.gates, "gates")
     return scenario
 
 
+def _check_gates(gates: tuple[str, ...], path: str) -> None:
+    for number, text in enumerate(gates):
+        try:
+            Gate.parse(text)
+        except GateError as error:
+            raise ScenarioError(f"{path}[{number}]: {error}") from None
+
+
 def _check_phase(phase: Phase, path: str) -> None:
+    _check_gates(phase.gates, f"{path}.gates")
     _check_one(phase, path, ("load", "fleet", "faults", "rest", "parallel"))
     for number, track in enumerate(phase.parallel):
         _check_one(track, f"{path}.parallel[{number}]", ("load", "fleet", "faults", "rest"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hortus.simulation.load.amounts import number, seconds, size
 from hortus.simulation.load.gates import Verdict
-from hortus.simulation.load.report import Report
+from hortus.simulation.load.report import PhaseReport, Report
 
 Row = tuple[str, ...]
 _TITLES = {
@@ -25,6 +25,8 @@ def summary(report: Report) -> Iterator[tuple[str, str]]:
     yield "failures", number(report.failed)
     if report.throughput:
         yield "ready a second", number(report.throughput)
+    if len(report.phases) < report.phases_planned:
+        yield "phases done", f"{len(report.phases)} of {report.phases_planned}"
     if ready := report.waits.get("time_to_ready"):
         yield "time to ready, p50", seconds(ready.p50)
         yield "time to ready, p99", seconds(ready.p99)
@@ -51,9 +53,40 @@ def titled(name: str) -> str:
 
 
 def gate_rows(report: Report) -> Iterator[Row]:
-    """Each gate with what was measured."""
+    """Each gate with what was measured; those of phases first."""
+    for phase in report.phases:
+        for verdict in phase.gates:
+            yield f"{phase.name}: {verdict.gate}", measured(verdict), "passed" if verdict.passed else "failed"
     for verdict in report.gates:
         yield verdict.gate, measured(verdict), "passed" if verdict.passed else "failed"
+
+
+PHASE_HEADS = ("phase", "for", "created", "ready", "to ready, p50", "p99", "queue, p99", "CPU", "memory", "gates")
+
+
+def phase_rows(report: Report) -> Iterator[Row]:
+    """Each phase with its figures, where there are several; CPU (cores on average) and memory are the controllers'."""
+    for phase in report.phases if report.phases_planned > 1 else ():
+        ready = phase.waits.get("time_to_ready")
+        queue = phase.queue_time.get("p99")
+        yield (
+            phase.name,
+            seconds(phase.seconds),
+            number(phase.objects),
+            number(phase.ready),
+            seconds(ready.p50) if ready else "",
+            seconds(ready.p99) if ready else "",
+            seconds(queue) if queue is not None else "",
+            *_of_controllers(phase),
+            ("passed" if phase.passed else "failed") if phase.gates else "",
+        )
+
+
+def _of_controllers(phase: PhaseReport) -> Row:
+    found = [one for name, one in phase.processes.items() if name.partition("-")[0] == "controllers"]
+    if not found or not phase.seconds:
+        return "", ""
+    return number(sum(one.cpu for one in found) / phase.seconds), size(sum(one.peak for one in found))
 
 
 def measured(verdict: Verdict) -> str:
