@@ -126,7 +126,7 @@ _LIES: dict[str, list[dict[str, Any]]] = {
     "another version": [{"op": "replace", "path": "/apiVersion", "value": "v2"}],
     "another kind": [{"op": "replace", "path": "/kind", "value": "Secret"}],
     "no metadata": [{"op": "remove", "path": "/metadata"}],
-    "nothing": [{"op": "replace", "path": "", "value": None}],
+    "a list": [{"op": "replace", "path": "", "value": []}],
     "data that are numbers": [{"op": "add", "path": "/data", "value": {"a": 1}}],
     "a key that is none": [{"op": "add", "path": "/data/..", "value": "x"}],
     "a copy without end": [{"op": "copy", "from": "", "path": f"/x{number}"} for number in range(40)],

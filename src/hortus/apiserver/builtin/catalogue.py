@@ -86,6 +86,7 @@ def definition(entry: Entry) -> ResourceDefinition:
         schema=kind_schema(entry.type_name, resource.gvk),
         strategy=strategy,
         complete=strategy.complete,
+        read_for_status=strategy.read_for_status,
         allocate=strategy.allocate,
         end=end_namespace if entry.type_name == "core.Namespace" else None,
         ignored=IGNORED.get(entry.type_name, {}),

@@ -59,6 +59,10 @@ class BuiltinStrategy:
 
     # What the server calls.
 
+    def read_for_status(self, obj: Object) -> None:
+        """Read a whole body as Go's decoder does, of which the status alone is written."""
+        self._shape(obj, "")
+
     def prepare_create(self, obj: Object, context: WriteContext) -> None:
         self._shape(obj, "")
         self.default(obj, None, context)

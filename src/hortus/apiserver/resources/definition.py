@@ -127,6 +127,8 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     """How to read those of them that are not simply the text at their path."""
     complete: Step | None = None
     """Fills in what the creator of an object does not come to own: what kube-apiserver's admission plugins add."""
+    read_for_status: Callable[[Object], None] | None = None
+    """Checks the types of a whole body of which the status alone is written; adds what a status always has."""
     allocate: Callable[[Object, Object | None], None] | None = None
     """Fills in, on create (None) and update (the old object), what the store's own code gives out, such as addresses:
     nobody comes to own it."""

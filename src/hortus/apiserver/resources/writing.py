@@ -186,6 +186,8 @@ async def store_update(
     """
     kind, now = scope.kind, ctx.clock.now()
     old = with_revision(kind.decode(record.value), record)
+    if scope.subresource == "status" and kind.definition.read_for_status is not None:
+        kind.definition.read_for_status(obj)
     obj = _isolated(kind, scope.subresource, obj, old)
     check_uid(kind, scope, obj, old["metadata"].get("uid", ""))
     metadata.carry_over(kind, obj, old)

@@ -39,7 +39,11 @@ class PodStrategy(BuiltinStrategy):
     def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
         super().prepare_update(obj, old, context)
         if context.subresource == "status":
-            _join_addresses(obj.get("status") or {})
+            status = obj.setdefault("status", {})
+            _join_addresses(status)
+            # Who writes a status without the class means to keep it.
+            if not status.get("qosClass") and (known := (old.get("status") or {}).get("qosClass")):
+                status["qosClass"] = known
 
     def complete(self, obj: Object, context: WriteContext) -> None:
         spec = obj["spec"]

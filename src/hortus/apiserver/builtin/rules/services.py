@@ -28,6 +28,11 @@ _AFFINITY_SECONDS = 10800
 _HEADLESS = "None"
 
 
+def _ingress(obj: Object) -> list[Object]:
+    """The addresses of the load balancer; a write of the status may leave out any part of it."""
+    return ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+
+
 def _hash(*parts: str) -> int:
     return int.from_bytes(hashlib.blake2s("\0".join(parts).encode(), digest_size=8).digest(), "big")
 
@@ -69,15 +74,14 @@ class ServiceStrategy(BuiltinStrategy):
     def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
         super().prepare_update(obj, old, context)
         if context.subresource == "status":
-            for ingress in ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
+            for ingress in _ingress(obj):
                 if ingress.get("ip"):
                     ingress.setdefault("ipMode", "VIP")
 
     def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
         if context.subresource != "status":
             return super().validate_update(obj, old, context)
-        ingress = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress")
-        if not ingress or obj["spec"]["type"] == "LoadBalancer":
+        if not _ingress(obj) or obj["spec"]["type"] == "LoadBalancer":
             return []
         return [forbidden("status.loadBalancer.ingress", "may only be used when `spec.type` is 'LoadBalancer'")]
 
