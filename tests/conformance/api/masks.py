@@ -30,7 +30,7 @@ _WORDS = (
     # A patched object that cannot be read is quoted whole, its fields in an order of each part's own.
     (re.compile(r'(?<=Invalid value: )"\{\\"(?:apiVersion|kind)\\".*\}"(?=: )', re.DOTALL), "<object>"),
 )
-_ASKED = re.compile(r"(resourceVersion=)(\d\d+)\b")
+_ASKED = re.compile(r"(resourceVersion=)([1-9]\d*)\b")
 _LONG = 1000
 """Characters of a text beyond which a transcript keeps its beginning and digest."""
 _FIRST_PORT = 30000
