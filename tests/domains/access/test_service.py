@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from hortus.domains.access import service
 from hortus.domains.access.rotation import LEAST_WAIT, SPREAD, due_in, share_of, wait_of
 from hortus.domains.access.service import Issued, Setback
-from hortus.domains.access.types import Annotation
+from hortus.domains.access.types import Annotation, Label
 from hortus.engine.remote import digests
 from hortus.kube.objects import Object
 
@@ -108,6 +108,22 @@ def test_a_renewal_leaves_nothing_of_what_was_there() -> None:
 def test_a_secret_is_ours_by_uid_and_not_by_name(owner: str, ours: bool) -> None:
     found = secret(ownerReferences=[{"uid": owner, "kind": "ClusterAccess", "name": "reader"}] if owner else [])
     assert service.is_ours(access(), found) is ours
+
+
+@pytest.mark.parametrize(
+    ("changes", "ours"),
+    [
+        ({}, True),
+        ({"labels": {}}, True),
+        ({"annotations": {}}, False),
+        ({"annotations": None, "labels": None}, False),
+        ({"labels": {Label.REQUEST: "another"}}, False),
+    ],
+)
+def test_the_uid_in_a_status_makes_no_secret_of_others_ours(changes: Object, ours: bool) -> None:
+    """Who may write statuses of ClusterAccesses, and no Secrets, would have any Secret overwritten or deleted."""
+    request = {**access(), "status": {"secret": {"name": "s", "uid": "s-1"}}}
+    assert service.is_ours(request, secret(ownerReferences=[], **changes)) is ours
 
 
 @pytest.mark.parametrize("text", [None, "", "other", "team-2,xteam", "*", "TEAM"])

@@ -694,3 +694,20 @@ async def test_a_closed_client_says_so() -> None:
     async with _closed() as client:
         with pytest.raises(RuntimeError, match="closed"):
             await client.manifest(parse_reference("registry.example.com/a:b"))
+
+
+@pytest.mark.parametrize("status", [403, 500])
+async def test_a_registry_that_repeats_our_password_is_told_without_it(status: int) -> None:
+    async def repeating(request: web.Request) -> web.Response:
+        header = request.headers.get("Authorization", "")
+        if not header:
+            return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="r"'})
+        plain = base64.b64decode(header.removeprefix("Basic ")).decode()
+        return web.json_response({"errors": [{"code": "DENIED", "message": f"not by {plain}"}]}, status=status)
+
+    async with serving(repeating) as found:
+        quick = settings(found, transfer=loopback(found.host, attempts=1))
+        async with OciClient(settings=quick, credentials=as_user(found)) as client:
+            with pytest.raises(ArtifactError, match="DENIED: not by me:") as caught:
+                await client.tags(reference(found))
+    assert CANARY not in str(caught.value)

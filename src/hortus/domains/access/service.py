@@ -143,9 +143,18 @@ def made_for(server: str, ca: bytes, cluster: str, account: str, key: str) -> st
 
 
 def is_ours(access: Object, secret: Object) -> bool:
-    """Whether this very request made the Secret; its labels may be gone, its name alone says nothing."""
+    """Whether this very request made the Secret; its labels may be gone, its name alone says nothing.
+
+    Nor does the uid in the status alone, which needs no right to Secrets to write: the Secret itself must have our
+    notes, and no mark of another request.
+    """
+    metadata = secret["metadata"]
+    if is_owned_by(secret, access):
+        return True
     known = ((access.get("status") or {}).get("secret") or {}).get("uid")
-    return is_owned_by(secret, access) or bool(known and secret["metadata"].get("uid") == known)
+    stamped = Annotation.MADE_FOR in (metadata.get("annotations") or {})
+    marked = (metadata.get("labels") or {}).get(Label.REQUEST, mark_of(access))
+    return bool(known and metadata.get("uid") == known and stamped and marked == mark_of(access))
 
 
 def renewal(access: Object, secret: Object | None, home: str, now: float) -> tuple[str, float]:

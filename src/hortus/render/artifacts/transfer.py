@@ -26,7 +26,7 @@ from yarl import URL
 
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.dialing import LOCAL_NETWORKS, AddressDenied, Dialer, Network
-from hortus.kube.secret import Secret
+from hortus.kube.secret import Secret, without_credential
 from hortus.kube.tls import client_context
 from hortus.render.artifacts.errors import ArtifactError, BadAnswer, PolicyRefused, TooLarge, Unavailable
 from hortus.render.artifacts.ratelimits import RateLimit, rate_limit, wish
@@ -119,7 +119,10 @@ class Transfer:
             attempt += 1
             try:
                 async with self.stream(method, url, headers=headers, authorization=authorization, body=body) as found:
-                    answer = Answer(found.status, found.headers, await self._whole(found, limit), found.url)
+                    content = await self._whole(found, limit)
+                    if found.status >= 400 and authorization is not None:
+                        content = without_credential(content, authorization.reveal())
+                    answer = Answer(found.status, found.headers, content, found.url)
             except Unavailable as error:
                 if method not in _SAFE or not await self.pause(attempt, error.retry_after):
                     raise
