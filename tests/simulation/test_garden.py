@@ -630,3 +630,12 @@ async def test_a_name_that_reads_like_another_projects_cluster_is_refused(garden
         await garden.client.create(NAMESPACES, near)
     with pytest.raises(Forbidden, match='no project found for namespace "demo"'):
         await garden.client.create(SHOOTS, shoot("near", metadata={"namespace": "demo"}))
+
+
+@pytest.mark.parametrize("minimum", [10_001, 2_000_000, 2**31 - 1])
+async def test_a_shoot_with_more_nodes_than_can_be_named_is_refused(garden: Garden, minimum: int) -> None:
+    """The simulation of all shoots would stand still while it looks for names."""
+    pool = {**fleet_shoot("demo", 2)["spec"]["provider"]["workers"][0], "minimum": minimum, "maximum": minimum}
+    provider = {**fleet_shoot("demo", 2)["spec"]["provider"], "workers": [pool]}
+    with pytest.raises(Invalid, match=f"spec.provider.workers: Invalid value: {minimum}: the simulation has"):
+        await garden.create("crowd", provider=provider)

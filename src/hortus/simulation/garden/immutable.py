@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -18,6 +18,9 @@ from hortus.kube.objects import Object
 
 GARDEN_NAMESPACE = "garden"
 """The namespace of Gardener's own project."""
+MOST_NODES: Final = 10_000
+"""Of a shoot (ours). There are names for a million of a pool: for more, the simulation of all shoots would look without
+end."""
 _PURPOSES = ("evaluation", "testing", "development", "production")
 _OIDC_END = (1, 32)
 """The first version of Kubernetes for which `oidcConfig` is refused."""
@@ -72,7 +75,11 @@ def _authentication_problems(spec: Object) -> Iterator[FieldProblem]:
 
 def _pool_problems(spec: Object) -> Iterator[FieldProblem]:
     seen: set[str] = set()
-    for index, worker in enumerate((spec.get("provider") or {}).get("workers") or ()):
+    total = sum(least for worker in _workers(spec) if isinstance(least := worker.get("minimum"), int))
+    if total > MOST_NODES:
+        text = f"Invalid value: {total}: the simulation has {MOST_NODES} nodes at most for a shoot"
+        yield FieldProblem("spec.provider.workers", text)
+    for index, worker in enumerate(_workers(spec)):
         path, name = f"spec.provider.workers[{index}]", str(worker.get("name", ""))
         if name in seen:
             yield FieldProblem(f"{path}.name", f'Duplicate value: "{name}"', "FieldValueDuplicate")
@@ -85,6 +92,10 @@ def _pool_problems(spec: Object) -> Iterator[FieldProblem]:
         if surge.rstrip("%") == "0" and unavailable.rstrip("%") == "0":
             text = f"Invalid value: {unavailable}: may not be 0 when maxSurge is 0"
             yield FieldProblem(f"{path}.maxUnavailable", text)
+
+
+def _workers(spec: Object) -> list[Object]:
+    return (spec.get("provider") or {}).get("workers") or []
 
 
 def _network_problems(networking: Object) -> Iterator[FieldProblem]:
