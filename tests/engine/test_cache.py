@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.engine.fake_api import SECRETS, WIDGETS, FakeApi, widget
 
-from hortus.engine.cache import Cache, Change, copy_of
+from hortus.engine.cache import Cache, Change, copy_of, version_of
 from hortus.engine.caches import Caches, Selection
 from hortus.engine.indexes import by_label, by_owner_uid, managed_fields_of, without_managed_fields
 from hortus.engine.reflector import Event, Reflector
@@ -462,3 +462,12 @@ async def test_a_server_that_is_not_trusted_fills_a_cache_up_to_its_bound(world:
     await world.clock.advance(120)
     assert (list(cache), reflector.problem) == ([ObjectKey("default", "w-0")], None)
     following.cancel()
+
+
+@pytest.mark.parametrize(
+    ("version", "number"),
+    [("12", 12), ("", 0), ("a", 0), ("²", 0), ("9" * 39, 10**39 - 1), ("9" * 5_000, 0), (7, 0), (None, 0), (["1"], 0)],
+)
+def test_a_version_of_another_sort_is_no_number_and_no_error(version: object, number: int) -> None:
+    """The answer to a write is not looked at before it is learnt, and a hostile server may say anything there."""
+    assert version_of({"metadata": {"name": "a", "resourceVersion": version}}) == number

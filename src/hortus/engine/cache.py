@@ -43,6 +43,8 @@ IndexFunction = Callable[[Object], Iterable[str]]
 Transform = Callable[[Object], Object]
 """Makes an object smaller before it is kept; it may change and return the very dict it gets."""
 
+_DIGITS = 39
+"""Of a number of 128 bits."""
 _NO_KEYS: Collection[ObjectKey] = ()
 
 
@@ -294,8 +296,14 @@ class Cache:
 
 def version_of(obj: Object) -> int:
     """The resource version as a number; 0 where a server has versions of another sort."""
-    text = obj["metadata"].get("resourceVersion", "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return number_of(obj["metadata"].get("resourceVersion", ""))
+
+
+def number_of(version: object) -> int:
+    """A resource version as a number; 0 for one of another sort, or of more digits than any server counts to."""
+    if not isinstance(version, str) or len(version) > _DIGITS:
+        return 0
+    return int(version) if version.isascii() and version.isdigit() else 0
 
 
 def copy_of(obj: Object) -> Object:

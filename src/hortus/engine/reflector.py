@@ -19,7 +19,7 @@ import orjson
 import structlog
 
 from hortus.engine.backoff import Backoff
-from hortus.engine.cache import Cache
+from hortus.engine.cache import Cache, number_of
 from hortus.engine.within import being_cancelled
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Gone, KubeError, ResponseTooLarge
@@ -191,7 +191,7 @@ class Reflector:
         if self._largest:
             self._held = 0
             self._hold(sum(map(_size, items)))
-        cache.replace(items, _number(version), refused=refused)
+        cache.replace(items, number_of(version), refused=refused)
         self._version = version
         self.problem = None
 
@@ -220,7 +220,7 @@ class Reflector:
             self._replaced(cache.get(key_of(obj)), kept)
             cache.observe(kept)
         self._version = obj["metadata"]["resourceVersion"]
-        cache.advance(_number(self._version))
+        cache.advance(number_of(self._version))
         self.problem = None
 
     def _replaced(self, old: Object | None, new: Object | None) -> None:
@@ -237,7 +237,3 @@ class Reflector:
 
 def _size(obj: Object) -> int:
     return len(orjson.dumps(obj))
-
-
-def _number(version: str) -> int:
-    return int(version) if version.isascii() and version.isdigit() else 0
