@@ -26,7 +26,7 @@ READY = "jsonpath={.status.state}"
 def running(management: Path, garden: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`hortus run` with these two identities."""
     flags = ["--leader-elect", "--leader-election-namespace=kcp-system", "--gardener-project-name=demo"]
-    flags += ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
+    flags += ["--metrics-bind-address=0", "--health-probe-bind-address=0", "--allow-local-clusters"]
     command = [sys.executable, "-m", "hortus", "run", f"--kubeconfig={management}"]
     command += [f"--gardener-kubeconfig-path={garden}", *flags]
     with log.open("wb") as output:
