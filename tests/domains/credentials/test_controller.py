@@ -297,6 +297,32 @@ async def test_a_secret_in_another_namespace_goes_with_its_cluster_too() -> None
             await here.until("Secret", "kubeconfig-rt-1", lambda obj: not obj, "default")
 
 
+async def test_a_secret_that_the_go_system_laid_out_in_another_namespace_outlives_a_missing_grant() -> None:
+    async with running_apiserver() as server, world(server) as here:
+        here.watched = "*"
+        here.flags = ["--allowed-shoots=*/*"]
+        labels = {
+            Label.SHOOT_NAME: "c-1",
+            Label.MANAGED_BY: "infrastructure-manager",
+            Label.CLUSTER_NAME: "rt-1",
+        }
+        metadata = {"name": "kubeconfig-rt-1", "namespace": "default", "labels": labels}
+        laid_out = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"config": "eHg="}}
+        made = await here.client.create(SECRETS, laid_out)
+        cluster = await here.create(here.cluster(secret={"namespace": "default"}))
+        async with here.controlled():
+            shown = await here.until_condition("ConditionReasonFailedToCreateSecret")
+            assert "--allowed-secret-namespaces" in shown["message"]
+            await here.rest(namespace="default")
+            assert await here.client.get(SECRETS, "kubeconfig-rt-1", "default") == made
+        here.flags.append("--allowed-secret-namespaces=*/default")
+        owner = f"{here.namespace}/rt-1/{cluster['metadata']['uid']}"
+        said = {"metadata": {"annotations": {Annotation.OWNER: owner}}}
+        await here.client.patch(SECRETS, "kubeconfig-rt-1", said, "default")
+        async with here.controlled():
+            await here.until_condition(ROTATED)
+
+
 async def test_so_does_one_where_the_controller_does_not_watch(here: World) -> None:
     name = f"kubeconfig-{here.namespace}"
     here.flags = ["--allowed-secret-namespaces=*/default"]

@@ -207,9 +207,9 @@ class World:
         async with self._news, asyncio.timeout(PATIENCE):
             await self._news.wait_for(lambda: not self._active)
 
-    async def rest(self, name: str = "rt-1") -> None:
+    async def rest(self, name: str = "rt-1", namespace: str = "") -> None:
         """Return when the controller has looked at the cluster once more and has nothing else to do."""
-        key = ObjectKey(self.namespace, name)
+        key = ObjectKey(namespace or self.namespace, name)
         before = self._ended[key]
         self.controller.enqueue_all([key])
         async with self._news, asyncio.timeout(PATIENCE):

@@ -6,7 +6,14 @@ can be found by nothing: then, and only then, a finalizer holds its cluster.
 
 from __future__ import annotations
 
-from hortus.domains.credentials.ownership import Claim, choose_secret, key_of_claim, secret_reference
+from hortus.domains.credentials.ownership import (
+    Claim,
+    choose_secret,
+    is_guessed,
+    key_of_claim,
+    names_place,
+    secret_reference,
+)
 from hortus.domains.credentials.secrets import LABEL_LIMIT, label_of
 from hortus.domains.credentials.types import FINALIZER, GARDENER_CLUSTERS
 from hortus.domains.credentials.vault import Vault
@@ -33,16 +40,25 @@ class Cleanup:
         """Delete the Secrets of a cluster that is no more."""
         claim = Claim(key.namespace, key.name)
         for secret in self._secrets.by("claim", claim.key):
-            if not await self._lives(claim):
+            if not await self._lives(claim, guessed=is_guessed(secret)):
                 await self._vault.delete(secret)
 
-    async def _lives(self, claim: Claim) -> bool:
-        """Ask the server itself: a cache that is behind must not cost anybody a credential."""
+    async def _lives(self, claim: Claim, *, guessed: bool) -> bool:
+        """Ask the server itself: a cache that is behind must not cost anybody a credential.
+
+        Labels name no namespace. The Secret that they are on may as well be that of a cluster elsewhere which keeps its
+        Secret here, as the Go system laid it out.
+        """
         label = label_of(claim.name)
         # A label as long as labels get may stand for a longer name.
         fields = f"metadata.name={label}" if len(label) < LABEL_LIMIT else ""
-        listed = await self._client.list(GARDENER_CLUSTERS, claim.namespace, fields=fields, limit=500)
-        return any(key_of_claim(cluster) == claim.key for cluster in listed.items)
+        namespace = self._namespace if guessed else claim.namespace
+        listed = await self._client.list(GARDENER_CLUSTERS, namespace, fields=fields, limit=500)
+        return any(
+            key_of_claim(cluster) == claim.key
+            or (guessed and names_place(cluster, label=label, namespace=claim.namespace))
+            for cluster in listed.items
+        )
 
     async def hold(self, cluster: Object) -> Object:
         """See to it that a Secret which is not watched is not forgotten when its cluster goes."""

@@ -57,6 +57,27 @@ def key_of_claim(cluster: Object) -> str:
 
 def claim_of(secret: Object) -> Claim | None:
     """What a Secret says; None when it says nothing."""
+    if (said := _written_claim(secret)) is not None:
+        return said
+    metadata = secret["metadata"]
+    labels = metadata.get("labels") or {}
+    if labels.get(Label.MANAGED_BY) == MANAGER and labels.get(Label.CLUSTER_NAME):
+        return Claim(metadata["namespace"], labels[Label.CLUSTER_NAME])
+    return None
+
+
+def is_guessed(secret: Object) -> bool:
+    """Whether the namespace of a Secret's claim is its own for want of a better one: labels name none."""
+    return claim_of(secret) is not None and _written_claim(secret) is None
+
+
+def names_place(cluster: Object, *, label: str, namespace: str) -> bool:
+    """Whether a cluster of this name, as a label has it, keeps its Secret in the namespace."""
+    return label_of(cluster["metadata"]["name"]) == label and secret_reference(cluster).namespace == namespace
+
+
+def _written_claim(secret: Object) -> Claim | None:
+    """By owner reference or annotation, which name the namespace too."""
     metadata = secret["metadata"]
     for owner in metadata.get("ownerReferences") or ():
         if owner.get("kind") == GARDENER_CLUSTERS.kind and _group(owner) == GARDENER_CLUSTERS.group:
@@ -64,9 +85,6 @@ def claim_of(secret: Object) -> Claim | None:
     parts = ((metadata.get("annotations") or {}).get(Annotation.OWNER) or "").split("/")
     if len(parts) == _PARTS and all(parts):
         return Claim(parts[0], parts[1])
-    labels = metadata.get("labels") or {}
-    if labels.get(Label.MANAGED_BY) == MANAGER and labels.get(Label.CLUSTER_NAME):
-        return Claim(metadata["namespace"], labels[Label.CLUSTER_NAME])
     return None
 
 
