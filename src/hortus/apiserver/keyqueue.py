@@ -30,7 +30,7 @@ _FIRST_RETRY, _LAST_RETRY = 0.05, 30.0
 """Seconds to wait after the first failure of a key, doubling up to the last."""
 
 OWN_WORK: ContextVar[bool] = ContextVar("own work", default=False)
-"""Whether what runs is the work of such a loop, and not a request of somebody who waits for it."""
+"""True when what runs is the work of such a loop, and not a request of somebody who waits for it."""
 
 _log = logging.getLogger("hortus.apiserver.loops")
 

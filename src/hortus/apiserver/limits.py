@@ -54,7 +54,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 class Bound:
     """`most` of something, of which each holder gets up to half, and a logical cluster's users three quarters.
 
-    Whoever administers a logical cluster can make as many users as there are names; the root cluster is everybody's.
+    An administrator of a logical cluster can make any number of users; the root cluster is shared by all.
 
     What is larger than that by itself is given to a holder that holds nothing, while there is anything left.
     """

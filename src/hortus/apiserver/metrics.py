@@ -20,7 +20,7 @@ class _Asked(NamedTuple):
 
 
 _MOST_ASKED = 4096
-"""Kinds of request that are told apart; CRDs of all logical clusters may bring more."""
+"""Kinds of request with series of their own; CRDs of all logical clusters may bring more."""
 _OTHER = _Asked("", "", "", "")
 
 

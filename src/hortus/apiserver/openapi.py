@@ -44,7 +44,7 @@ _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 
 
 class _Part(NamedTuple):
-    """What one kind contributes to v2: encoded, by name."""
+    """The paths and definitions of one kind in v2, encoded, by name."""
 
     paths: dict[str, bytes]
     definitions: dict[str, bytes]

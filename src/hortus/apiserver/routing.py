@@ -321,7 +321,7 @@ class Router:
         return await object_reply(wanted, scope.kind, value, query, self._ctx.clock.now(), self._ctx.pace(scope))
 
     def is_light(self, path: str) -> bool:
-        """Whether a path that is no resource costs next to nothing, and is answered however much its sender uses."""
+        """True when a path that is no resource costs next to nothing, and is answered however much its sender uses."""
         return path == "/version" or path == "/ping" or self._health.answers(path)
 
     async def _answer_path(self, request: web.BaseRequest, info: RequestInfo, tenant: Hashable) -> Reply:
@@ -382,7 +382,7 @@ class Router:
 
 
 def _is_at_home(kind: Kind, info: RequestInfo) -> bool:
-    """Whether the kind has anything at this place: what is not namespaced has nothing below a namespace.
+    """True when the kind has anything at this place: what is not namespaced has nothing below a namespace.
 
     Authorization has looked at the namespace of the path, so it must be where the operation happens too. Only a
     Namespace is authorized in itself ("API Concepts", resource URIs).

@@ -184,7 +184,7 @@ def _steps(kind: Kind) -> list[str]:
 
 
 def _of_scale(entries: Sequence[Object], steps: list[str]) -> list[Object]:
-    """Who owns the replicas of an object, as owners of those of its Scale."""
+    """The owners of an object's replicas, as owners of those of its Scale."""
     return [
         {**entry, "apiVersion": SCALE.api_version, "fieldsV1": _REPLICAS}
         for entry in entries

@@ -301,7 +301,7 @@ class ApiServer:
         return response
 
     def _serves(self, info: RequestInfo) -> bool:
-        """Whether there is something by these names, so that they may become labels; subresources may be made up."""
+        """True when there is something by these names, so that they may become labels; subresources may be made up."""
         known = self.registry.known(info.cluster, (info.group, info.version, info.resource))
         return known is not None and not info.subresource
 

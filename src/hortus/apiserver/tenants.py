@@ -1,4 +1,4 @@
-"""Who shares one server with others: users of logical clusters."""
+"""Tenants of one server: users of logical clusters."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ Holder = tuple[str, str]
 
 
 def tenant_of(cluster: str, username: str) -> Hashable:
-    """Who shares the loop: a logical cluster as a whole, whatever users it makes, and each user of the root cluster."""
+    """The tenant of a request: a logical cluster as a whole, whatever users it makes; in the root cluster each user."""
     return username if cluster == ROOT_CLUSTER else (cluster,)

@@ -93,7 +93,7 @@ class Turns:
         except asyncio.CancelledError:
             self._loop.release()
             raise
-        # Runs when the caller has let go of the loop.
+        # Runs when the caller has given the loop back.
         asyncio.get_running_loop().call_soon(self._worked, time.monotonic())
 
     def _worked(self, began: float) -> None:
@@ -121,7 +121,7 @@ class Turns:
 
 
 class Account:
-    """How long one tenant's requests have held the loop, less its share of the time that went by."""
+    """The time for which one tenant's requests held the loop, less its share of the time since."""
 
     __slots__ = ("_at", "_used")
 

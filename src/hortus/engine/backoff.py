@@ -37,7 +37,7 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
         return spread(plain, self.jitter, random=random)
 
     def stretched(self, seconds: float, *, random: _random.Random) -> float:
-        """`seconds` that somebody asked for, and up to `jitter` of it more, never less: a crowd is told the same."""
+        """`seconds` that somebody asked for, and up to `jitter` of it more, never less: many are asked for the same."""
         return seconds + min(self.jitter * seconds, LONGEST_STRETCH) * random.random()
 
 

@@ -235,7 +235,7 @@ class Cache:
             self._tell(Change(key, last if last is not None else old, None))
 
     def replace(self, objects: Iterable[Object], version: int, *, refused: Collection[ObjectKey] = ()) -> None:
-        """Become what a list at resource version `version` found, telling the differences and only those.
+        """Become what a list at resource version `version` found, and report the differences and only those.
 
         Those of `refused` are in the list too, and were not `taken`.
         """

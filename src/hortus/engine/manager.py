@@ -121,7 +121,7 @@ class Manager:
         self._stopping = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], str] = {}
         self._led: dict[asyncio.Task[None], str] = {}
-        """What only the leader, or one replica of all, runs."""
+        """Tasks that only the leader, or one replica of all, runs."""
         self._undo = AsyncExitStack()
         self._lost: asyncio.Task[None] | None = None
         self._has_started = asyncio.Event()
@@ -182,7 +182,7 @@ class Manager:
         return made
 
     def add(self, name: str, run: Runnable, *, leader_only: bool = True) -> None:
-        """Run something beside the controllers until stop. When it ends by itself or fails, the manager stops.
+        """Run something next to the controllers until stop. When it ends by itself or fails, the manager stops.
 
         With `leader_only` it runs where this process leads, or on one replica of all, its requests are fenced like a
         reconcile's, and it has ended when the lease is given back.

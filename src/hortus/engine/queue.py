@@ -30,7 +30,7 @@ TURN_EVERY = 16
 """One key in so many is the turn of a lower band: each of the three has 2 % of the work, whatever floods the others."""
 
 FREE_STEPS = 16
-"""How often in a row a reconcile is called again at once before it is slowed down: for those that go step by step."""
+"""Times in a row that a reconcile is called again at once before it is slowed down: some go step by step."""
 
 LEAST_PAUSE = 1.0
 """Seconds: a shorter pause that a reconcile asks for after a failure does not replace the back-off."""
@@ -51,7 +51,7 @@ class Priority(IntEnum):
 
 _LOWER = tuple(priority for priority in Priority if priority is not Priority.EVENT)
 BAND_EVERY = TURN_EVERY * len(_LOWER)
-"""Of so many keys one at least comes from each band that has keys that may run."""
+"""Keys of which at least one comes from each band that has keys that may run."""
 
 
 class QueueClosed(Exception):
@@ -83,7 +83,7 @@ class Queue(Generic[K]):
         self._again: dict[K, int] = {}
         self._failures: dict[K, int] = {}
         self._hurries: dict[K, int] = {}
-        """How often in a row each key was asked for again at once."""
+        """Times in a row that each key was asked for again at once."""
         self._delays: Delays[K] = Delays(clock, self.add_at)
         self._takers: deque[asyncio.Future[None]] = deque()
         self._watchers: list[asyncio.Future[None]] = []

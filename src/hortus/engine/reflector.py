@@ -3,7 +3,7 @@
 In flows an API client, out come calls on a `Cache`. A watch that ends is resumed at the last resource version seen,
 bookmarks included; one that the server no longer can resume (410) is followed by a new list, of which the cache works
 out the difference, so that deletions during the gap are noticed. Failures back off with jitter, at least as long as the
-server asks, and are only logged: whoever must know asks `Reflector.problem` or waits for `Cache.synced`. An object that
+server asks, and are only logged: callers ask `Reflector.problem` or waits for `Cache.synced`. An object that
 is not understood is reported and passed over; it stops nothing.
 """
 
@@ -126,7 +126,7 @@ class Reflector:
         self._failures = 0
         self._watching_since: float | None = None
         self._heard = False
-        """Whether the present watch has brought anything."""
+        """True when the present watch has brought anything."""
         self.problem: Exception | None = None
         """Why the cache is not being kept current now, or None."""
 
@@ -161,7 +161,7 @@ class Reflector:
                 await self._pause(asked)
 
     def _was_steady(self, failure: BaseException | None) -> bool:
-        """Whether the watch that has just ended was a healthy one. A list that took long, to fail, is none."""
+        """True when the watch that has just ended was a healthy one. A list that took long, to fail, is none."""
         began = self._watching_since
         if began is None or self._clock.monotonic() - began < STEADY_SECONDS:
             return False

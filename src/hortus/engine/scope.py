@@ -1,6 +1,6 @@
 """Which reconcile is running here: for log lines, without anybody handing a logger around.
 
-A task and a timer inherit the context of whoever makes them: the scope, the fence, the span. That is right for what a
+A task and a timer inherit the context of their maker: the scope, the fence, the span. That is right for what a
 reconcile does in parallel, and wrong for what it is only the first to ask for, a cache or a probe: that would carry the
 fence of one reconcile for ever. Whatever outlives a reconcile is begun by `start_shared` and `call_shared_later`.
 """

@@ -28,10 +28,10 @@ class Slot:
         self.ends = _NEVER
         self.cut: Exception | None = None
         self.cuts = 0
-        """How often it was cancelled for that."""
+        """Cancellations for that."""
         self.idle = False
         self.aside = False
-        """Whether a spare worker stands in for it."""
+        """True when a spare worker stands in for it."""
         self.step_aside = partial(step_aside, self)
 
     def cut_off(self, reason: Exception) -> None:
@@ -51,7 +51,7 @@ class Slot:
         self.cut_off(HandedOver("the object is another replica's now"))
 
     def outlived(self, cause: Exception | None) -> Exception:
-        """Why it was cut off. Takes our own cancellations back, so that the worker lives on.
+        """The reason why it was cut off. Takes our own cancellations back, so that the worker lives on.
 
         Raises CancelledError for one that is somebody else's.
         """

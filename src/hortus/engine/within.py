@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 class Interrupted(OSError):
-    """What was waited for was cancelled, and not by who cancels the task that waits: a failure like any other."""
+    """The awaited work was cancelled, and not by the canceller of the task that waits: a failure like any other."""
 
     def __init__(self) -> None:
         super().__init__("the work that was waited for was cancelled by somebody else")
 
 
 def being_cancelled() -> bool:
-    """Whether the current task itself is asked to end: a CancelledError can also come from what it waits for."""
+    """True when the current task itself is asked to end: a CancelledError can also come from what it waits for."""
     current = asyncio.current_task()
     return current is not None and current.cancelling() > 0
 

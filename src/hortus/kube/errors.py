@@ -85,7 +85,7 @@ class NotFound(ApiError):
 class NotServed(NotFound):
     """A 404 that names no object: the path is not served here, or not now. It says nothing about any object.
 
-    Whoever takes NotFound for "gone, so nothing is left to do" has to tell the two apart.
+    Code that takes NotFound for "gone, so nothing is left to do" has to distinguish the two.
     """
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _EXACT = 1 << 53
-"""Below it every whole float64 is written with its own digits; above, with the shortest that tell it apart."""
+"""Below it every whole float64 is written with its own digits; above, with the shortest that identify it."""
 
 
 def stored(value: float) -> int | float:

@@ -92,7 +92,7 @@ class _Shape(msgspec.Struct):
 
 
 def is_object(value: object) -> bool:
-    """Whether `value`, as a server sent it, has the metadata of an API object: a name, and no field of another type."""
+    """True when `value`, as a server sent it, has the metadata of an API object: a name, no field of another type."""
     return shaped(value, _Shape) is not None
 
 

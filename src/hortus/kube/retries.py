@@ -19,7 +19,7 @@ LONGEST_WISH = 600.0
 """Seconds; a server that says `Retry-After: 999999999` is not believed beyond this."""
 
 _STRETCH = 1.1
-"""What a crowd is told to wait is made longer by up to a tenth, so that it does not come back in one moment."""
+"""Factor by which a requested wait is stretched at most, so that many clients do not come back in one moment."""
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):

@@ -107,7 +107,7 @@ class Watch:
     def _silence(self, seconds: float) -> float:
         """Seconds without a byte after which a stream of `seconds` is given up.
 
-        TCP keeps a connection whose server hangs; bookmarks are what tells that it lives.
+        TCP keeps a connection whose server hangs; bookmarks show that it lives.
         """
         longest = seconds + _GRACE
         return min(2 * self._connection.settings.bookmark_period, longest) if self._bookmarks else longest

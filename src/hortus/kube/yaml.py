@@ -176,7 +176,7 @@ def _copy(value: Any) -> Any:
 
 
 def is_merge(event: Any) -> bool:
-    """Whether the key merges other mappings into its own: `<<`, plain or with the tag that says so."""
+    """True when the key merges other mappings into its own: `<<`, plain or with the tag that says so."""
     return isinstance(event, yaml.ScalarEvent) and event.value == "<<" and (event.implicit[0] or event.tag == _MERGE)
 
 

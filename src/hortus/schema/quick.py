@@ -21,7 +21,7 @@ Predicate = Callable[[Any], bool]
 
 
 def predicate(node: Node) -> Predicate:
-    """Whether a value is certainly good in the place of `node`."""
+    """True when a value is certainly good in the place of `node`."""
     found: Predicate | None = node.quick
     if found is None:
         found = node.quick = _made(node)
@@ -99,7 +99,7 @@ def _list(node: Node) -> Predicate:
 
 
 def _differ(value: list[Any], node: Node) -> bool:
-    """Whether the members of a set, or the keys of a map, are different texts."""
+    """True when the members of a set, or the keys of a map, are different texts."""
     try:
         if node.list_type == "set":
             seen = set(value)

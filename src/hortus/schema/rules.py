@@ -264,7 +264,7 @@ class _Run:
 
 
 def _holds(program: Program, variables: dict[str, Any]) -> bool:
-    """Whether the rules together hold. Where they do not, or fail, each is asked for its own words."""
+    """True when the rules together hold. Where they do not, or fail, each is asked for its own words."""
     try:
         return program.run_unbroken(variables) is True
     except CelError:

@@ -1,4 +1,4 @@
-"""Who writes admission policies reads no objects through them that they may not read themselves.
+"""Authors of admission policies read no objects through them that they may not read themselves.
 
 A policy is evaluated with parameters that the server reads, and its messages may repeat them. So the author of a
 policy needs `get` on all objects of its paramKind, that of a binding `get` on the object it names, or `list` where it
@@ -25,7 +25,7 @@ _POLICIES, _BINDINGS = "validatingadmissionpolicies", "validatingadmissionpolicy
 
 
 class _Place(NamedTuple):
-    """What of a paramKind is known; `*` stands for all, which takes the right to all."""
+    """A paramKind as far as it is known; `*` stands for all, which takes permission for all."""
 
     group: str = "*"
     version: str = "*"

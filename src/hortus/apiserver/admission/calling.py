@@ -26,7 +26,7 @@ _OURSELVES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # no
 LARGEST_ANSWER = 8 * 1024 * 1024
 """Bytes of a webhook's answer: the largest object as a patch in base64, with room."""
 _UNQUOTED = "/:@$&+,;=~"
-"""What Go leaves as it is in a path, besides letters, digits and `-._`."""
+"""Characters that Go does not escape in a path, besides letters, digits and `-._`."""
 _SHOWN_ANSWER = 1024
 """Bytes of a foreign error that are repeated to the client."""
 _LONGEST_REFUSAL = 16 * 1024

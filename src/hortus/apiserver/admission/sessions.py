@@ -1,8 +1,8 @@
 """HTTP sessions for calls to webhooks, one per logical cluster, so that no cluster's calls wait for another's.
 
 A pool of connections, the cache of names and the number of calls at once belong to one cluster each. Names are looked
-up in threads of their own, one of each cluster at a time: the system's resolver cannot be interrupted, and whoever
-chooses a name chooses how long it takes.
+up in threads of their own, one of each cluster at a time: the system's resolver cannot be interrupted, and the
+author of a name decides how long it takes.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Names(AbstractResolver):
         ask = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
         asked = asyncio.get_running_loop().run_in_executor(self._threads, ask)
         asked.add_done_callback(self._answered)
-        # Who is asked goes on when nobody waits any more, and it is the next one's turn only then.
+        # A lookup goes on when nobody waits for it any more, and the next one begins only when it has ended.
         return [
             ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=found, proto=proto, flags=_NUMBERS)
             for found, _, proto, _, at in await asyncio.shield(asked)

@@ -202,7 +202,7 @@ def _reference(info: RequestInfo) -> Object:
 
 
 def _text(text: str) -> str:
-    """What of a request's head is no UTF-8 is shown as `\\xff`; JSON could not hold it."""
+    """The text with bytes that are not UTF-8 as `\\xff`; JSON could not hold them."""
     return text if text.isascii() else _NO_UTF8.sub(_escaped, text)
 
 

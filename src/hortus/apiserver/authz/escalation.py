@@ -84,8 +84,8 @@ async def _check_role(
     if (await authorizer.authorize(asked)).allowed:
         return
     why = await check_escalation(authorizer, rules_of(obj), cluster=cluster, namespace=namespace, user=user)
-    # What an aggregate gathers is not known when it is written, so it takes every right to write one, or what was one:
-    # its rules stay behind with whoever is bound to it.
+    # The rules that an aggregate gathers are not known when it is written, so writing one, or a former one whose rules
+    # stay with its subjects, takes all permissions.
     if not why and (_gathers(obj) or (old is not None and _gathers(old))):
         lacking = await check_escalation(authorizer, _EVERYTHING, cluster=cluster, namespace="", user=user)
         why = "must have cluster-admin privileges to use the aggregationRule" if lacking else ""

@@ -180,7 +180,7 @@ class _Reference(msgspec.Struct):
 
 
 class _Expected(msgspec.Struct):
-    """What is looked at of an object beside its rules, which `rules_of` judges."""
+    """The parts of an RBAC object that the index reads, besides its rules, which `rules_of` checks."""
 
     metadata: _Metadata
     aggregationRule: _Aggregation | None = None

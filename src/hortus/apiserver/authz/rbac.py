@@ -82,7 +82,7 @@ class RbacAuthorizer:
         cluster_roles, cluster_role_bindings, roles, role_bindings = own
         if cluster_roles or roles:
             return _compile(pages)
-        # Of the default policy only: the same rules, so the same index (some defaults may be deleted).
+        # The default policy alone: the same rules, so the same index (some defaults may be deleted).
         key = tuple(tuple(record.name for record in records) for records in born)
         base = self._pristine.get(key)
         if base is None:

@@ -22,7 +22,7 @@ CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 async def refused_decision(
     authorizer: Authorizer, subresource: str, obj: Object, old: Object, *, cluster: str, user: UserInfo
 ) -> str:
-    """Why `user` may not write this over `old` through `approval` or `status`; empty when they may.
+    """The reason why `user` may not write this over `old` through `approval` or `status`; empty when they may.
 
     The stored request says whose signer it is, whatever the new one says.
     """
@@ -39,7 +39,7 @@ async def refused_decision(
 
 
 async def _may_use(authorizer: Authorizer, verb: str, signer: str, *, cluster: str, user: UserInfo) -> bool:
-    """Whether the verb is allowed on the signer or on all signers of its domain."""
+    """True when the verb is allowed on the signer or on all signers of its domain."""
     for name in (signer, f"{signer.partition('/')[0]}/*"):
         asked = Attributes(cluster, user, verb, GROUP, "*", "signers", "", "", name)
         if (await authorizer.authorize(asked)).allowed:
@@ -48,7 +48,7 @@ async def _may_use(authorizer: Authorizer, verb: str, signer: str, *, cluster: s
 
 
 def refused_subject(signer: str, organizations: Sequence[str]) -> str:
-    """Why nobody may ask the signer for a certificate of these groups; empty when one may."""
+    """The reason why nobody may ask the signer for a certificate of these groups; empty when one may."""
     if signer == CLIENT_SIGNER and MASTERS in organizations:
         return f"use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"
     return ""

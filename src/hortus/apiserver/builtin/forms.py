@@ -115,7 +115,7 @@ def _renamed(obj: Object, names: dict[str, str], api_version: str) -> Object:
 
 
 def _event_in_events(obj: Object) -> Object:
-    """What is empty there only because the core group always writes it stays away."""
+    """Leaves out fields that are empty only because the core group always writes them."""
     found = _renamed(obj, _EVENT_FIELDS, "events.k8s.io/v1")
     for name in ("reportingController", "reportingInstance"):
         if not found.get(name):

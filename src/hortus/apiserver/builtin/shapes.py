@@ -172,7 +172,7 @@ class Shapes:
         return self._zero_scalar(field)
 
     def _zero_scalar(self, field: Field) -> Any:
-        """What Go makes of a null in a list or map, too."""
+        """The zero value of a scalar, which Go also makes of a null in a list or map."""
         if field.kind in _NULL_WHEN_ZERO:
             return None
         return {"string": "", "enum": "", "bool": False, "quantity": "0", "duration": "0s"}.get(field.kind, 0)

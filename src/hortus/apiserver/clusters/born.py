@@ -1,5 +1,5 @@
-"""What every logical cluster is born with: the default policy, the system's namespaces and their default accounts,
-and the Service `kubernetes`.
+"""Objects that every logical cluster has from the start: the default policy, the system's namespaces and their default
+accounts, and the Service `kubernetes`.
 
 Encoded once per server and shown in all clusters by `hortus.apiserver.store.overlay`.
 """
@@ -50,7 +50,7 @@ def born_objects(*, created: float, identity: str, address: str, port: int) -> B
 
 
 def with_own_uid(uid_of: Callable[[str], str | None], bucket: str, name: str, value: bytes) -> bytes:
-    """A born object with a uid that is its cluster's alone: owners and tokens are told apart by nothing else, and tools
+    """A born object with a uid that is its cluster's alone: owners and tokens are identified by it alone, and tools
     know a cluster by that of kube-system.
 
     `uid_of` gives the uid of a logical cluster by its name, None where the uid of `born_objects` shall stay.

@@ -53,7 +53,7 @@ class QuotaGuard:
         return False
 
     async def full(self, name: str) -> bool:
-        """Whether the server itself should write nothing more in a cluster that would make it larger."""
+        """True when the server itself may write nothing that makes the cluster larger."""
         cluster = self._clusters.get(name)
         if cluster is None or cluster.quota is None or cluster.quota.bytes is None:
             return False

@@ -158,7 +158,7 @@ _HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind stri
 
 
 def head_problems(value: Any) -> Iterator[str]:
-    """Why apiVersion and kind cannot be read from a decoded body, in Go's words."""
+    """The reasons why apiVersion and kind cannot be read from a decoded body, in Go's words."""
     if not isinstance(value, dict):
         yield f"{_UNREADABLE}json: cannot unmarshal {go_kind(value)} into Go value of type {_HEAD}"
         return
@@ -179,7 +179,7 @@ def kindless(body: bytes, kind: str) -> BadRequest:
 
 
 def go_kind(value: object) -> str:
-    """What Go's JSON package calls a value of this type."""
+    """The name that Go's JSON package has for a value of this type."""
     names = {list: "array", str: "string", bool: "bool", int: "number", float: "number", dict: "object"}
     return names.get(type(value), "null")
 

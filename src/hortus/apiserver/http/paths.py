@@ -43,7 +43,7 @@ class RequestInfo(NamedTuple):
     namespace: str = ""
     name: str = ""
     below: bool = False
-    """Whether the path puts the resource below a namespace; a Namespace itself is in its own without being below it."""
+    """True when the path puts the resource below a namespace; a Namespace is in its own without being below it."""
 
 
 def request_info(method: str, raw_path: str) -> RequestInfo:

@@ -68,7 +68,7 @@ class Context(msgspec.Struct, frozen=True):
     """Asked when a PUT or apply creates; None lets everybody."""
     reviewer: Reviewer | None = None
     turns: Turns = msgspec.field(default_factory=Turns)
-    """Of the loop, for work that can take long."""
+    """Turns of the event loop, for work that can take long."""
 
     def pace(self, scope: Scope) -> Pace:
         """For work on a request of this scope."""

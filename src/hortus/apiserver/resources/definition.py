@@ -111,7 +111,7 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     status_on_create: bool = False
     """Whether the status sent with a create is kept all the same, as a kubelet's Node is."""
     ignored: Mapping[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    """What an endpoint, by its subresource, takes no notice of, where that is not just the status or all but it."""
+    """Fields that an endpoint ignores, by subresource, where that is not the usual split of spec and status."""
     scale: Mapping[str, str] | None = None
     """Paths specReplicasPath, statusReplicasPath, labelSelectorPath when there is a scale subresource."""
     verbs: frozenset[str] = frozenset(
@@ -144,7 +144,7 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     name_rule: Literal["subdomain", "label", "path-segment"] = "subdomain"
     """What metadata.name may look like: DNS-1123 subdomain or label, or anything that is one path segment (RBAC)."""
     shows_deleted: bool = False
-    """Whether a deletion is answered with the object as it was, not with a Status."""
+    """True when a deletion is answered with the object as it was, not with a Status."""
     create_on_update: bool = False
     """Whether a PUT to a name that is not there creates it."""
     unconditional_update: bool = True

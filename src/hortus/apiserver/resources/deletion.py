@@ -65,7 +65,7 @@ async def _delete_state(ctx: Context, scope: Scope, record: Record, options: Del
 
 
 def _ended(kind: Kind, obj: Object, now: float) -> Object:
-    """What is told of an object that has gone; a pod's last moment is the end of its grace period."""
+    """The answer for a deleted object; the deletion time of a pod is the end of its grace period."""
     if kind.suffix != "core/pods" or "deletionTimestamp" in obj["metadata"]:
         return obj
     metadata = {**obj["metadata"], "deletionTimestamp": format_time(now), "deletionGracePeriodSeconds": 0}

@@ -104,6 +104,6 @@ def cannot_decode(resource: Resource, why: str, *, sent: tuple[str, str] | None 
 
 
 def unreadable_patch(shown: str, why: str) -> Invalid:
-    """What a patch leaves cannot be read; `shown` is the object that it leaves."""
+    """The error of a patch whose result, `shown`, cannot be read as an object."""
     problem = bad_value("patch", shown, why)
     return invalid_object("", "", "", "", [problem])

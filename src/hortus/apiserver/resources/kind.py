@@ -62,7 +62,7 @@ class Kind:
         """What a store's bucket is called after the cluster's name."""
         self.group_resource = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         self.told_group = group
-        """The group by which mistakes in an object are told: where it is stored, which is another's for few."""
+        """The group that messages about an object name: the one it is stored in, which few kinds share with another."""
         self.group_kind = f"{resource.kind}.{group}" if group else resource.kind
         self.upgrade = upgrade
         self.converter = converter

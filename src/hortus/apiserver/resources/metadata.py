@@ -369,7 +369,7 @@ def is_kubernetes(kind: Kind) -> bool:
 
 
 def names_revision(text: str) -> bool:
-    """Whether a resourceVersion means one; what is no number means none."""
+    """True when a resourceVersion means one; what is no number means none."""
     return text.isascii() and text.isdigit() and int(text) != 0
 
 

@@ -123,7 +123,7 @@ def change_of(kind: Kind, body: bytes, media: str) -> Change:
 
 
 def noticed_in(body: bytes, media: str, options: WriteOptions) -> Sequence[str]:
-    """What strict decoding finds wrong with the text of a patch: fields that stand twice, steps with unknown ones."""
+    """Problems that strict decoding finds in the text of a patch: duplicate fields, and unknown ones in steps."""
     if options.validation == "Ignore":
         return ()
     document = orjson.loads(body)

@@ -76,7 +76,7 @@ class Registry:
         self._custom.setdefault(cluster, {})
 
     def is_built_in(self, cluster: str, group: str, plural: str) -> bool:
-        """Whether the server itself serves this resource in some version; its objects are no custom resources."""
+        """True when the server itself serves this resource in some version; its objects are no custom resources."""
         return any(key[0] == group and key[2] == plural for key in (*self._shared, *self._bound.get(cluster, ())))
 
     def forget(self, cluster: str) -> None:

@@ -33,7 +33,7 @@ def scale_of(kind: Kind, obj: Object) -> Object:
 
 
 def scale_problems(kind: Kind, obj: Object, subresource: str) -> list[FieldProblem]:
-    """What a custom resource has where its Scale is read from, that no Scale can have."""
+    """Values of a custom resource at the paths of its Scale that no Scale can have."""
     paths = kind.definition.scale or {}
     if not kind.custom or not paths:
         return []
@@ -58,7 +58,7 @@ def _replicas_problems(obj: Object, path: str) -> list[FieldProblem]:
 
 
 def _wrong(obj: Object, path: str, wanted: type, go_type: str) -> str:
-    """Why there is no such value at `path`, in Go's words; empty when there is, or nothing at all."""
+    """The reason why there is no such value at `path`, in Go's words; empty when there is, or nothing at all."""
     value: Any = obj
     for step in path.strip(".").split("."):
         if not isinstance(value, dict):
@@ -84,7 +84,7 @@ def _printed(value: Any) -> str:
 
 
 def has_replicas(kind: Kind, obj: Object) -> bool:
-    """Whether the object says how many replicas it wants."""
+    """True when the object says how many replicas it wants."""
     return _at(obj, (kind.definition.scale or {})["specReplicasPath"]) is not None
 
 

@@ -21,7 +21,7 @@ class Scope(NamedTuple):
     name: str = ""
     subresource: str = ""
     unnamed: bool = False
-    """Whether `name` is from the object alone, as in a POST: rights to names are none to such a request."""
+    """True when `name` is from the object alone, as in a POST: rights to names are none to such a request."""
 
     @property
     def bucket(self) -> str:
@@ -41,7 +41,7 @@ class WriteOptions(NamedTuple):
     kind: str = ""
     """CreateOptions, UpdateOptions or PatchOptions as the client sent them; empty for the server's own writes."""
     noticed: Sequence[str] = ()
-    """What strict decoding finds wrong with the body's text, such as fields that stand twice."""
+    """Problems that strict decoding finds in the body's text, such as duplicate fields."""
 
 
 class Preconditions(NamedTuple):

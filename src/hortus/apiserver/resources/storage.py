@@ -76,8 +76,8 @@ class Storage:
     async def survey(self, look: Callable[[Record], object], suffix: str = "") -> None:
         """Show `look` every object of the kind `suffix` in any cluster, or every object there is.
 
-        For those who begin with what is stored. An object that `look` cannot take is logged and left out: whoever
-        wrote it may have lost it, but nobody else their server.
+        For parts that start from the stored objects. An object that `look` cannot take is logged and left out, so that
+        it harms its author alone.
         """
         for bucket in await self.buckets(""):
             if suffix and not bucket.endswith(f"/{suffix}"):

@@ -123,7 +123,7 @@ class Log:
 
     @property
     def tight(self) -> bool:
-        """Whether the disk was full and the reserve is in use: only deletions are to be written."""
+        """True when the disk was full and the reserve is in use: only deletions are to be written."""
         return not self._reserve.held
 
     def rows(self) -> Iterator[Row]:

@@ -14,7 +14,7 @@ import sqlite3
 from pathlib import Path
 
 RESERVE_BYTES = 32 * 1024 * 1024
-"""What emptying the log can need: 2,000 pages of 4 KiB and the batch that went beyond, and as much again that was
+"""Bytes that emptying the log can need: 2,000 pages of 4 KiB and the batch that went beyond, and as much again that was
 written after the first attempt failed; the deletions themselves take some kilobytes each."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -49,7 +49,7 @@ class Reserve:
             os.truncate(self.path, 0)
 
     def is_full(self, error: Exception) -> bool:
-        """Whether a failed write means that there is no space left."""
+        """True when a failed write means that there is no space left."""
         if isinstance(error, sqlite3.Error):
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
                 return True

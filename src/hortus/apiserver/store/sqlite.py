@@ -322,6 +322,6 @@ class SqliteBackend(IndexReads):
 
 
 def _brings_an_end(value: Value, current: Record | None) -> bool:
-    """Whether it is written while the disk is full."""
+    """True when it is written while the disk is full."""
     grown = len(value.head) + len(value.tail) - (0 if current is None else len(current.value))
     return value.leaving and grown <= _FAREWELL_BYTES

@@ -1,4 +1,4 @@
-"""Whether files and folders can have been written by nobody but their user, as sshd asks of its own (StrictModes).
+"""Checks that nobody but their user can have written files and folders, as sshd does for its own (StrictModes).
 
 A folder must belong to the user or to root and be writable for neither group nor others, and so must each folder
 above it: who may rename an upper one can put another in its place. Two things are accepted that sshd refuses: a folder
@@ -61,7 +61,7 @@ def _open_to_others(found: os.stat_result) -> bool:
 
 
 def _is_private_group(gid: int) -> bool:
-    """Whether nobody but this user is in the group."""
+    """True when nobody but this user is in the group."""
     try:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:

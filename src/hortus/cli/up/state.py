@@ -91,7 +91,7 @@ class StateDirectory:
     def check_owner(self) -> None:
         """See that nobody else can have written what lies here. Raises StateError.
 
-        Whoever could put a token, a kubeconfig or a key here would be administrator of all that is made of it.
+        A user who could put a token, a kubeconfig or a key here would be administrator of everything made from it.
         """
         if not self.path.exists():
             return
@@ -198,7 +198,7 @@ class StateDirectory:
         write_private(self._run, msgspec.json.format(msgspec.json.encode(run)))
 
     def holds_database(self) -> bool:
-        """Whether objects have been kept in `state.db`, which must then be there."""
+        """True when objects have been kept in `state.db`, which must then be there."""
         return self.database.name in self._format_lines()
 
     def note_database(self) -> None:

@@ -108,7 +108,7 @@ class Child:
         self._stopping = True
         if self._keeper:
             self._keeper.cancel()
-            await asyncio.wait((self._keeper,))  # and not for its result: `kept` tells that, and the child must end
+            await asyncio.wait((self._keeper,))  # and not for its result: `kept` reports that, and the child must end
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -177,7 +177,7 @@ class Child:
         return await self._until_end(listener)
 
     async def _survived(self, life: Coroutine[None, None, str]) -> str:
-        """How one life of the child ended. An error of ours ends that life too: the next one is the next attempt."""
+        """The end of one life of the child, in words. An error of ours ends it too; the next one is another attempt."""
         try:
             return await life
         except ChildFailed as failure:

@@ -40,7 +40,7 @@ class _Rule(msgspec.Struct):
 
 
 def are_rules(value: object) -> bool:
-    """Whether what a cluster says is a list of rules, or nothing."""
+    """True when what a cluster says is a list of rules, or nothing."""
     return value is None or shaped(value, list[_Rule]) is not None
 
 

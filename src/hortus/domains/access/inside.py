@@ -102,7 +102,7 @@ class _Seen:
             cache.learn(obj)
 
     def _cache(self, resource: Resource) -> Cache | None:
-        """What the watch shows; None while it is not current, as when it waits for a connection."""
+        """The cache of the watch; None while it is not current, as when it waits for a connection."""
         watch = self._watches[resource]
         cache = watch.cache(self._member)
         return cache if cache is not None and cache.has_synced and watch.problem(self._member) is None else None

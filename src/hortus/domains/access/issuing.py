@@ -184,7 +184,7 @@ async def _not_everybodys(admin: Client, access: Object, namespace: str, beyond:
 
 
 async def _everybody_may(admin: Client, access: Object, namespace: str, atom: Atom) -> bool:
-    """Whether an account that nobody knows may do it as well.
+    """True when an account that nobody knows may do it as well.
 
     It is one of kube-system: what the accounts of a namespace that the request chose may do together counts as more.
     """

@@ -24,7 +24,7 @@ KINDS: Final = (ACCOUNTS, ROLES, BINDINGS, CLUSTER_ROLES, CLUSTER_BINDINGS)
 """All kinds that this domain writes into clusters."""
 
 ACCOUNT_NAMESPACE: Final = "kube-system"
-"""Where the accounts lie unless a request says otherwise: a namespace that every cluster has, and in which no request
+"""The namespace of accounts unless a request names another: a namespace that every cluster has, and in which no request
 may work unless it is allowed."""
 
 

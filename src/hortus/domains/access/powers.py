@@ -53,7 +53,7 @@ class Row(msgspec.Struct, frozen=True):
     resources: frozenset[str]
     namespaced: bool
     verbs: Mapping[str, str]
-    """What each verb leads to: a power, or HARMLESS; others are unlisted."""
+    """The power that each verb leads to, or HARMLESS; others are unlisted."""
 
 
 def _row(

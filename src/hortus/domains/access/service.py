@@ -99,7 +99,7 @@ def check_rules(
 
 
 def check_account(policy: AccessPolicy, access: Object) -> None:
-    """Whether the account may lie where the request wants it. Raises Setback."""
+    """Refuse an account in a namespace where it may not lie. Raises Setback."""
     wanted = (access["spec"].get("serviceAccount") or {}).get("namespace", "")
     if wanted in SYSTEM_NAMESPACES and SYSTEM not in policy.powers(access["metadata"]["namespace"]):
         raise Setback(

@@ -89,13 +89,13 @@ class AccountSpec(Fields, frozen=True):
     name: _Name
     """Its name. An account of that name that is not this request's own is never touched or used."""
     namespace: _Namespace
-    """Its namespace, which must be there. Whoever may run Pods in it can use the account."""
+    """Its namespace, which must be there. A user who may run Pods in it can use the account."""
     labels: Annotated[dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=20)] = field(default_factory=dict)
-    """Labels of the account beside our own."""
+    """Labels of the account, besides our own."""
     annotations: Annotated[dict[str, Annotated[str, Meta(max_length=1024)]], Meta(max_length=20)] = field(
         default_factory=dict
     )
-    """Annotations of the account beside our own, such as a cloud provider's identity."""
+    """Annotations of the account, besides our own, such as a cloud provider's identity."""
 
 
 class ClusterAccessSpec(Fields, frozen=True):

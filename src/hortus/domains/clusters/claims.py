@@ -21,7 +21,7 @@ from hortus.domains.clusters.types import Annotation, Label, ShootAnnotation
 from hortus.kube.objects import Object
 
 DISPUTED: Final = "Shoot cannot be managed: "
-"""How the message of a Runtime begins that had a Shoot, and may not have it now."""
+"""Beginning of the message of a Runtime that had a Shoot and may not have it now."""
 
 
 def owns(runtime: Object, live: Live, rivals: Iterable[Object]) -> bool:
@@ -56,7 +56,7 @@ def objection(runtime: Object, live: Live | None, rivals: Iterable[Object]) -> s
 
 
 def relabelled(runtime: Object) -> str:
-    """Why the label runtime-id is to be set back, for people; empty when it is as it was."""
+    """The reason why the label runtime-id is to be set back, for people; empty when it is as it was."""
     was = service.relabelled(runtime)
     if not was:
         return ""
@@ -67,7 +67,7 @@ def relabelled(runtime: Object) -> str:
 
 
 def doubled(runtime: Object, namesakes: Iterable[Object]) -> str:
-    """Why a Runtime gets no Shoot while an older one has the same runtime-id; `namesakes` have it."""
+    """The reason why a Runtime gets no Shoot while an older one has the same runtime-id; `namesakes` have it."""
     senior = _senior(runtime, namesakes)
     if senior is None:
         return ""
@@ -79,7 +79,7 @@ def doubled(runtime: Object, namesakes: Iterable[Object]) -> str:
 
 
 def left_behind(runtime: Object, found: Iterable[Live], others: Iterable[Object]) -> str:
-    """Why a Runtime that is being deleted is held, for people; empty when it leaves no Shoot behind.
+    """The reason why a Runtime that is being deleted is held, for people; empty when it leaves no Shoot behind.
 
     `found` are Shoots that might be its; `others` all Runtimes that might have one of them.
     """

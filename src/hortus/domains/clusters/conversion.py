@@ -92,7 +92,7 @@ class Conversion:
             visit.tell(WARNING, NOT_APPLIED, str(remark))
 
     def structured(self, runtime: Object, live: Object | None = None) -> bool:
-        """Whether the cluster gets its OIDC by a ConfigMap. `live` is its Shoot, if there is one."""
+        """True when the cluster gets its OIDC by a ConfigMap. `live` is its Shoot, if there is one."""
         return has_structured_authentication(runtime, self.configuration, self._switches, live)
 
     async def _context(self, runtime: Object, caches: tuple[Object, ...]) -> Context:

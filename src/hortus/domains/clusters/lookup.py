@@ -44,7 +44,7 @@ async def explain(client: Client, garden: Client, name: str, namespace: str) -> 
 
 
 async def _connection(client: Client, runtime: Object) -> str:
-    """What is wrong with the kubeconfig of a Ready Runtime; empty when nothing is."""
+    """The problem of the kubeconfig of a Ready Runtime; empty when there is none."""
     key = service.cluster_key(runtime)
     if service.state_of(runtime) != State.READY:
         return ""

@@ -86,7 +86,7 @@ class Retirement:
         try:
             await self._garden.delete_config_map(name)
         except Forbidden:
-            # Who may not delete one has never been able to make it: all clusters have their OIDC in the Shoot.
+            # Without permission to delete one there was none to make it: all clusters have their OIDC in the Shoot.
             _log.info("config maps may not be deleted in the garden, so none was made", name=name)
 
     async def _disconnect(self, visit: Visit) -> Result | None:

@@ -39,7 +39,7 @@ def labels_of(runtime: Object) -> dict[str, str]:
 
 
 class Record(NamedTuple):
-    """What a Runtime was noted to have."""
+    """The Shoot of a Runtime, as recorded on it."""
 
     owner: str
     """The Runtime's own uid."""
@@ -76,12 +76,12 @@ def has_been_ready(runtime: Object) -> bool:
 
 
 def has_had_a_shoot(runtime: Object) -> bool:
-    """Whether the Runtime has or had a Shoot of its own. The Go system leaves no record, but says when it was Ready."""
+    """True when the Runtime has or had a Shoot. The Go system leaves no record, but says when it was Ready."""
     return record_of(runtime) is not None or has_been_ready(runtime)
 
 
 def leaves(runtime: Object, live: Live) -> bool:
-    """Whether the Runtime may go without this Shoot, since its owner said so."""
+    """True when the Runtime may go without this Shoot, since its owner said so."""
     return _annotations(runtime).get(Annotation.LEAVE) == live.uid
 
 
@@ -132,7 +132,7 @@ def forced(runtime: Object) -> bool:
 
 
 def patch_due(runtime: Object, live: Live) -> bool:
-    """Whether the Shoot is to be patched now. Raises UnreadableGeneration.
+    """True when the Shoot is to be patched now. Raises UnreadableGeneration.
 
     One that no longer says whose it is gets its annotations back by a patch.
     """

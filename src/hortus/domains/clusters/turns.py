@@ -62,7 +62,7 @@ CODES: Final[Mapping[str, Turn]] = {
 
 
 def turn_of(runtime: Object, live: Live | None, connection: str = "") -> Turn:
-    """Who is to act now, and how. `connection` says what is wrong with the kubeconfig; empty when nothing is."""
+    """The owner of the next step, and the step. `connection` is the kubeconfig's problem; empty when there is none."""
     status = runtime.get("status") or {}
     if service.locked(runtime) and not status:
         return Turn(Actor.OPERATOR, "it was built from its shoot and is locked: `hortus adopt compare`, then `release`")

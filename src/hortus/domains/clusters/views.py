@@ -31,7 +31,7 @@ class Explanation(msgspec.Struct, omit_defaults=True):
     advice: str
     shoot: str = ""
     kubeconfig: str = ""
-    """What is wrong with it; empty when nothing is."""
+    """Its problem; empty when there is none."""
     errors: tuple[str, ...] = ()
     suspended: bool = False
 

@@ -110,7 +110,7 @@ def assemble(
 
 
 def outline(shoot: Object) -> Object:
-    """What is kept of a Shoot: who it is, where its API server is, who may have it, and whether it was built."""
+    """The parts of a Shoot that are cached: identity, addresses of its API server, grants, and whether it was built."""
     metadata, status = shoot["metadata"], shoot.get("status") or {}
     return {
         "metadata": {name: metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")},

@@ -144,7 +144,7 @@ class GardenerClusterController:
             del self._making[place]
 
     async def _granted(self, cluster: Object) -> bool:
-        """Whether it is known that the cluster may have what it asks for. Fails it when it may not."""
+        """True when it is known that the cluster may have what it asks for. Fails it when it may not."""
         grants = self._settings.grants
         if refusal := grants.secret_refusal(cluster):
             await self._fail(cluster, Reason.CREATE_FAILED, refusal, actor=Actor.USER, after=MISSING_SHOOT_PAUSE)

@@ -82,7 +82,7 @@ class GardenClient:
         try:
             found = await self._client.get(SHOOTS, shoot, self._namespace)
         except KubeError:
-            # Whatever hinders this is not what was asked for; the first error is told.
+            # A failure of this look is not the caller's; the first error is reported.
             return None
         return _of_unfinished(error, shoot, found)
 

@@ -1,6 +1,6 @@
-"""What a GardenerCluster may ask for beside its own: any shoot, and Secrets in other namespaces.
+"""Grants of what a GardenerCluster may ask for beyond its own: any shoot, and Secrets in other namespaces.
 
-The controller may read every shoot's kubeconfig and write Secrets wherever it is let, and whoever may edit a
+The controller may read every shoot's kubeconfig and write Secrets wherever it is allowed, and an editor of a
 GardenerCluster makes it do so. In the home namespace, where the Go system has all its objects, any shoot may be named.
 Elsewhere the operator allows it by a flag; a shoot also allows it itself, by an annotation that only those can write
 who may change Shoots in the garden. Secrets in other namespaces are the operator's to allow.
@@ -37,7 +37,7 @@ class Grants(msgspec.Struct, frozen=True):
         return cls(home, tuple(_pairs(shoots)), tuple(_pairs(secrets)))
 
     def shoot_refusal(self, cluster: Object, allowed: Iterable[str]) -> str:
-        """Why the cluster may not have the kubeconfig of its shoot; empty when it may.
+        """The reason why the cluster may not have the kubeconfig of its shoot; empty when it may.
 
         `allowed` are the namespaces that the shoot itself allows. A shoot that does not exist is refused alike, so
         that nobody learns which ones there are.
@@ -52,7 +52,7 @@ class Grants(msgspec.Struct, frozen=True):
         )
 
     def secret_refusal(self, cluster: Object) -> str:
-        """Why the cluster may not keep its Secret where it says; empty when it may."""
+        """The reason why the cluster may not keep its Secret where it says; empty when it may."""
         here, there = cluster["metadata"]["namespace"], secret_reference(cluster).namespace
         if is_at_home(cluster) or _granted(self.secrets, here, there):
             return ""

@@ -30,7 +30,7 @@ class Claim(NamedTuple):
 
     namespace: str
     name: str
-    """Shortened, where only a label tells it."""
+    """Shortened where only a label has it."""
 
     @property
     def key(self) -> str:
@@ -50,13 +50,13 @@ def nobody(claim: Claim) -> None:
 
 
 def key_of_claim(cluster: Object) -> str:
-    """How `Claim.key` names a cluster."""
+    """The `Claim.key` of a cluster."""
     metadata = cluster["metadata"]
     return f"{metadata['namespace']}/{label_of(metadata['name'])}"
 
 
 def claim_of(secret: Object) -> Claim | None:
-    """What a Secret says; None when it says nothing."""
+    """The claim on a Secret; None when there is none."""
     if (said := _written_claim(secret)) is not None:
         return said
     metadata = secret["metadata"]
@@ -67,12 +67,12 @@ def claim_of(secret: Object) -> Claim | None:
 
 
 def is_guessed(secret: Object) -> bool:
-    """Whether the namespace of a Secret's claim is its own for want of a better one: labels name none."""
+    """True when the namespace of a Secret's claim is its own for want of a better one: labels name none."""
     return claim_of(secret) is not None and _written_claim(secret) is None
 
 
 def names_place(cluster: Object, *, label: str, namespace: str) -> bool:
-    """Whether a cluster of this name, as a label has it, keeps its Secret in the namespace."""
+    """True when a cluster of this name, as a label has it, keeps its Secret in the namespace."""
     return label_of(cluster["metadata"]["name"]) == label and secret_reference(cluster).namespace == namespace
 
 
@@ -113,7 +113,7 @@ def shoot_name(cluster: Object) -> str:
 
 
 def is_at_home(cluster: Object) -> bool:
-    """Whether its Secret lies in its own namespace."""
+    """True when its Secret lies in its own namespace."""
     return secret_reference(cluster).namespace == str(cluster["metadata"]["namespace"])
 
 
@@ -144,7 +144,7 @@ def choose_secret(
 
 
 def is_ours(cluster: Object, secret: Object) -> bool:
-    """Whether owner, labels or our own mark on a Secret say that it was written for this cluster."""
+    """True when owner, labels or our own mark on a Secret say that it was written for this cluster."""
     claim = claim_of(secret)
     if claim is not None:
         return claim.is_of(cluster)
@@ -156,7 +156,7 @@ def is_ours(cluster: Object, secret: Object) -> bool:
 
 
 def _may_have(cluster: Object, secret: Object, holder: Holder) -> bool:
-    """Whether a Secret with the label of the cluster's shoot is its own, may be taken over, or is shared with it."""
+    """True when a Secret with the label of the cluster's shoot is its own, may be taken over, or is shared with it."""
     claim = claim_of(secret)
     if claim is not None and claim.is_of(cluster):
         return True

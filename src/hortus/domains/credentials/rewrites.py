@@ -1,4 +1,4 @@
-"""How often a Secret was mended lately: two writers that undo each other must not do so as fast as they can.
+"""Counts recent repairs of a Secret: two writers that undo each other must not do so as fast as they can.
 
 The first repair comes at once. While the same Secret is damaged again and again, each further one waits twice as long
 as the one before. In memory alone: a restart may mend once more at once.

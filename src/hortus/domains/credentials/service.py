@@ -36,7 +36,7 @@ class Decision(NamedTuple):
     """Whether the annotation asked for it; then it is to be removed."""
     why: str = ""
     damaged: bool = False
-    """Whether the Secret is not as it was written last, and nobody asked for that."""
+    """True when the Secret is not as it was written last, and nobody asked for that."""
 
 
 def home_of(shoot: Object | None) -> str:
@@ -67,7 +67,7 @@ def decide(cluster: Object, secret: Object | None, policy: RotationPolicy, now: 
 
 
 def is_forced(obj: Object) -> bool:
-    """Whether a GardenerCluster or its Secret asks for a rotation."""
+    """True when a GardenerCluster or its Secret asks for a rotation."""
     return Annotation.FORCE_ROTATION in (obj["metadata"].get("annotations") or {})
 
 
@@ -216,13 +216,13 @@ def lacks_key(cluster: Object, secret: Object) -> bool:
 
 
 def _served(cluster: Object) -> bool:
-    """Whether the cluster had its Secret: one that is missing was deleted then."""
+    """True when the cluster had its Secret: one that is missing was deleted then."""
     condition = _condition(cluster) or {}
     return condition.get("status") == "True" or condition.get("reason") == Reason.UPDATE_FAILED
 
 
 def _moved(secret: Object, home: str) -> str:
-    """Why the kubeconfig leads elsewhere than to the cluster as it is; empty when it does not, or nobody knows."""
+    """The reason why the kubeconfig leads to another cluster than the present one; empty when none is known."""
     annotations = secret["metadata"].get("annotations") or {}
     if home and annotations.get(Annotation.CLUSTER, home) != home:
         return "the shoot was made anew, or its API server has moved"

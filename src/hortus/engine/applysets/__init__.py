@@ -14,9 +14,9 @@ KEP-3659 says, so `kubectl apply --prune --applyset` understands the set; the pa
 
 - **Kill-safe**: the inventory never holds less than what exists (`inventory`).
 - **Never foreign**: what another set marked, what somebody made anew, and what lost our label is not touched.
-- **Nothing that holds data** is pruned unless allowed: namespaces and definitions wait until they are surely empty.
+- **Nothing that holds data** is pruned unless allowed: namespaces and definitions wait until they are empty.
 - **In stages**: what may have to finalize an object is not deleted before that is gone.
-- **Nothing by mistake**: a set that was given nothing, or less than half of itself, prunes only when told so.
+- **Nothing by mistake**: a set that was given nothing, or less than half of itself, prunes only with `whole`.
 - **Readiness** by the rules of kstatus (`readiness`), a pure function of an object.
 """
 

@@ -99,7 +99,7 @@ class ApplySet:
         return await self._run(objects, whole=whole, dry_run=False)
 
     async def plan(self, objects: Sequence[Object], *, whole: bool = False) -> Report:
-        """What `apply` would do: drift by field, what would be created, refused and pruned. Nothing is written."""
+        """The report that `apply` would give, with drift by field; nothing is written."""
         return await self._run(objects, whole=whole, dry_run=True)
 
     async def _run(self, objects: Sequence[Object], *, whole: bool, dry_run: bool) -> Report:

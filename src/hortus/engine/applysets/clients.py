@@ -1,4 +1,4 @@
-"""What a set needs of a cluster, and a cluster that gives it: `ClusterClient`."""
+"""The seam between a set and its cluster, `SetClient`, and its implementation, `ClusterClient`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAGE = 50
 
 
 class SetClient(Protocol):
-    """What a set needs of a cluster; `ClusterClient` is one over `hortus.kube.Client`."""
+    """The calls that a set makes; `ClusterClient` makes them over `hortus.kube.Client`."""
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 

@@ -1,4 +1,4 @@
-"""What a namespace or a definition holds. Whatever cannot be seen is there: unknown content is content."""
+"""The content of a namespace or a definition. Content that cannot be seen counts as content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BORN_WITH = frozenset(
         ("", "ServiceAccount", "default"),
     )
 )
-"""What every namespace holds by itself."""
+"""Objects that every namespace has by itself."""
 _NO_CONTENT = frozenset((("", "Event"), ("events.k8s.io", "Event"), ("coordination.k8s.io", "Lease")))
 _TOKEN_OF = "kubernetes.io/service-account.name"  # noqa: S105 - an annotation's name
 _DEFAULT_TOKEN = "default-token-"  # noqa: S105 - how a Secret's name begins
@@ -29,7 +29,7 @@ class Holding(NamedTuple):
 
     text: str
     finalized: bool
-    """Whether it may need a controller to go: it has finalizers, or nobody can tell."""
+    """True when it may need a controller to go: it has finalizers, or nobody can tell."""
 
 
 class ContentClient(Protocol):
@@ -45,7 +45,7 @@ class Contents:
         self._kinds = kinds
 
     async def of(self, member: Member, live: Object) -> Holding | None:
-        """What `live` holds; None when nothing, and for all kinds that hold nothing. Raises KubeError."""
+        """One object that `live` holds; None when it is empty, and for kinds without content. Raises KubeError."""
         if (member.group, member.kind) == ("apiextensions.k8s.io", "CustomResourceDefinition"):
             return await self._instances(live)
         if (member.group, member.kind) == ("", "Namespace"):
@@ -109,7 +109,7 @@ class Contents:
 
 
 def _is_born(resource: Resource, obj: Object) -> bool:
-    """Whether every namespace has it by itself: also a token of the default account, which old servers made."""
+    """True when every namespace has it by itself: also a token of the default account, which old servers made."""
     name = obj["metadata"]["name"]
     if (resource.group, resource.kind, name) in _BORN_WITH:
         return True

@@ -190,7 +190,7 @@ class ConfigMapParent:
 
 
 def _is_another(error: ApiError) -> bool:
-    """Whether the server refuses the uid: kube-apiserver does with Invalid, and with Conflict when nothing is there."""
+    """True when the server refuses the uid: kube-apiserver answers Invalid, or Conflict when nothing is there."""
     causes = error.details.get("causes") or ()
     return isinstance(error, Conflict) or any(cause.get("field") == "metadata.uid" for cause in causes)
 

@@ -30,7 +30,7 @@ from hortus.kube.errors import Conflict, KubeError, NotFound, NotServed
 from hortus.kube.objects import Object, Resource
 
 _LOOKS = 5
-"""How often an object that changes between the look and its deletion is looked at again in one run."""
+"""Attempts in one run for an object that changes between the look and its deletion."""
 _REMEMBERED = (Action.FAILED, Action.HELD, Action.PENDING, Action.PRUNING, Action.WAITING)
 """A later run has to come back to these."""
 
@@ -53,7 +53,7 @@ class Pruning:
         """Delete the members of `leaving` stage by stage; what became of them, and those still to remember."""
         outcomes: list[Outcome] = []
         before: Member | None = None
-        """What is not gone yet: what comes after it is left in peace, because it may need that to go."""
+        """A member that is not gone yet: later stages wait, because it may need them to go."""
 
         def place(item: tuple[Member, Entry]) -> int:
             return stage(item[1].resource(item[0]))
@@ -71,7 +71,7 @@ class Pruning:
         return outcomes, {one.member: leaving[one.member] for one in outcomes if one.action in _REMEMBERED}
 
     async def _one(self, item: tuple[Member, Entry]) -> Outcome | None:
-        """What became of one member; None when it is gone already."""
+        """The outcome for one member; None when it is gone already."""
         member, entry = item
         try:
             for _ in range(_LOOKS):
@@ -114,7 +114,7 @@ class Pruning:
         return _outcome(member, Action.PRUNING, "deleted, and its finalizers hold it", answer)
 
     async def _find(self, member: Member, entry: Entry) -> tuple[Resource, Object | None]:
-        """The object as the server has it now, where its kind is served now; None when it is surely gone."""
+        """The object as the server has it now, where its kind is served now; None when it is known to be gone."""
         resource = entry.resource(member)
         try:
             return resource, await self._client.get(resource, member.name, member.namespace)
@@ -139,7 +139,7 @@ class Pruning:
         return None
 
     async def _goes(self, resource: Resource, definition: Object) -> bool:
-        """Whether a definition is gone soon, which the server sees to by itself when nothing holds its objects."""
+        """True when a definition is gone soon, which the server sees to by itself when nothing holds its objects."""
         scope = current_scope()
         if scope is not None and scope.step_aside is not None:
             scope.step_aside()

@@ -43,7 +43,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     error: Exception | None = None
     blocks: bool = True
-    """Whether what is deleted after it has to wait until it is gone."""
+    """True when what is deleted after it has to wait until it is gone."""
 
 
 _UNDONE = (Action.FAILED, Action.HELD, Action.PENDING, Action.PRUNING, Action.WAITING)

@@ -15,7 +15,7 @@ class UnknownKind(LookupError):
 
 
 class UnreadableKinds(KubeError):
-    """Discovery cannot tell now what a group serves: its own server does not answer."""
+    """Discovery does not know now what a group serves: the group's own server does not answer."""
 
 
 class Namespaced(NamedTuple):
@@ -24,7 +24,7 @@ class Namespaced(NamedTuple):
     resources: list[Resource]
     """Those that can be listed, in the preferred version of their group."""
     unknown: list[str]
-    """Groups and versions, and kinds, of which nobody can tell what lies in a namespace."""
+    """Groups and versions, and kinds, whose objects in a namespace cannot be seen."""
 
 
 class Kinds(Protocol):
@@ -34,9 +34,9 @@ class Kinds(Protocol):
         """Raises UnknownKind; with `fresh` only after the server was asked again."""
 
     async def named(self, group_kind: str, *, fresh: bool = False) -> Resource | None:
-        """Where `Deployment.apps` is served in its preferred version, or None when it surely is not.
+        """The resource of `Deployment.apps` in its preferred version, or None when it is known not to be served.
 
-        Raises UnreadableKinds when discovery cannot tell.
+        Raises UnreadableKinds when discovery does not know.
         """
 
     async def namespaced(self) -> Namespaced:

@@ -58,7 +58,7 @@ class Account:
 
     @property
     def unused(self) -> int:
-        """How many open sockets nobody uses."""
+        """The number of open sockets that nobody uses."""
         return self.sockets - self._closing - self.uses
 
     async def enter(self) -> None:
@@ -129,7 +129,7 @@ class WatchSlot:
 
     @property
     def free(self) -> bool:
-        """Whether `take` returns at once."""
+        """True when `take` returns at once."""
         return self.taken or self._budget.has_slot
 
     async def take(self) -> None:
@@ -177,7 +177,7 @@ class _Line:
 
     @property
     def passes(self) -> bool:
-        """Whether somebody who comes now need not wait."""
+        """True when somebody who comes now need not wait."""
         return not self._waiting and self._room() > self._granted
 
     async def turn(self) -> None:
@@ -210,7 +210,7 @@ class Budget:
     def __init__(self, *, sockets: int, watch_share: float, handshakes: int, clock: Clock) -> None:
         self._limit = sockets
         self.watch_limit = max(1, int(sockets * watch_share))
-        """How many watches may be open at once."""
+        """Most watches that may be open at once."""
         self._clock = clock
         self._handshakes = asyncio.Semaphore(handshakes)
         self._unused: OrderedDict[Account, None] = OrderedDict()
@@ -237,7 +237,7 @@ class Budget:
 
     @property
     def has_slot(self) -> bool:
-        """Whether one more watch may begin now."""
+        """True when one more watch may begin now."""
         return self._slots.passes
 
     async def slot(self) -> None:

@@ -62,7 +62,7 @@ class Remote:
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody holds it, uses it or waits for it."""
+        """True when somebody holds it, uses it or waits for it."""
         health = self.health
         return bool(self.holders or self.account.uses or health.waiters or health.watches_waiting)
 

@@ -1,4 +1,4 @@
-"""What is known of one remote cluster: its state, its breaker, when it is asked again, and who waits for that.
+"""The health of one remote cluster: its state, its breaker, when it is asked again, and who waits for that.
 
 Each error is blamed on the server that made it. What the cluster answers, or does not, goes to the breaker. A Secret
 that the management cluster could not hand out is no fault of the cluster: it goes on with the credential that it has,
@@ -69,20 +69,20 @@ class Health:
         self._unread = 0
         self.state = IDLE
         self.heard = pool.clock.monotonic()
-        """When it last said something."""
+        """Time of its last answer."""
         self.watches_waiting = 0
         """Watches of it that wait for a slot."""
         self.reread = False
-        """Whether the Secret holds another credential, as far as is known, than the one in use."""
+        """True when the Secret holds another credential, as far as is known, than the one in use."""
 
     @property
     def closed_off(self) -> bool:
-        """Whether calls are refused now, until a probe is through."""
+        """True when calls are refused now, until a probe is through."""
         return self._breaker.open or (not self._connected() and self._pool.clock.monotonic() < self._read_at)
 
     @property
     def broken(self) -> bool:
-        """Whether the breaker is open."""
+        """True when the breaker is open."""
         return self._breaker.open
 
     def unavailable(self) -> RemoteUnavailable:
@@ -96,7 +96,7 @@ class Health:
         if left > 0:
             raise TooManyRequests(f"{request}: the cluster asked for a pause", retry_after=left)
 
-    # What follows from an answer, and from none.
+    # Consequences of an answer, and of none.
 
     def succeeded(self) -> None:
         self.heard = self._pool.clock.monotonic()
@@ -129,7 +129,7 @@ class Health:
         if self.become(state_for(error, self._pool.clock.now())):
             _log.warning("a remote cluster is left alone", place=str(self._place), error=str(error), again_in=delay)
         if isinstance(error, CredentialMissing):
-            delay = self._pool.settings.breaker.cap  # the watch of Secrets tells earlier
+            delay = self._pool.settings.breaker.cap  # the watch of Secrets reports it earlier
         self._ask_again(delay)
 
     def was_read(self) -> None:

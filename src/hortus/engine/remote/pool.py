@@ -43,7 +43,7 @@ Listener = Callable[[Place, RemoteState, RemoteState], None]
 
 
 class _Due(enum.Enum):
-    """Why a cluster is looked at later; each purpose has a time of its own."""
+    """The purpose for which a cluster is looked at later; each has a time of its own."""
 
     PROBE = "probe"
     CHECK = "check"

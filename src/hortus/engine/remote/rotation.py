@@ -6,8 +6,8 @@
        └──────────────────────── open breaker: calls fail at once; a probe now and then, and when the Secret changes
 
 The probe asks for the namespace kube-system: that is proof of the credential, and its uid is the cluster's identity, by
-which one that was made anew under the same name is known. When the Secret changes, the new credential is tried before
-the old one goes; then streams end (whoever watches goes on where it stopped, over the new connection) and calls under
+which one that was created again under the same name is known. When the Secret changes, the new credential is tried
+before the old one goes; then streams end (watches go on where they stopped, over the new connection) and calls under
 way finish. A cluster of another identity ends its streams with `Expired`: what was seen of the old one says nothing. A
 Secret that cannot be read decides nothing: the old credential serves on, and the new one is still to be tried.
 """
@@ -105,7 +105,7 @@ class Rotation:
 
     async def _dial(self) -> Link:
         """A proven connection. Raises _CannotConnect when the credential does not lead to one, _Unread."""
-        # A change that is told while this one is read or tried counts as another one.
+        # A change that is reported while this one is read or tried counts as another one.
         self.health.reread = False
         try:
             return await self._tried()

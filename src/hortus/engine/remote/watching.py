@@ -1,10 +1,10 @@
-"""What happens in many remote clusters, as keys of the management cluster: a source for a controller.
+"""Changes in many remote clusters, as keys of the management cluster: a source for a controller.
 
 The members are objects of the management cluster, each with the place of its kubeconfig. For each there is one cache of
 what was asked for, one watch, and so one connection of its own (HTTP/1.1 carries one watch at a time) while it can be
-reached. A rotation resumes the watch where it stopped; a cluster that was made anew is listed again from nothing, and
-what it does not hold any more is told as gone. A member that disappears takes its cache along: all that was in it is
-told as gone, and by default its own key.
+reached. A rotation resumes the watch where it stopped; a cluster that was created again is listed from nothing, and
+objects that it does not hold any more are reported as gone. A member that disappears takes its cache along: all objects
+in it are reported as gone, and by default its own key.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class RemoteWatch:
             del self._at[follower.place]
         self._end(follower)
         self._pool.release(follower.place)
-        # What was seen there is not seen any more: told as gone, so that `to` says whom that concerns.
+        # Objects that were seen there are reported as gone, so that `to` says whom that concerns.
         follower.cache.reset()
         if self._to is to_member:
             for add in self._adds:

@@ -2,7 +2,7 @@
 
 The rules are `Roster`'s; here are the calls, the timers and the order of things. One task renews the lease,
 acknowledges others and asks the server about those that are overdue. When the lease is lost all work is cut off, and
-the replica joins anew under another name; the process and its caches stay. A lease that could not be given back then,
+the replica joins again under another name; the process and its caches stay. A lease that could not be given back then,
 since the server was away, is given back when it is seen again: nobody else can know so early that its work is over.
 """
 
@@ -359,7 +359,7 @@ class Shards:
             del self._former[next(iter(self._former))]
 
     def _give_back_former(self, record: Record) -> None:
-        """A lease was seen: when it is one that this replica has lost, the others are told."""
+        """A lease was seen: when it is one that this replica has lost, it is given back."""
         name = record.member
         if name in self._former and not record.released and name not in self._returning:
             task = self._returning[name] = asyncio.create_task(self._give_back(name), name=f"give back {name}")

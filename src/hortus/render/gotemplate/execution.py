@@ -29,7 +29,7 @@ class _Continue(Exception):
 
 
 class Code:
-    """What a tree does, whatever names it goes by. `missing` is default, zero or error, for keys not there."""
+    """The code of a tree, whatever names it goes by. `missing` is default, zero or error, for keys not there."""
 
     __slots__ = ("_execute", "_functions", "_missing", "_tree", "is_empty", "slots")
 

@@ -1,4 +1,4 @@
-"""What compiling an action starts from: where it stands in its text, and the places of its template's variables."""
+"""The context of compiling an action: where it stands in its text, and the places of its template's variables."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Parser:
         self.range_depth = 0
         self.depth = 0
         self.slots = 0
-        """Places that the variables and ranges of a template need in its frame, beside `$`."""
+        """Places that the variables and ranges of a template need in its frame, besides `$`."""
 
     # Tokens
 

@@ -14,7 +14,7 @@ _LOOK_AT_CLOCK = 1024
 
 
 class Runnable(Protocol):
-    """What a template does; templates of the same content share it."""
+    """The code of a template; templates of the same content share it."""
 
     slots: int
     is_empty: bool

@@ -42,7 +42,7 @@ class _Action(NamedTuple):
 
     kind: str
     keyword: str
-    """Of a control; of an else that begins another one."""
+    """The word of a control, or of an else that begins another one."""
     name: str
     pipe: Any
     """The nodes.Pipe; None where there is none."""
@@ -58,7 +58,7 @@ class _Odd(Exception):
 
 
 class _Variables(list[str]):
-    """Takes every variable as declared, and tells which ones were not declared here."""
+    """Takes every variable as declared, and notes which ones were not declared here."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Skimmer:
             return None
 
     def action(self, body: str) -> _Action:
-        """What stands between the delimiters. Raises ParseError, _Odd."""
+        """The action between the delimiters. Raises ParseError, _Odd."""
         found = self._known.get(body)
         if found is None:
             # A body that would be read as a part of its delimiters.

@@ -68,7 +68,7 @@ class TemplateSet:
             if trees is not None:
                 found = self._kept(trees, text, "")
         if found is None or name in found:
-            # Its name tells what it defines, or it is for the parser to say what is wrong.
+            # Its name matters for what it defines, or the parser has to report the error.
             found = self.shelf.texts.get((text, name))
         return self._kept(self._parsed(name, text), text, name) if found is None else found
 

@@ -125,7 +125,7 @@ class Struct:
     ) -> None:
         self.type_name = type_name
         self.state = state
-        """What tells it apart beside its fields; templates cannot read it."""
+        """Part of its identity besides its fields; templates cannot read it."""
         self.fields = dict(fields)
         self.methods: dict[str, Any] = dict(methods or {})
         self.tags = tags
@@ -139,7 +139,7 @@ class Struct:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether Go compares it with `==`: pointers, and structs without maps and slices."""
+        """True when Go compares it with `==`: pointers, and structs without maps and slices."""
         return self.pointer or not any(
             isinstance(part, list | dict | bytes) or (isinstance(part, Struct) and not part.is_comparable)
             for part in self.fields.values()

@@ -40,7 +40,7 @@ class Options(msgspec.Struct, frozen=True):
     strict: bool = False
     """Whether a missing key is an error."""
     skip_schema: bool = False
-    """Whether values.schema.json is passed over; one that refers to other documents cannot be used otherwise."""
+    """True when values.schema.json is passed over; one that refers to other documents cannot be used otherwise."""
 
 
 def render_chart(

@@ -43,8 +43,8 @@ class _HelmSet(TemplateSet):
 
 _SKIMMER = Skimmer(HELM, REFUSED)
 _SHELVES = {"zero": Shelf(_SKIMMER), "error": Shelf(_SKIMMER)}
-"""What files of charts and texts given to `tpl` define, by how missing keys are taken: charts are rendered over and
-over, and copies of one library stand in many."""
+"""Definitions of files of charts and of texts given to `tpl`, by how missing keys are taken: charts are rendered over
+and over, and copies of one library stand in many."""
 
 
 def render_templates(

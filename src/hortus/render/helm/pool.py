@@ -84,7 +84,7 @@ class WorkerPool:
         is_fresh = not worker.has_rendered
         answer = await self._asked(worker, message, files, reader)
         if isinstance(answer, protocol.Failed) and answer.wants_memory and not is_fresh:
-            # What was rendered before may hold the memory that this chart needs.
+            # Earlier renderings may hold the memory that this chart needs.
             answer = await self._asked(_Worker(self._settings), message, files, reader)
         if isinstance(answer, protocol.Failed):
             raise ChartError(answer.message)

@@ -43,14 +43,14 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     rendered: Rendered
     looked_up: bool = False
     is_last: bool = False
-    """Whether the worker ends itself after this."""
+    """True when the worker ends itself after this."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
     message: str
     is_last: bool = False
     wants_memory: bool = False
-    """Whether a worker that keeps nothing of earlier renderings may have room for this one."""
+    """True when a worker that keeps nothing of earlier renderings may have room for this one."""
 
 
 class Unknown(msgspec.Struct, frozen=True, tag="unknown"):

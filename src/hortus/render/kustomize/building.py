@@ -67,7 +67,7 @@ def _write_annotations(obj: Object) -> None:
 
 
 class _State:
-    """What a kustomization and those below it have read so far."""
+    """Amounts that a kustomization and those below it have read so far."""
 
     def __init__(self) -> None:
         self.resources = Resources()

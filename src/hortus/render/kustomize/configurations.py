@@ -1,6 +1,6 @@
 """Which fields labels, names, namespaces, images, counts, references and variables go to, and how files add to them.
 
-The files that `configurations` names hold such lists; what a base adds also counts for whoever uses the base.
+The files that `configurations` names hold such lists; entries of a base also count for its overlays.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ _SERVERS = {
     "StatefulSet": "spec/volumeClaimTemplates/spec",
     "PersistentVolume": "spec",
 }
-"""Where a kind names an NFS server other than in the volumes of its pods."""
+"""Fields that name an NFS server other than in the volumes of pods."""
 VARIABLES = [
     *(
         _spec(f"{path}/{containers}/{field}", kind, create=False)
@@ -119,7 +119,7 @@ VARIABLES = [
     _spec("metadata/labels", create=False),
     _spec("metadata/annotations", create=False),
 ]
-"""Where `$(NAME)` stands for a variable."""
+"""Fields in which `$(NAME)` stands for a variable."""
 
 Fields = TypeVar("Fields", bound=FieldSpec)
 

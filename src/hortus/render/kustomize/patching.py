@@ -111,7 +111,7 @@ class Patcher:
         for resource in [one for one in resources if found.matches(one)]:
             if remembers:
                 resource.remember()
-            # What a JSON patch was made of has every null written out.
+            # The source of a JSON patch has every null written out.
             resource.blanks = []
             try:
                 resource.obj = _patched(resource, operations)

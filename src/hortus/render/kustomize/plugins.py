@@ -1,6 +1,6 @@
 """kustomize's builtin transformers and generators, asked for by an object each in `transformers` and `generators`.
 
-Such an object has apiVersion `builtin`, the plugin's name as its kind, and the plugin's settings beside its metadata.
+Such an object has apiVersion `builtin`, the plugin's name as its kind, and the plugin's settings next to its metadata.
 Programs and containers, which kustomize runs for any other apiVersion when allowed to, are refused by name.
 """
 
@@ -108,7 +108,7 @@ T = TypeVar("T")
 
 
 class Surroundings(NamedTuple):
-    """What a plugin works with: files are found from the kustomization that asks for it."""
+    """The surroundings of a plugin: files are found from the kustomization that asks for it."""
 
     loader: Loader
     place: str
@@ -116,7 +116,7 @@ class Surroundings(NamedTuple):
 
 
 def made_by(config: Resource, around: Surroundings) -> Resource:
-    """What the generator `config` makes. Raises KustomizeError, Unsupported."""
+    """The resource that the generator `config` makes. Raises KustomizeError, Unsupported."""
     kind = _builtin(config, tuple(_GENERATORS), around)
     settings = _read(config, _Generator, around)
     generator = Generator(name=config.name, namespace=config.namespace, **msgspec.structs.asdict(settings))

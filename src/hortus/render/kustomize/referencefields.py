@@ -26,7 +26,7 @@ _POD_KINDS = ("Pod", "StatefulSet", "Deployment", "ReplicationController", "Cron
 
 
 def _data_paths(name: str, volume: str) -> list[str]:
-    """Where pods name a ConfigMap or Secret; `volume` is the last part in a volume."""
+    """Fields in which pods name a ConfigMap or Secret; `volume` is the last part in a volume."""
     containers = [
         f"{part}/{field}"
         for part in ("containers", "initContainers")

@@ -13,7 +13,7 @@ from hortus.schema.jsonschema.compiler import Compiler
 from hortus.schema.jsonschema.violations import Check, JsonSchemaError, State, Violation
 
 _MOST_PROBLEMS = 10_000
-"""Violations that are told; Helm tells all."""
+"""Most violations that are reported; Helm reports all."""
 
 
 class JsonSchema:

@@ -103,7 +103,7 @@ class Compiler:
         def check(value: Any, path: str, state: State) -> list[Violation]:
             if not compiled:
                 compiled.append(self.schema(target, local))
-            # What stands behind a reference is told as one; it is not taken apart where it ends.
+            # Violations behind a reference are reported as one group; it is not split where it ends.
             return [msgspec.structs.replace(one, is_group=False) for one in compiled[0](value, path, state)]
 
         self.schema(target, local)

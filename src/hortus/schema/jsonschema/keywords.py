@@ -50,7 +50,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 _ORDER = ("null", "boolean", "number", "integer", "string", "array", "object")
-"""Types as they are told."""
+"""Types in the order of messages."""
 
 
 def _type_of(value: Any) -> str:
@@ -99,14 +99,14 @@ def _const(_compiler: Compiler, _schema: Any, wanted: Any, _place: str) -> Check
 
 
 def _shown(value: Any) -> str:
-    """A scalar as it is told."""
+    """A scalar as messages show it."""
     if isinstance(value, str):
         return quoted(value)
     return "<nil>" if value is None else str(value).lower()
 
 
 def _number(value: float) -> str:
-    """A number as it is told: digits in threes, powers of ten from a million on."""
+    """A number as messages show it: digits in threes, powers of ten from a million on."""
     power = Decimal(repr(value)).adjusted() if value else 0
     if -5 < power < 6:
         return f"{int(value):,}" if float(value).is_integer() else f"{Decimal(repr(value)):,f}"
@@ -334,7 +334,7 @@ def _more(value: Any, bound: Any) -> bool:
 
 
 STOPPING = ("type", "const", "enum", "format")
-"""Keywords of which the first that is broken is all that is told of a schema."""
+"""Keywords of which the first broken one is the only one reported for a schema."""
 KEYWORDS: dict[str, Callable[[Compiler, Any, Any, str], Check]] = {
     "type": _type,
     "const": _const,
@@ -377,4 +377,4 @@ PLACES = {
         ]
     )
 }
-"""The order in which what is broken is told."""
+"""The order in which broken keywords are reported."""

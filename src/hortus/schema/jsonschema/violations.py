@@ -24,7 +24,7 @@ class Violation(msgspec.Struct, frozen=True):
     message: str
     causes: tuple[Violation, ...] = ()
     is_group: bool = False
-    """Whether it only holds several of one schema together."""
+    """True when it only holds several of one schema together."""
 
     def __str__(self) -> str:
         return "\n".join(self._lines(""))
@@ -38,7 +38,7 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 def grouped(found: list[Violation], path: str) -> list[Violation]:
-    """What breaks one schema as one violation."""
+    """The violations of one schema as one."""
     return found if len(found) < 2 else [Violation(path, "validation failed", tuple(found), is_group=True)]
 
 

@@ -38,7 +38,7 @@ _SETTABLE = frozenset(("networking.nodes", "controlPlane.highAvailability.failur
 
 
 def own_problems(shoot: Object) -> list[FieldProblem]:
-    """What is wrong with a Shoot by itself, in the words of Gardener 1.117."""
+    """Problems of a Shoot by itself, in the words of Gardener 1.117."""
     spec = shoot["spec"]
     return [
         *_purpose_problems(shoot),

@@ -87,7 +87,7 @@ class SecretStrategy(BuiltinStrategy):
 
 
 def _json_problem(text: str) -> str:
-    """Why a value holds no JSON object; empty when it does."""
+    """The reason why a value holds no JSON object; empty when it does."""
     try:
         found = orjson.loads(base64.b64decode(text))
     except (orjson.JSONDecodeError, binascii.Error):

@@ -26,7 +26,7 @@ _NAMES = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-"""Of the newer group's fields, by which mistakes are told."""
+"""Names of the older group, used in problems, for fields of the newer one."""
 _FIXED = (
     "regarding", "reason", "note", "deprecatedSource", "deprecatedFirstTimestamp", "deprecatedLastTimestamp",
     "deprecatedCount", "type", "eventTime", "action", "related", "reportingController", "reportingInstance",

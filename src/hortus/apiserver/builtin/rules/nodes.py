@@ -112,7 +112,7 @@ _ORDERED = (
     ("default", "max", "default", "default value {} is greater than max value {}"),
     ("defaultRequest", "default", "defaultRequest", "default request value {} is greater than default limit value {}"),
 )
-"""What may not be above what, the field that is blamed, and why."""
+"""The lower and the upper field, the one that is blamed when they are not in order, and the message."""
 
 
 def _limit_problems(item: dict[str, Any], path: str) -> list[FieldProblem]:

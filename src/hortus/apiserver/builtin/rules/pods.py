@@ -84,7 +84,7 @@ class PodStrategy(BuiltinStrategy):
 
 
 def _join_addresses(status: dict[str, Any]) -> None:
-    """The first of a pod's addresses is its address, whichever of the two a client knows to set."""
+    """Keep a pod's address and the first of its addresses equal, whichever field a client sets."""
     for one, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
         if status.get(one) and not status.get(many):
             status[many] = [{"ip": status[one]}]

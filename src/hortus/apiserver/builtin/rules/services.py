@@ -133,7 +133,7 @@ def _default_policies(spec: dict[str, Any]) -> None:
 
 
 def _keep_addresses(spec: dict[str, Any], before: dict[str, Any]) -> None:
-    """What the Service has been given stays when an update does not mention it."""
+    """Keep allocated addresses that an update does not mention."""
     if not spec.get("clusterIP"):
         given = spec.get("clusterIPs") or []
         spec["clusterIP"] = (given[0] if given else "") or before.get("clusterIP", "")

@@ -27,7 +27,7 @@ _BEGIN, _END = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
 
 
 class SigningRequestStrategy(BuiltinStrategy):
-    """Who asks for a certificate is who sent the request, whatever the body says; what was asked never changes."""
+    """The requester is the sender of the request, whatever the body says; the spec never changes."""
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         if old is not None:
@@ -175,7 +175,7 @@ def _request_problem(encoded: str) -> str:
 
 
 def _certificate_problem(encoded: str) -> str:
-    """What keeps the text from being certificates in PEM and nothing else in blocks of another kind."""
+    """The reason why the text is not certificates in PEM alone; empty when it is."""
     if not encoded:
         return ""
     try:
@@ -208,7 +208,7 @@ def _signer_problems(name: str) -> list[FieldProblem]:
 
 
 def _label_problems(path: str, text: str, rule: Any) -> list[FieldProblem]:
-    """Of the first label that breaks the rule."""
+    """The problems of the first label that breaks the rule."""
     for label in text.split("."):
         problems = [f'validating label "{label}": {problem}' for problem in rule(label)]
         if problems:

@@ -24,7 +24,7 @@ async def registry_caches(cluster: Client) -> tuple[Object, ...]:
 
 
 async def asks_for_caches(cluster: Client) -> bool:
-    """Whether any CustomConfig lists a cache. Raises KubeError."""
+    """True when any CustomConfig lists a cache. Raises KubeError."""
     return any(_listed(config) for config in await _sorted(cluster, CUSTOM_CONFIGS))
 
 

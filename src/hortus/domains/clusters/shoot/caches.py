@@ -1,7 +1,7 @@
 """Registry caches: as a Runtime lists them, as clusters ask for them, and as Gardener's extension gets them (3.3).
 
-The later Go system lists caches in the Runtime, the earlier one has a switch; the CRD admits both. Whoever owns a
-cluster also owns the definitions in it, so what is read from there is checked here and nothing of it is assumed.
+The later Go system lists caches in the Runtime, the earlier one has a switch; the CRD admits both. The owner of a
+cluster also owns the definitions in it, so objects from there are checked here and no shape is assumed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _FIELDS: Final[dict[str, tuple[str, ...] | None]] = {
     "secretReferenceName": None,
     "proxy": ("httpProxy", "httpsProxy"),
 }
-"""What Gardener's extension takes over of a cache; `http.tls` is not handed on."""
+"""Fields of a cache that Gardener's extension takes; `http.tls` is not passed on."""
 
 
 def is_cache(value: Any) -> bool:
-    """Whether this is one cache that can be handed on."""
+    """True when this is one cache that can be handed on."""
     if not isinstance(value, dict) or not isinstance(value.get("upstream"), str) or not value["upstream"]:
         return False
     return not list(_shape_problems("", value))

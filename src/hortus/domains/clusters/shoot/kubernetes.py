@@ -50,7 +50,7 @@ def version(runtime: Object, config: Configuration, live: Object | None = None) 
 def has_structured_authentication(
     runtime: Object, config: Configuration, context: Context, live: Object | None = None
 ) -> bool:
-    """Whether OIDC goes by structured authentication: by the flag, and where the garden takes nothing else."""
+    """True when OIDC goes by structured authentication: by the flag, and where the garden takes nothing else."""
     return context.structured_authentication or versions.reaches(version(runtime, config, live), STRUCTURED_FROM)
 
 

@@ -34,7 +34,7 @@ def kept(wanted: str, live: str) -> str:
 
 
 def reaches(version: str, least: str) -> bool:
-    """Whether `version` is `least` or later; False when it is none."""
+    """True when `version` is `least` or later; False when it is none."""
     return is_version(version) and not greater(least, version)
 
 

@@ -135,7 +135,7 @@ class _Builder:
         while type(event := self._next()) is not yaml.MappingEndEvent:
             if type(event) is yaml.ScalarEvent:
                 if event.value == "<<" and is_merge(event):
-                    # What stands before gives way, what stands behind does not; of several the first one wins.
+                    # Keys before it give way, keys after it do not; of several mappings the first one wins.
                     for other in reversed(_merges(self._value(self._next(), depth))):
                         found |= other
                     continue
