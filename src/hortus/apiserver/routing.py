@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
 
 import orjson
 from aiohttp import web
 
-from hortus.apiserver import scaling, swagger_protobuf
+from hortus.apiserver import scaling
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.builtin import check_body
 from hortus.apiserver.connection import Connection, taken
-from hortus.apiserver.discovery import AGGREGATED, Discovery
-from hortus.apiserver.health import Health
+from hortus.apiserver.documents import Documents
 from hortus.apiserver.http import (
     Reply,
     RequestInfo,
@@ -22,12 +20,10 @@ from hortus.apiserver.http import (
     media_type_of,
     read_body,
 )
-from hortus.apiserver.http.negotiation import media_types
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.http.replies import json_reply
 from hortus.apiserver.metrics import RequestMetrics
 from hortus.apiserver.namespaces import NAMESPACES
-from hortus.apiserver.openapi import OpenApi
 from hortus.apiserver.options import delete_options, write_options
 from hortus.apiserver.pods import ACTIONS, DONE, bind
 from hortus.apiserver.remarks import REMARKS
@@ -35,15 +31,13 @@ from hortus.apiserver.representation import event_encoder, list_reply, negotiate
 from hortus.apiserver.resources import deletion, patching, reading, watching, writing
 from hortus.apiserver.resources.context import Context, review_of, write_context
 from hortus.apiserver.resources.definition import SubresourceHandler
-from hortus.apiserver.resources.failures import method_not_supported, not_found
+from hortus.apiserver.resources.failures import method_not_supported, no_such_resource, not_allowed, not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
 from hortus.apiserver.resources.scope import Scope, WriteOptions
 from hortus.apiserver.resources.subresources import BODIES, STATUS_VERBS, WRITTEN
 from hortus.apiserver.resources.versions import read
-from hortus.apiserver.settings import version_info
 from hortus.apiserver.store.backend import Watch
-from hortus.apiserver.tenants import ROOT_CLUSTER, tenant_of
-from hortus.apiserver.turns import Pace
+from hortus.apiserver.tenants import tenant_of
 from hortus.kube.errors import BadRequest, MethodNotAllowed, NotFound
 from hortus.kube.objects import GroupVersionKind, Object
 
@@ -55,40 +49,18 @@ _WITH_DUPLICATES = frozenset({"", "application/json"})
 """Media types in which a key can stand twice unnoticed."""
 
 
-TOKEN_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
-"""Where OpenID Connect Discovery looks for the issuer of ServiceAccount tokens (KEP-1393)."""
-TokenDocument = Callable[[str, str, str], Object]
-"""From a cluster, one of these paths and the server's address to the document. Raises NotFound."""
-
-
-def _no_document(cluster: str, path: str, address: str) -> Object:
-    raise no_such_resource()
-
-
-def no_such_resource() -> NotFound:
-    return NotFound("the server could not find the requested resource", details={})
-
-
 def _not_written(kind: Kind, verb: str) -> MethodNotAllowed:
     """A subresource that can be read, patched and replaced only."""
-    return method_not_supported(kind, verb) if kind.custom else _not_allowed()
-
-
-def _not_allowed() -> MethodNotAllowed:
-    return MethodNotAllowed("the server does not allow this method on the requested resource", details={})
+    return method_not_supported(kind, verb) if kind.custom else not_allowed()
 
 
 class Router:
-    def __init__(self, ctx: Context, discovery: Discovery, openapi: OpenApi, metrics: RequestMetrics) -> None:
+    def __init__(self, ctx: Context, documents: Documents, metrics: RequestMetrics) -> None:
         self._ctx = ctx
-        self._discovery = discovery
-        self._openapi = openapi
+        self._documents = documents
         self._metrics = metrics
-        self.token_document: TokenDocument = _no_document
-        """What tells other servers how to verify a cluster's ServiceAccount tokens."""
         self._lines = watching.SharedLines()
         self._watches: set[Watch] = set()
-        self._health = Health({"store": ctx.storage.backend.check})
 
     async def end_watches(self) -> None:
         """Let every open watch end as if its time were over."""
@@ -100,7 +72,7 @@ class Router:
     ) -> Reply | web.StreamResponse:
         """Carry out a request. Raises ApiError."""
         if not info.resource:
-            return await self._answer_path(request, info, tenant_of(info.cluster, user.username))
+            return await self._documents.answer(request, info, tenant_of(info.cluster, user.username))
         kind = await self._ctx.registry.find(info.cluster, info.group, info.version, info.resource)
         if kind is None or not _is_at_home(kind, info):
             raise no_such_resource()
@@ -112,20 +84,20 @@ class Router:
         if kind.definition.answer is not None and info.name:
             raise no_such_resource()
         if verb not in kind.definition.verbs or info.method == "HEAD":
-            raise _not_allowed()
+            raise not_allowed()
         if verb == "get":
             return await self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
         if verb == "list":
             return await self._list(request, scope, query)
         if verb == "watch":
             if info.method != "GET":
-                raise _not_allowed()
+                raise not_allowed()
             return await self._watch(request, scope, query)
         unnamed = not info.name and verb in ("update", "patch")
         if unnamed and kind.custom and namespace:
             raise BadRequest("name must be provided")
         if unnamed or (info.name and verb == "create") or (kind.resource.namespaced and not namespace):
-            raise _not_allowed()
+            raise not_allowed()
         if kind.suffix == "core/bindings":
             return await self._bind(request, scope, query)
         return await self._write(request, scope, info, query)
@@ -168,11 +140,11 @@ class Router:
         handler = definition.subresources.get(scope.subresource)
         if handler is not None:
             if info.verb != "create":
-                raise _not_allowed()
+                raise not_allowed()
             return await self._custom_subresource(request, scope, handler, query)
         if scope.kind.suffix == "core/pods" and scope.subresource in ACTIONS:
             if info.verb != "create":
-                raise _not_allowed()
+                raise not_allowed()
             return await self._act(request, scope, query)
         if scope.subresource == "scale" and definition.scale is not None:
             return await self._scale(request, scope, info, query)
@@ -320,66 +292,6 @@ class Router:
         wanted = negotiated(request.headers.get("Accept", ""), scope.kind)
         return await object_reply(wanted, scope.kind, value, query, self._ctx.clock.now(), self._ctx.pace(scope))
 
-    def is_light(self, path: str) -> bool:
-        """True when a path that is no resource costs next to nothing, and is answered however much its sender uses."""
-        return path == "/version" or path == "/ping" or self._health.answers(path)
-
-    async def _answer_path(self, request: web.BaseRequest, info: RequestInfo, tenant: Hashable) -> Reply:
-        path, cluster = info.path, info.cluster
-        if info.method not in ("GET", "HEAD") and not self._health.answers(path):
-            raise _not_allowed()
-        if self._health.answers(path):
-            asked = request.query
-            excluded = frozenset(asked.getall("exclude", ()))
-            return await self._health.answer(path, verbose="verbose" in asked, exclude=excluded)
-        if path == "/ping":
-            return Reply(b"ok", content_type="text/plain")
-        if path == "/version":
-            return json_reply(version_info())
-        if path == "/metrics" and cluster == ROOT_CLUSTER:  # they count the requests of all clusters
-            return Reply(self._metrics.text(), content_type="text/plain; version=0.0.4")
-        if path in TOKEN_PATHS:
-            return json_reply(self.token_document(cluster, path, str(request.url.origin())))
-        parts = path.split("/")[1:]
-        if parts[0] in ("api", "apis"):
-            await self._ctx.registry.load(cluster)
-            return self._discover(request, cluster, parts)
-        if path.startswith("/openapi/"):
-            await self._ctx.registry.load(cluster)
-            pace = Pace(self._ctx.turns, tenant)
-            reply = await self._openapi_of(cluster, path, pace)
-            ranges = {name for name, _ in media_types(request.headers.get("Accept", ""))}
-            if path == "/openapi/v2" and ranges & swagger_protobuf.ASKED_AS:
-                body = await swagger_protobuf.packed(reply.body, pace)
-                return Reply(body, content_type=swagger_protobuf.MEDIA_TYPE)
-            return reply
-        raise no_such_resource()
-
-    async def _openapi_of(self, cluster: str, path: str, pace: Pace) -> Reply:
-        if path == "/openapi/v3":
-            return json_reply(self._openapi.index(cluster))
-        if path.startswith("/openapi/v3/"):
-            return Reply(await self._openapi.document(cluster, path.removeprefix("/openapi/v3/"), pace))
-        if path == "/openapi/v2":
-            return Reply(await self._openapi.swagger(cluster, pace))
-        raise no_such_resource()
-
-    def _discover(self, request: web.BaseRequest, cluster: str, parts: list[str]) -> Reply:
-        discovery = self._discovery
-        if len(parts) == 1 and _wants_aggregated(request):
-            return _tagged(request, *discovery.aggregated_body(cluster, core=parts[0] == "api"))
-        if parts == ["api"]:
-            return json_reply(discovery.core_versions(request.host))
-        if parts == ["apis"]:
-            return json_reply(discovery.groups(cluster))
-        if len(parts) == 2:
-            if parts[0] == "api":
-                return json_reply(discovery.resources(cluster, "", parts[1]))
-            return json_reply(discovery.group(cluster, parts[1]))
-        if len(parts) == 3 and parts[0] == "apis":
-            return json_reply(discovery.resources(cluster, parts[1], parts[2]))
-        raise no_such_resource()
-
 
 def _is_at_home(kind: Kind, info: RequestInfo) -> bool:
     """True when the kind has anything at this place: what is not namespaced has nothing below a namespace.
@@ -396,21 +308,6 @@ def _check_body_type(expected: GroupVersionKind, sent: Object) -> None:
     given = sent.get("kind", expected.kind), sent.get("apiVersion", expected.api_version)
     if given != (expected.kind, expected.api_version):
         raise BadRequest(f"a {expected.kind} of {expected.api_version} is expected, not a {given[0]} of {given[1]}")
-
-
-def _tagged(request: web.BaseRequest, body: bytes, tag: str) -> Reply:
-    """Aggregated discovery with its digest, or 304 for who has it (KEP-3352: clients keep discovery on disk)."""
-    headers = {"ETag": tag, "Vary": "Accept", "Cache-Control": "public"}
-    if request.headers.get("If-None-Match") == tag:
-        return Reply(b"", code=304, content_type=AGGREGATED, headers=headers)
-    return Reply(body, content_type=AGGREGATED, headers=headers)
-
-
-def _wants_aggregated(request: web.BaseRequest) -> bool:
-    for name, parameters in media_types(request.headers.get("Accept", "")):
-        if name == "application/json":
-            return parameters.get("g") == "apidiscovery.k8s.io" and parameters.get("v") == "v2"
-    return False
 
 
 def _sent_object(kind: Kind, body: bytes, content_type: str, options: WriteOptions) -> tuple[Object, list[str]]:

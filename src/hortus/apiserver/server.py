@@ -40,7 +40,7 @@ from hortus.apiserver.crds import (
     complete_definition,
     end_definition,
 )
-from hortus.apiserver.discovery import Discovery
+from hortus.apiserver.documents import Documents
 from hortus.apiserver.gc import GarbageCollector
 from hortus.apiserver.http import Reply, RequestInfo, flag, parse_query, request_info, status_reply
 from hortus.apiserver.http.queries import Query
@@ -49,13 +49,13 @@ from hortus.apiserver.limits import Bound
 from hortus.apiserver.local import Local
 from hortus.apiserver.metrics import RequestMetrics
 from hortus.apiserver.namespaces import SERVER, NamespaceController, NamespaceStates
-from hortus.apiserver.openapi import OpenApi
 from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.resources.context import Admission, Context
 from hortus.apiserver.resources.definition import ResourceDefinition
+from hortus.apiserver.resources.failures import no_such_resource
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.routing import Router, no_such_resource
+from hortus.apiserver.routing import Router
 from hortus.apiserver.settings import AuditSettings, Settings
 from hortus.apiserver.store.backend import ObjectTooLarge, StoreFailed
 from hortus.apiserver.tenants import ROOT_CLUSTER, tenant_of
@@ -170,8 +170,8 @@ class ApiServer:
         self._forget += [self.custom_resources.forget, self.registry.forget, reviewer.forget]
         self._metrics = RequestMetrics()
         self._shares = Shares(self.context.turns)
-        self._router = Router(self.context, Discovery(self.registry), OpenApi(self.registry), self._metrics)
-        self._router.token_document = self._token_document
+        self._documents = Documents(self.context, self._metrics, self._token_document)
+        self._router = Router(self.context, self._documents, self._metrics)
         self._listener: Listener | None = None
         self._door: Door | None = None
         self._most = connections_within(settings.limits.connections)
@@ -263,7 +263,7 @@ class ApiServer:
             if self.clusters.get(info.cluster) is None:
                 info = info._replace(cluster=_NOWHERE)
             answering = self._answered(request, info, query, user)
-            if info.resource or not self._router.is_light(info.path):
+            if info.resource or not self._documents.is_light(info.path):
                 try:
                     bound = self._take(connection, info, user)
                     account = await self._shares.enter(tenant_of(info.cluster, user.username))

@@ -49,6 +49,15 @@ def forbidden(kind: Kind, name: str, why: str, *, causes: Sequence[dict[str, str
     return Forbidden(f'{kind.group_resource} "{name}" is forbidden: {why}', details=details)
 
 
+def no_such_resource() -> NotFound:
+    """Nothing is served at the path."""
+    return NotFound("the server could not find the requested resource", details={})
+
+
+def not_allowed() -> MethodNotAllowed:
+    return MethodNotAllowed("the server does not allow this method on the requested resource", details={})
+
+
 def method_not_supported(kind: Kind, verb: str) -> MethodNotAllowed:
     return MethodNotAllowed(
         f"{verb} is not supported on resources of kind {kind.group_resource!r}".replace("'", '"'),
