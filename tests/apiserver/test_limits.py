@@ -71,7 +71,7 @@ def test_a_crowded_server_keeps_connections_from_every_user_and_cluster() -> Non
 
 
 def taken(bound: Bound, cluster: str, user: str) -> int:
-    """How much one user gets."""
+    """The share that one user gets."""
     for count in range(1000):
         try:
             bound.take((cluster, user))

@@ -1,4 +1,4 @@
-"""What a path names is what is authorized and what is done: nobody leaves a namespace by the way a URL is written."""
+"""The scope that a path names is authorized and used: nobody leaves a namespace by the way a URL is written."""
 
 from __future__ import annotations
 

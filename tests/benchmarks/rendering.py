@@ -61,7 +61,7 @@ async def _cached(renderer: ChartRenderer, chart: ChartSource, count: int) -> li
 
 
 async def _costs(helm: str) -> Figures:
-    """CPU beside helm's: of the corpus, of definitions, of a library of 1,000 templates and of copies of it."""
+    """CPU next to helm's: of the corpus, of definitions, of a library of 1,000 templates and of copies of it."""
     charts = {
         "large": [RenderRequest(ChartSource.from_files(large()))],
         "crds_5mb": [RenderRequest(ChartSource.from_files(definitions()))],

@@ -166,7 +166,7 @@ def test_a_database_is_missed_once_it_was_there(tmp_path: Path) -> None:
 
 
 OTHER = 12345
-"""A user that is neither root nor whoever runs the tests."""
+"""A user that is neither root nor the one who runs the tests."""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away; the modes are tested for everybody")

@@ -23,7 +23,7 @@ CHILD = 'print(\'{"state":"ready"}\', flush=True); input()'
 
 
 class Heard:
-    """What a child reported, and a wait for the next report that says something."""
+    """The reports of a child, and a wait for the next report that says something."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []

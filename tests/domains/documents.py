@@ -54,7 +54,7 @@ _DEPTH = 3
 
 
 class Documents:
-    """What one seed gives."""
+    """The document of one seed."""
 
     def __init__(self, schema: Mapping[str, Any], seed: int) -> None:
         self._schema = schema
@@ -133,5 +133,5 @@ def _places(schema: Mapping[str, Any], parent: Any, name: Any) -> Iterator[tuple
 
 
 def unforeseen(logs: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What the engine reported of reconciles that ended by an error that nobody mapped."""
+    """Reports of the engine about reconciles that ended by an unmapped error."""
     return [repr(entry["exc_info"]) for entry in logs if entry["event"] == "reconcile failed unexpectedly"]

@@ -1,4 +1,4 @@
-"""What work inherits from the reconcile that begins it, and what it does not."""
+"""Work inherits from the reconcile that begins it only what belongs to that one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replica that takes keys over looks at: its objects, and what its sources know of others."""
+"""A replica that takes keys over looks at its objects, and what its sources know of others."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ async def _serve(flags: dict[str, str]) -> None:
     from hortus.apiserver.store import MemoryBackend
 
     class FromEnvtest:
-        """Whoever has a certificate of envtest's authority, which TLS has verified; the others as always."""
+        """A client with a certificate of envtest's authority, which TLS has verified; the others as always."""
 
         def __init__(self, others: Authenticator) -> None:
             self._others = others

@@ -1,4 +1,4 @@
-"""Who has no credential of a logical cluster learns nothing of it, not even whether there is one."""
+"""A client without a credential of a logical cluster learns nothing of it, not even whether there is one."""
 
 from __future__ import annotations
 

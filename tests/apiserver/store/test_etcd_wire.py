@@ -1,4 +1,4 @@
-"""How many connections the store opens to etcd, against a server that counts them."""
+"""The connections that the store opens to etcd, against a server that counts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of the past once the store has forgotten it: 410, or the present state.
+"""Reads of the past once the store has forgotten it: 410, or the present state.
 
 The original has no watch cache here: from that it would answer longer than its etcd remembers. Nothing is recorded, as
 requests name revisions, which each server counts for itself.

@@ -1,4 +1,4 @@
-"""What nobody gets by the way a request is made: other scopes, other names, rights and identities of others."""
+"""Nobody gets more by the way a request is made: other scopes, other names, rights and identities of others."""
 
 from __future__ import annotations
 

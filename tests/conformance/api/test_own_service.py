@@ -1,4 +1,4 @@
-"""How programs inside a cluster find its API server: the Service `default/kubernetes` and where it leads."""
+"""Programs inside a cluster find its API server: the Service `default/kubernetes` and where it leads."""
 
 from __future__ import annotations
 

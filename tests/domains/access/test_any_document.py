@@ -42,7 +42,7 @@ async def test_any_request_is_reconciled_without_an_error_that_nobody_foresaw(he
 
 
 async def _admitted(here: World, documents: Documents, name: str, *, new: bool) -> bool:
-    """Whether the API server took it: most that is random breaks a pattern or a rule of the kind."""
+    """True when the API server took it: most that is random breaks a pattern or a rule of the kind."""
     for _ in range(20):
         grafted = documents.graft(here.request(name))
         try:

@@ -1,4 +1,4 @@
-"""How the garden is read: a Shoot is gone only when the garden says that of this Shoot."""
+"""Reads of the garden: a Shoot is gone only when the garden says that of this Shoot."""
 
 from __future__ import annotations
 

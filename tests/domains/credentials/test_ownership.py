@@ -1,4 +1,4 @@
-"""Whoever may edit GardenerClusters in one namespace reaches nothing of another: no Secret, no shoot's kubeconfig."""
+"""An editor of GardenerClusters in one namespace reaches nothing of another: no Secret, no shoot's kubeconfig."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def test_a_secret_in_its_own_namespace_is_not_had_by_naming_it(here: World
 
 
 async def test_a_secret_is_not_had_by_the_label_of_a_shoot_that_its_owner_has_left(here: World) -> None:
-    """The owner is about to write the label anew; until then it leads somebody else to it."""
+    """The owner is about to write the label again; until then it leads somebody else to it."""
     here.garden.shoots |= {"c-2"}
     async with here.controlled():
         await here.create()
@@ -168,7 +168,7 @@ async def test_a_secret_is_not_had_by_the_label_of_a_shoot_that_its_owner_has_le
 
 
 async def undo(here: World) -> None:
-    """What somebody does who edits the Secret as soon as it was written."""
+    """Edit the Secret as soon as it was written."""
     await here.change(SECRETS, "kubeconfig-rt-1", {"data": {"config": "ZWRpdGVk"}})
     await here.rest()
 

@@ -25,7 +25,7 @@ NAMES = ("a", "b", "c", "d")
 
 
 DONE = (Action.APPLIED, Action.PRUNED)
-"""What a plan reports as pending."""
+"""Members that a plan reports as pending."""
 
 
 class Killed(BaseException):
@@ -42,7 +42,7 @@ class Cluster:
         self.writes = 0
         self.dies_at: tuple[int, bool] | None = None
         self.deleted: list[tuple[Resource, str]] = []
-        """What was asked to go, in order."""
+        """Deletions, in order."""
 
     async def _step(self, effect: Callable[[], Object]) -> Object:
         self.calls += 1

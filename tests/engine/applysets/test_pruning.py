@@ -1,4 +1,4 @@
-"""What a set deletes and what never, against our server and against a real kube-apiserver."""
+"""The objects that a set deletes and those it never does, against our server and against a real kube-apiserver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One budget for the connections to all clusters: watches never take what calls need, and who waits is told."""
+"""One budget for the connections to all clusters: watches never take what calls need, and the state says who waits."""
 
 from __future__ import annotations
 

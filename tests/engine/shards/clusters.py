@@ -233,7 +233,7 @@ class Stream:
 
 
 class SimulatedConnection:
-    """What `hortus.kube.Connection` is to a process of the world. Its account counts sockets that are none."""
+    """The `hortus.kube.Connection` of a process of the world. Its account counts sockets that are none."""
 
     def __init__(self, process: Process, access: Access, *, dialing: Any, settings: Any, **_: Any) -> None:
         self._process = process
@@ -344,7 +344,7 @@ class Secrets:
 
 
 class Tending:
-    """What a process does in the clusters of its objects."""
+    """The work of a process in the clusters of its objects."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -408,7 +408,7 @@ class Tending:
                 world.breaks(f"{process.name} leaves {cluster.key.name} alone, which is well: {after.message}")
 
     def problems(self, since: float) -> list[str]:
-        """What is not in order with the clusters of those objects that this process holds."""
+        """Faults of the clusters of those objects that this process holds."""
         process, found = self._process, []
         waiting = 0
         for cluster in process.world.clusters.values():

@@ -419,7 +419,7 @@ class World:
         self.slow = True
         self.secrets_readable = True
         self.scarce = self.random.random() < 0.4
-        """Whether processes may open fewer watches than there are clusters."""
+        """True when processes may open fewer watches than there are clusters."""
         self.clusters = {key: Cluster(key, self, watched=number % 2 == 0) for number, key in enumerate(KEYS)}
         self.processes: list[Process] = []
         self.broken: list[str] = []
@@ -448,7 +448,7 @@ class World:
         return random.uniform(0.5, SLOWEST) if self.slow and random.random() < slow else random.expovariate(1 / 0.02)
 
     def secret(self, place: Place) -> bytes:
-        """What the management cluster answers."""
+        """The answer of the management cluster."""
         if not self.secrets_readable:
             raise from_status(500, {"kind": "Status", "message": "etcdserver: request timed out"})
         return next(cluster.kubeconfig for cluster in self.clusters.values() if cluster.place == place)
