@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 import typer
 
-from hortus.terminal import CommandError, run
+from hortus.terminal import CommandError, raw, run
 
 
 def test_an_error_with_escapes_from_a_server_does_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -15,3 +18,17 @@ def test_an_error_with_escapes_from_a_server_does_not_reach_the_terminal(capsys:
     with pytest.raises(typer.Exit):
         run(failing())
     assert capsys.readouterr().err == "error: first [2Jline\nsecond line\n"
+
+
+@pytest.mark.parametrize("tty", [False, True])
+def test_what_an_object_holds_goes_into_a_pipe_as_it_is_and_to_a_terminal_harmlessly(
+    monkeypatch: pytest.MonkeyPatch, tty: bool
+) -> None:
+    """Kubeconfigs are printed so: who may write the Secret could else write to the terminal of whoever looks."""
+    content = "token: \x1b]0;owned\x07a\u202eb\x9b1m\n\tend\n".encode() + b"\xff"
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setattr(out, "isatty", lambda: tty)
+    monkeypatch.setattr(sys, "stdout", out)
+    raw(content)
+    assert isinstance(out.buffer, io.BytesIO)
+    assert out.buffer.getvalue() == ("token: ]0;ownedab1m\n\tend\n\ufffd".encode() if tty else content)

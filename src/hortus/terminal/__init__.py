@@ -7,7 +7,7 @@ domain and is no shell: `cli` is.
 from hortus.terminal.completion import completing
 from hortus.terminal.connections import Connections
 from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, CommandError, run
-from hortus.terminal.output import Format, plain, print_objects
+from hortus.terminal.output import Format, plain, print_objects, raw
 from hortus.terminal.table import Table, clean, print_table
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "plain",
     "print_objects",
     "print_table",
+    "raw",
     "run",
 ]

@@ -42,6 +42,14 @@ class Format(msgspec.Struct, frozen=True):
         return self.name in ("table", "wide")
 
 
+def raw(content: bytes) -> None:
+    """Print what an object holds: to the byte into a pipe or file, to a terminal without what it would act upon."""
+    if sys.stdout.isatty():
+        content = content.decode("utf-8", "replace").translate(_FOR_TERMINALS).encode()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
 def plain(value: Any, format: Format) -> None:
     """Print any JSON-like value as JSON or YAML."""
     if format.name == "json":

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
 
-from hortus.terminal import CommandError, Connections, completing, run
+from hortus.terminal import CommandError, Connections, completing, raw, run
 
 Connect = Callable[[], Connections]
 DEFAULT_NAMESPACE = "kcp-system"
@@ -68,5 +67,4 @@ async def _access(connections: Connections, name: str, namespace: str) -> None:
         found = find_condition(request, "Ready") or {}
         why = f"{found['reason']}: {found['message']}" if found else "nobody looked at it yet (`hortus status`)"
         raise CommandError(f"ClusterAccess {name} has no kubeconfig. {why}")
-    sys.stdout.buffer.write(base64.b64decode(value))
-    sys.stdout.buffer.flush()
+    raw(base64.b64decode(value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -12,7 +11,18 @@ import msgspec
 import typer
 
 from hortus.kube.objects import Object
-from hortus.terminal import EXIT_ERROR, EXIT_TIMEOUT, CommandError, Connections, Format, clean, completing, plain, run
+from hortus.terminal import (
+    EXIT_ERROR,
+    EXIT_TIMEOUT,
+    CommandError,
+    Connections,
+    Format,
+    clean,
+    completing,
+    plain,
+    raw,
+    run,
+)
 
 if TYPE_CHECKING:
     from hortus.kube.kubeconfig import Kubeconfig
@@ -97,8 +107,7 @@ async def _kubeconfig(connections: Connections, name: str, namespace: str, into:
         content, reference = await read_secret(client, cluster)
     found = kubeconfig.from_untrusted(content, origin=f"secret {reference}")
     if into is None:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        raw(content)
         return
     kubeconfig.merge_into(into, _current(found, name), use=use)
     typer.echo(f"Context {name} is in {into} (from secret {reference}). Try: kubectl --context {name} get ns")
