@@ -37,7 +37,7 @@ class Answer(web.StreamResponse):
         self._request = request
         self._keep_alive = request.keep_alive
         body = reply.body
-        packed = compressed(body, request.headers.get("Accept-Encoding", "")) if compress else None
+        packed = compressed(reply, request.headers.get("Accept-Encoding", "")) if compress else None
         self._bytes = body if packed is None else packed
         self._head = self._head_of(reply, packed=packed is not None)
 

@@ -15,7 +15,7 @@ from hortus.apiserver.http.queries import Query
 from hortus.apiserver.http.replies import Reply
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.partial import partial_metadata
-from hortus.apiserver.resources.reading import Listing, list_body
+from hortus.apiserver.resources.reading import LIST_TAIL, Listing, list_body, list_head
 from hortus.apiserver.resources.watching import Encoder, SharedLines
 from hortus.apiserver.turns import Pace
 from hortus.kube import yaml
@@ -73,6 +73,8 @@ async def object_reply(
 async def list_reply(wanted: Wanted, kind: Kind, listing: Listing, query: Query, now: float, pace: Pace) -> Reply:
     if not wanted.transform:
         body = list_body(kind, listing)
+        if listing.joined is not None and wanted.encoding == "json":
+            return Reply(body, pack=partial(listing.joined.packed, list_head(kind, listing), LIST_TAIL))
     elif wanted.transform == "Table":
         body = await tables.table_of(kind, listing, pace, include=query.get("includeObject", ""), now=now)
     elif wanted.transform == "PartialObjectMetadataList":

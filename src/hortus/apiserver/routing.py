@@ -242,7 +242,7 @@ class Router:
 
     async def _list(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
         wanted = negotiated(request.headers.get("Accept", ""), scope.kind, listing=True)
-        listing = await reading.collect(self._ctx, scope, query)
+        listing = await reading.collect(self._ctx, scope, query, joined=not wanted.transform)
         return await list_reply(wanted, scope.kind, listing, query, self._ctx.clock.now(), self._ctx.pace(scope))
 
     async def _delete_collection(self, request: web.BaseRequest, scope: Scope, query: Query, body: bytes) -> Reply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -17,9 +17,9 @@ _MOST_WARNINGS, _CUT_WARNING = 4096, 256
 
 
 class Reply:
-    """One complete answer. `warnings` become Warning headers."""
+    """One complete answer. `warnings` become Warning headers; `pack` gives the body as gzip more cheaply than gzip."""
 
-    __slots__ = ("body", "code", "content_type", "headers", "warnings")
+    __slots__ = ("body", "code", "content_type", "headers", "pack", "warnings")
 
     def __init__(
         self,
@@ -29,12 +29,14 @@ class Reply:
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
         warnings: Sequence[str] = (),
+        pack: Callable[[], bytes] | None = None,
     ) -> None:
         self.body = body
         self.code = code
         self.content_type = content_type
         self.headers = headers
         self.warnings = warnings
+        self.pack = pack
 
 
 def json_reply(value: Any, *, code: int = 200, content_type: str = "application/json") -> Reply:
@@ -61,8 +63,11 @@ def warning_headers(texts: Sequence[str]) -> list[str]:
     return [f'299 - "{text}"' for text in quoted]
 
 
-def compressed(body: bytes, accept_encoding: str) -> bytes | None:
+def compressed(reply: Reply, accept_encoding: str) -> bytes | None:
     """The gzip form of a large body when the client takes it. Level 1: a list is read once, soon, from near by."""
+    body = reply.body
     if len(body) < _GZIP_FROM or "gzip" not in accept_encoding:
         return None
+    if reply.pack is not None:
+        return reply.pack()
     return gzip.compress(body, compresslevel=1, mtime=0)

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from hortus.apiserver.resources.definition import WriteContext
+from hortus.apiserver.resources.joined import JoinedLists
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
@@ -69,6 +70,7 @@ class Context(msgspec.Struct, frozen=True):
     reviewer: Reviewer | None = None
     turns: Turns = msgspec.field(default_factory=Turns)
     """Turns of the event loop, for work that can take long."""
+    lists: JoinedLists = msgspec.field(default_factory=JoinedLists)
 
     def pace(self, scope: Scope) -> Pace:
         """For work on a request of this scope."""

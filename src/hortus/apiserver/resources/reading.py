@@ -16,6 +16,7 @@ from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.continuation import Position, expired, position_of, token_of
 from hortus.apiserver.resources.definition import FieldProblem
 from hortus.apiserver.resources.failures import forbidden_field, invalid_options, not_found
+from hortus.apiserver.resources.joined import Joined
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.scope import Scope
 from hortus.apiserver.resources.selection import Selection, selection_of
@@ -23,6 +24,7 @@ from hortus.apiserver.resources.versions import presented_page, read
 from hortus.apiserver.store.backend import Page, Record, RevisionCompacted, RevisionInFuture
 from hortus.kube.errors import BadRequest, Expired, Timeout
 
+LIST_TAIL = b"]}\n"
 _BATCH = 500
 """Records read at a time when a selector and a limit are given together."""
 
@@ -34,6 +36,8 @@ class Listing(NamedTuple):
     revision: int
     continuation: str = ""
     remaining: int | None = None
+    joined: Joined | None = None
+    """In place of `values`, where the caller takes that."""
 
     def meta(self) -> dict[str, object]:
         """The ListMeta."""
@@ -55,8 +59,11 @@ async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
     return scope.kind.shown(record.value)
 
 
-async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
-    """The collection that `scope` and `query` name. Raises BadRequest, Expired, Timeout, Invalid."""
+async def collect(ctx: Context, scope: Scope, query: Query, *, joined: bool = False) -> Listing:
+    """The collection that `scope` and `query` name, its items `joined` where they are kept so.
+
+    Raises BadRequest, Expired, Timeout, Invalid.
+    """
     selection = selection_of(scope.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
     limit = max(whole_number(query, "limit") or 0, 0)
     whole_number(query, "timeoutSeconds")
@@ -65,6 +72,9 @@ async def collect(ctx: Context, scope: Scope, query: Query) -> Listing:
     try:
         if selection is None:
             page = await _page(ctx, scope, prefix, position, limit, fresh=not any_age(query))
+            items = ctx.lists.of(scope.kind, scope.bucket, prefix, page) if joined else None
+            if items is not None:
+                return Listing([], page.revision, joined=items)
             return _listing(scope.kind, page, await _all_shown(ctx, scope, page), prefix)
         return await _selected(ctx, scope, selection, prefix, position, limit, fresh=not any_age(query))
     except RevisionCompacted:
@@ -202,14 +212,19 @@ def too_large(revision: int, current: int) -> Timeout:
     return Timeout(message, details={"causes": [cause]}, retry_after=1)
 
 
-def list_body(kind: Kind, listing: Listing) -> bytes:
-    """A List object around values that are already encoded."""
+def list_head(kind: Kind, listing: Listing) -> bytes:
+    """A List object up to its items."""
     resource, meta = kind.resource, listing.meta()
     if kind.custom:
         meta.setdefault("continue", "")
-    return b'{"kind":%s,"apiVersion":%s,"metadata":%s,"items":[%s]}\n' % (
+    return b'{"kind":%s,"apiVersion":%s,"metadata":%s,"items":[' % (
         orjson.dumps(kind.definition.list_kind),
         orjson.dumps(resource.api_version),
         orjson.dumps(meta),
-        kind.items(listing.values),
     )
+
+
+def list_body(kind: Kind, listing: Listing) -> bytes:
+    """A List object around values that are already encoded."""
+    items = kind.items(listing.values) if listing.joined is None else listing.joined.items
+    return b"".join((list_head(kind, listing), items, LIST_TAIL))

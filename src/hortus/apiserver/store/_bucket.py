@@ -15,7 +15,7 @@ _LAST = chr(0x10FFFF)
 
 
 class Bucket:
-    __slots__ = ("_names", "bytes", "changes", "floor", "name", "records")
+    __slots__ = ("_names", "_state", "bytes", "changes", "floor", "name", "records")
 
     def __init__(self, name: str, floor: int) -> None:
         self.name = name
@@ -25,12 +25,21 @@ class Bucket:
         self.floor = floor
         """This bucket's history above this revision is complete."""
         self._names: list[str] | None = None
+        self._state: object | None = None
 
     @property
     def idle(self) -> bool:
         return not self.records and not self.changes
 
+    @property
+    def state(self) -> object:
+        """The same object until the next change."""
+        if self._state is None:
+            self._state = object()
+        return self._state
+
     def apply(self, change: Change) -> None:
+        self._state = None
         replaced, record = change.replaced, change.record
         if replaced is not None:
             self.bytes -= len(replaced.value)

@@ -112,9 +112,9 @@ class Index:
         since = bucket.changes_after(at)
         if since:
             records, remaining = bucket.span_before(since, prefix, after, limit)
-        else:
-            records, remaining = bucket.span(prefix, after, limit)
-        return Page(records, at, remaining)
+            return Page(records, at, remaining)
+        records, remaining = bucket.span(prefix, after, limit)
+        return Page(records, at, remaining, None if after or limit else bucket.state)
 
     def count(self, name: str) -> int:
         bucket = self._buckets.get(name)

@@ -97,6 +97,8 @@ class Page(NamedTuple):
     """The revision this page is a snapshot of."""
     remaining: int
     """How many more records follow in that snapshot; 0 on the last page."""
+    state: object | None = None
+    """Of a whole bucket or of all that begins with a prefix: the same object until something in the bucket changes."""
 
 
 class Usage(NamedTuple):
