@@ -17,6 +17,7 @@ from rich.console import Console
 from hortus.cli.up.progress import Display
 from hortus.cli.up.session import Options, Session
 from hortus.cli.up.state import Run, StateDirectory
+from hortus.cli.up.status import Status, lines
 from hortus.cli.up.supervisor import Child, ChildFailed, Report
 
 CHILD = 'print(\'{"state":"ready"}\', flush=True); input()'
@@ -125,3 +126,17 @@ def test_output_that_cannot_be_written_is_no_reason_to_end(tmp_path: Path) -> No
         with pytest.raises(OSError, match="No space left"):
             full.flush()
         os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_the_command_that_goes_on_names_the_directory_unless_it_is_the_default_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    state = tmp_path / ("a fleet" if given else "hortus")
+    command = f"`hortus up --state-dir '{state}'`" if given else "`hortus up`"
+    output = io.StringIO()
+    Display(Console(file=output, width=200), state=state, ephemeral=False).up(1.0, {})
+    assert f"; {command} goes on where it stopped" in output.getvalue()
+    stopped = Status(running=False, healthy=False, state=str(state))
+    assert dict(lines(stopped))["running"] == f"no; start it with {command}"

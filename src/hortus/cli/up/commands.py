@@ -17,7 +17,7 @@ from rich.console import Console
 
 from hortus.cli.up.progress import STOPS_IT, Display
 from hortus.cli.up.session import Options, PortTaken, Session
-from hortus.cli.up.state import StateDirectory, StateError, default_directory
+from hortus.cli.up.state import StateDirectory, StateError, command_for, default_directory
 from hortus.cli.up.supervisor import MODULE, CannotRun, ChildFailed
 from hortus.terminal import Format, plain
 
@@ -129,7 +129,7 @@ def down(context: typer.Context, state_dir: StateDir = None) -> None:
     if run is not None and run.ephemeral:
         typer.echo("Stopped. Its objects were in memory and are gone.")
     else:
-        typer.echo(f"Stopped. State is kept in {state.path}; `hortus up` goes on from there.")
+        typer.echo(f"Stopped. State is kept in {state.path}; `{command_for('up', state.path)}` goes on from there.")
 
 
 def status(
@@ -191,8 +191,7 @@ def _detach(state: StateDirectory, options: Options) -> None:
         typer.echo(text[shown:], nl=False)
         shown = len(text)
         if up:
-            where = "" if state.path == default_directory() else f" --state-dir {state.path}"
-            typer.echo(f"`hortus down{where}` stops it{rest}", nl=False)
+            typer.echo(f"`{command_for('down', state.path)}` stops it{rest}", nl=False)
             return
         if child.poll() is not None:
             raise typer.Exit(1)

@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from hortus.cli.up.state import command_for
 from hortus.cli.up.supervisor import Report
 
 _TITLES = {
@@ -84,7 +85,7 @@ class Display:
             show(f"  {hortus} tree {cluster}")
             show(f"  {hortus} kubeconfig {cluster} > {cluster}.yaml && kubectl --kubeconfig {cluster}.yaml get ns")
         show("")
-        again = "" if self._ephemeral else "; `hortus up` goes on where it stopped"
+        again = "" if self._ephemeral else f"; `{command_for('up', self._state)}` goes on where it stopped"
         show(f"[dim]{STOPS_IT}{again}. Logs: {self._state / 'logs'}[/]")
 
     def stopping(self) -> None:

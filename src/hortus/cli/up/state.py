@@ -17,6 +17,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 
@@ -54,6 +55,12 @@ def default_directory() -> Path:
     """`$XDG_STATE_HOME/hortus`, else `~/.local/state/hortus` (XDG Base Directory Specification 0.8)."""
     base = os.environ.get("XDG_STATE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "hortus"
+
+
+def command_for(name: str, directory: Path) -> str:
+    """`hortus NAME` as a person types it for the fleet of this directory."""
+    where = "" if directory == default_directory() else f" --state-dir {quote(str(directory))}"
+    return f"hortus {name}{where}"
 
 
 class StateDirectory:

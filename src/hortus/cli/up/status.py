@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from hortus.cli.up.state import Run, StateDirectory, is_alive
+from hortus.cli.up.state import Run, StateDirectory, command_for, is_alive
 from hortus.kube import Client, ConnectionSettings
 from hortus.kube.errors import KubeError
 from hortus.kube.kubeconfig import KubeconfigError
@@ -100,7 +101,7 @@ async def _ask(state: StateDirectory, found: Status) -> None:
 def lines(status: Status) -> list[tuple[str, str]]:
     """The status as titled lines for people."""
     if not status.running:
-        return [("state", status.state), ("running", "no; start it with `hortus up`")]
+        return [("state", status.state), ("running", f"no; start it with `{command_for('up', Path(status.state))}`")]
     clusters = ", ".join(f"{count} {name}" for name, count in sorted(status.clusters.items())) or "none"
     found: list[tuple[str, Any]] = [
         ("state", status.state),
