@@ -251,6 +251,30 @@ async def test_history_is_there_after_a_restart_as_far_as_etcd_has_kept_it(etcd:
     await other.close()
 
 
+async def test_watches_outlive_a_compaction_of_what_the_store_has_seen(
+    etcd: str, opener: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(await opener(), 5)  # below another root, so that the new store's watch asks for older revisions
+    store = EtcdBackend([etcd], root=next(_roots))
+    real, compacted = store._wire.watch, asyncio.Event()
+
+    async def late(query: dict[str, object]) -> AsyncIterator[dict[str, object]]:
+        if "range_end" in query:  # the store's own, not that which asks where history begins
+            await compacted.wait()
+        async with aclosing(real(query)) as messages:
+            async for message in messages:
+                yield message
+
+    monkeypatch.setattr(store._wire, "watch", late)
+    await store.start()
+    async with aclosing(store.watch(PODS, after=store.revision)) as watch:
+        await store.compact(store.revision)
+        compacted.set()
+        record = await put(store, "default/a")
+        assert [change.record for change in await batch(watch)] == [record]
+    await store.close()
+
+
 async def test_state_of_another_version_is_refused(etcd: str) -> None:
     root = next(_roots)
     one = EtcdBackend([etcd], root=root)

@@ -197,12 +197,21 @@ class EtcdBackend:
                 async with aclosing(self._wire.watch(query)) as messages:
                     async for message in messages:
                         if message.get("canceled"):
-                            await self._load()  # what we have not seen is compacted
+                            await self._resume(message)
                             break
                         self._apply(message.get("events", ()))
             except (StoreFailed, OutOfRange):
                 await self._clock.sleep(_RETRY_SECONDS)
             self._wake()
+
+    async def _resume(self, cancellation: Message) -> None:
+        """Load from scratch if a compaction took what the index has not seen; StoreFailed for other cancellations."""
+        kept = number(cancellation, "compact_revision")
+        if not kept:
+            raise StoreFailed(f"etcd ended the watch: {cancellation.get('cancel_reason', 'no reason given')}")
+        # A watch that etcd has not begun yet asks for revisions that the index may have got past in the meantime.
+        if kept > self._index.revision + 1:
+            await self._load()
 
     def _apply(self, events: Iterable[Message]) -> None:
         for revision, group in groupby(events, key=lambda event: number(event["kv"], "mod_revision")):
