@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.apiserver.store.etcdserver import find_etcd, free_port, running_etcd
+from tests.apiserver.store.etcdserver import find_etcd, free_port, pause, running_etcd
 from tests.apiserver.wire import Answer, Wire, configmap, connected, names
 
 from hortus.apiserver.store import EtcdBackend, SqliteBackend
@@ -132,7 +132,7 @@ async def test_a_paused_etcd_is_a_store_that_failed_and_then_goes_on(tmp_path: P
             connected(server.url, server.token, server.tls()) as wire,
         ):
             before = (await wire.post(MAPS, configmap("a"))).body
-            process.send_signal(signal.SIGSTOP)
+            pause(process)
             assert await ready(wire) == NOT_READY
             assert (await wire.get(f"{MAPS}/a?resourceVersion=0")).body == before
             process.send_signal(signal.SIGCONT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -55,3 +56,9 @@ def running_etcd(
         finally:
             process.kill()
             reader.join()
+
+
+def pause(process: subprocess.Popen[str]) -> None:
+    """Stop a child and return when all its threads stand: until then it may still answer."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)

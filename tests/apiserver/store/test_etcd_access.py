@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tests.apiserver.store.contract import PODS, batch, pod, put
-from tests.apiserver.store.etcdserver import find_etcd, free_port, running_etcd
+from tests.apiserver.store.etcdserver import find_etcd, free_port, pause, running_etcd
 
 from hortus.apiserver.store import EtcdBackend, EtcdLogin, StoreFailed
 from hortus.apiserver.store._etcdwire import EtcdWire
@@ -265,7 +265,7 @@ async def test_a_paused_etcd_fails_writes_in_time_and_is_used_again(tmp_path: Pa
         store = EtcdBackend([f"http://127.0.0.1:{port}"])
         await store.start()
         kept = await put(store, "default/a")
-        process.send_signal(signal.SIGSTOP)
+        pause(process)
         with pytest.raises(StoreFailed, match="has not answered within 2 s"):
             await store.check()
         assert await store.get(pod("default/a"), fresh=False) == kept
