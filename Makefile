@@ -54,7 +54,7 @@ oracles: $(DEV_STAMP)  ## Build the Go programs that tests compare with, where t
 soak: $(DEV_STAMP)  ## Run the long tests
 	@$(BIN)/python -m pytest -m soak $(TEST_FLAGS) tests
 
-mutation: $(DEV_STAMP)  ## Judge the tests by a sample of mutants (MUTATION_FLAGS="store --sample 200")
+mutation: $(DEV_STAMP)  ## Judge the tests by a sample of mutants (MUTATION_FLAGS="store --sample 200 --seed 7")
 	@$(BIN)/python tools/mutation.py $(MUTATION_FLAGS)
 
 format: $(DEV_STAMP)  ## Format the sources
@@ -69,4 +69,4 @@ reference: $(DEV_STAMP)  ## Write the generated parts of docs/ again
 	@$(BIN)/python tools/chart.py
 
 clean:  ## Remove the local environment and caches
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis bench.json
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutation bench.json

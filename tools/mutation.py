@@ -70,13 +70,15 @@ PACKAGES = {
             "tests/conformance/api/test_deletion.py",
             "tests/conformance/api/test_guards.py",
             "tests/conformance/api/test_custom_resources.py",
+            "tests/conformance/api/test_admission.py",
+            "tests/apiserver/test_audit.py",
         ],
         _IN_MEMORY,
     ),
     "credentials": Package(["src/hortus/domains/credentials/service.py"], ["tests/domains/credentials"]),
     "merge": Package(["src/hortus/schema/merge/*"], ["tests/schema/merge"]),
     "remote": Package(["src/hortus/engine/remote/*"], ["tests/engine/remote"]),
-    "store": Package(["src/hortus/apiserver/store/*"], ["tests/apiserver/store"]),
+    "store": Package(["src/hortus/apiserver/store/*"], ["tests/apiserver/store", "tests/apiserver/clusters"]),
 }
 
 

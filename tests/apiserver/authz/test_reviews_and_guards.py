@@ -144,6 +144,23 @@ async def test_a_path_that_is_asked_for_twice_is_told_once() -> None:
         )
 
 
+async def test_what_is_held_in_a_namespace_is_granted_there_alone() -> None:
+    async with world() as here:
+        await here.write(*role("mine", rule("get", "", "pods"), namespace="ns"))
+        await here.write(*binding("b", USER, "mine", namespace="ns", kind="Role"))
+        made = rule("get", "", "pods")
+        await write(here, role("new", made, namespace="ns"))
+        for elsewhere in (role("new", made, namespace="other"), role("new", made)):
+            with pytest.raises(Forbidden):
+                await write(here, elsewhere)
+        may = rule("escalate", "rbac.authorization.k8s.io", "roles")
+        await here.write(*role("may", may, namespace="ns"))
+        await here.write(*binding("c", USER, "may", namespace="ns", kind="Role"))
+        await write(here, role("new", rule("*", "*", "*"), namespace="ns"))
+        with pytest.raises(Forbidden):
+            await write(here, role("new", rule("*", "*", "*"), namespace="other"))
+
+
 async def test_who_may_escalate_or_writes_the_same_rules_is_let_through() -> None:
     async with world() as here:
         _, obj = made = role("new", rule("*", "*", "*"))

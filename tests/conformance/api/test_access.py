@@ -195,3 +195,70 @@ async def test_tokens_can_be_verified_by_those_who_only_know_the_issuer(wire: Re
     account = _as(f"system:serviceaccount:{namespace}:robot")
     with wire.unrecorded():
         assert (await wire.get("/openid/v1/jwks", **account)).code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "clusterroles/system:discovery",
+        "clusterroles/system:aggregate-to-view",
+        "clusterroles/system:controller:replicaset-controller",
+        "clusterrolebindings/system:controller:replicaset-controller",
+        "clusterrolebindings/system:public-info-viewer",
+        "clusterrolebindings/cluster-admin",
+        "namespaces/kube-system/roles/extension-apiserver-authentication-reader",
+        "namespaces/kube-system/roles/system:controller:token-cleaner",
+        "namespaces/kube-system/rolebindings/system:controller:token-cleaner",
+        "namespaces/kube-public/rolebindings/system:controller:bootstrap-signer",
+    ],
+)
+async def test_the_default_policy_is_there_whole(wire: RecordedWire, path: str) -> None:
+    with wire.unrecorded():
+        found = (await wire.get(f"{RBAC}/{path}")).body
+    metadata = found["metadata"]
+    assert ("namespace" in metadata) is ("namespaces/" in path)
+    assert metadata["labels"]["kubernetes.io/bootstrapping"] == "rbac-defaults"
+    assert metadata["annotations"] == {"rbac.authorization.kubernetes.io/autoupdate": "true"}
+    if "roleRef" in found:
+        kind = "ClusterRole" if "clusterrolebindings" in path else "Role"
+        assert found["roleRef"] == {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": kind,
+            "name": metadata["name"],
+        }
+        assert found["subjects"]
+    else:
+        assert found["rules"]
+
+
+async def test_a_sum_picks_roles_by_every_operator(wire: RecordedWire, slug: str) -> None:
+    mine = f"{slug}.example/of"
+    chosen = {
+        "in": ("In", ["a", "b"], "a"),
+        "not-in": ("NotIn", ["a", "b"], "c"),
+        "exists": ("Exists", [], "x"),
+    }
+    roles = f"{RBAC}/clusterroles"
+    with wire.unrecorded():
+        for name, (operator, values, label) in chosen.items():
+            only = {"key": f"{slug}.example/sort", "operator": "In", "values": [name]}
+            wanted = {"key": mine, "operator": operator, **({"values": values} if values else {})}
+            selectors = {"clusterRoleSelectors": [{"matchExpressions": [only, wanted]}]}
+            sums = {"metadata": {"name": f"{slug}-sum-{name}"}, "aggregationRule": selectors}
+            assert (await wire.post(roles, sums)).code == 201
+            for part, value in (
+                ("yes", label),
+                ("no", None if operator == "Exists" else "a" if name == "not-in" else "c"),
+            ):
+                labels = {f"{slug}.example/sort": name, **({mine: value} if value else {})}
+                rule = {"apiGroups": [""], "resources": [part], "verbs": ["get"]}
+                body = {"metadata": {"name": f"{slug}-{name}-{part}", "labels": labels}, "rules": [rule]}
+                assert (await wire.post(roles, body)).code == 201
+    with wire.unrecorded():
+        expected = [{"apiGroups": [""], "resources": ["yes"], "verbs": ["get"]}]
+        for name in chosen:
+            read = lambda name=name: wire.get(f"{roles}/{slug}-sum-{name}")  # noqa: E731
+            await wire.until(read, lambda answer: answer.body.get("rules") == expected)
+        for name in chosen:
+            for part in ("sum-" + name, f"{name}-yes", f"{name}-no"):
+                await wire.delete(f"{roles}/{slug}-{part}")

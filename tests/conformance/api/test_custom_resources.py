@@ -175,6 +175,28 @@ async def test_status_leaves_spec_and_labels_alone(wire: RecordedWire, group: st
     assert (kept["spec"]["size"], kept["status"], kept["metadata"]["generation"]) == (5, {"phase": "grown"}, 2)
 
 
+async def test_a_status_is_put_by_name_alone_and_never_on_another_object(
+    wire: RecordedWire, group: str, beds: str
+) -> None:
+    made = (await wire.post(beds, bed(group, "a"))).body["metadata"]
+    named = {"name": "a", "resourceVersion": made["resourceVersion"]}
+    body = {**bed(group, "a", size=9), "metadata": named, "status": {"phase": "grown"}}
+    grown = (await wire.put(f"{beds}/a/status", body)).body
+    kept = ("uid", "creationTimestamp", "generation")
+    assert [grown["metadata"][key] for key in kept] == [made[key] for key in kept]
+    assert (grown["spec"]["size"], grown["status"]) == (1, {"phase": "grown"})
+    named = {"name": "a", "resourceVersion": grown["metadata"]["resourceVersion"]}
+    with wire.unrecorded():
+        # Its message names the uid of the stored object.
+        other = await wire.put(f"{beds}/a/status", {**body, "metadata": {**named, "uid": "other"}})
+    assert (other.code, other.body["reason"]) == (409, "Conflict")
+    assert "UID in precondition: other" in other.message
+    stale = await wire.put(f"{beds}/a/status", {**body, "metadata": {**named, "resourceVersion": "1"}})
+    assert (stale.code, stale.body["reason"]) == (409, "Conflict")
+    reset = (await wire.put(f"{beds}/a/status", {**body, "metadata": {**named, "managedFields": []}})).body
+    assert [sorted(entry["fieldsV1"]) for entry in reset["metadata"]["managedFields"]] == [["f:spec"], ["f:status"]]
+
+
 async def test_scale_of_a_defined_kind(wire: RecordedWire, group: str, beds: str) -> None:
     await wire.post(beds, bed(group, "a", replicas=2))
     assert (await wire.get(f"{beds}/a/scale")).body["spec"] == {"replicas": 2}

@@ -134,6 +134,8 @@ async def test_a_namespace_takes_everything_along(wire: RecordedWire, namespace:
         f'configmaps "late" is forbidden: unable to create new content in namespace {namespace} because it is being '
         "terminated"
     )
+    unnamed = await wire.post(configmaps, configmap("", generateName="late-"))
+    assert (unnamed.code, unnamed.message) == (403, refused.message.replace('"late"', '"late-"', 1))
     await wire.gone(configmaps, "a")
     with wire.unrecorded():
         # Its conditions come from a controller.

@@ -86,7 +86,7 @@ async def test_a_login_page_in_front_of_a_known_cluster_opens_its_breaker(world:
 
     async with listening(sane_then(login)) as kubeconfig:
         place = await world.give("login", kubeconfig)
-        with pytest.raises(Garbage, match="markup"):
+        with pytest.raises(Garbage, match=r"/configmaps was answered with markup"):
             await world.pool.at(place).list(CONFIGMAPS)
         assert world.pool.metrics.opened == 1
 

@@ -98,6 +98,45 @@ nodes: st.SearchStrategy[FieldSet] = st.builds(
 )
 
 
+ODD = (
+    *("v:true", "v:false", "v:null", "v:0", "v:-1", "v:10", "v:9", "v:1.5", "v:-0.5", "v:1000000", "v:1234567.5"),
+    *("v:0.0001", "v:0.00001", "v:1e21", "v:123456789012345", "v:[]", "v:{}", "v:[1]", 'v:["a",[true,null]]'),
+    *(
+        'v:{"a":[{}]}',
+        'v:""',
+        'v:"plain"',
+        'v:"q\\"\\\\"',
+        'v:"<a>&"',
+        'v:"\\n\\t\\u0001\\u007f"',
+        'v:"é\U0001f600"',
+    ),
+    *(
+        'v:"\\b\\f\\r"',
+        'v:"\u2028"',
+        'v:"\ue000"',
+        'v:"\U000e0001"',
+        'k:{"a":1}',
+        'k:{"b":"x","a":true}',
+        'k:{"a":{"x":null}}',
+    ),
+    *('k:{"a":1.5,"b":[false]}', "i:0", "i:2", "i:10", "f:", "f:a", "f:a.b/c", "f:é"),
+)
+"""Elements of every sort, and values that JSON, Go's source and Go's %v write differently."""
+
+
+@pytest.mark.parametrize("element", ODD)
+def test_an_element_is_spelled_and_shown_as_in_go(go: GoProgram, element: str) -> None:
+    expected = go.ask(op="sets", left={element: {}}, right={})
+    found = parse_fields({element: {}})
+    assert text(found) == expected["left"]
+    assert [path_text(path) for path in members(found)] == expected["paths"]
+
+
+def test_elements_stand_in_the_order_of_go(go: GoProgram) -> None:
+    expected = go.ask(op="sets", left={each: {} for each in ODD}, right={})
+    assert text(parse_fields({each: {} for each in ODD})) == expected["left"]
+
+
 @ORACLE
 @given(left=fieldsets, right=fieldsets)
 def test_sets_are_those_of_go(go: GoProgram, left: FieldSet, right: FieldSet) -> None:
@@ -407,3 +446,26 @@ def test_values_of_the_wrong_form_are_refused_in_the_words_of_go(go: GoProgram) 
             reset=None,
         )
         expect_same_as_go(go, history)
+
+
+LAST = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@pytest.mark.parametrize("notes", [None, {}, {"a": "<b>&"}, {LAST: "mine"}, {LAST: "mine", "a": "b"}])
+@pytest.mark.parametrize("force", [False, True])
+def test_the_annotation_of_client_side_apply_is_taken_over_and_kept_as_in_go(
+    go: GoProgram, notes: Object | None, force: bool
+) -> None:
+    history = History([None])
+    head: Object = {"apiVersion": "hortus.io/v1", "kind": "Gizmo"}
+    common = {"apiVersion": "hortus.io/v1", "schema": 0, "subresource": "", "reset": None}
+    before = head | {"metadata": {"name": "x"}, "spec": {"a": 1, "b": 2}}
+    first = head | {"metadata": {"name": "x", "annotations": {LAST: readable(before) + "\n"}}, "spec": before["spec"]}
+    history.write(verb="update", manager="kubectl-client-side-apply", object=first, force=False, **common)
+    history.write(verb="apply", manager="ada", object=before | {"spec": {"b": 2}}, force=False, **common)
+    metadata = {"name": "x"} if notes is None else {"name": "x", "annotations": notes}
+    for spec in ({"a": 3}, {"a": 3, "b": 3}):
+        history.write(
+            verb="apply", manager="kubectl", object=head | {"metadata": metadata, "spec": spec}, force=force, **common
+        )
+    expect_same_as_go(go, history)

@@ -119,6 +119,11 @@ def test_broken_ownership_is_named_and_the_known_one_kept(broken: Any, problem: 
     assert owners(updated(live, gizmo(LIVE["spec"], uid="u", managedFields=[broken]))) == owners(live)
 
 
+def test_ownership_that_is_no_list_is_refused() -> None:
+    assert validate_managed_fields("all of it") == "managedFields must be a list"
+    assert validate_managed_fields([]) == validate_managed_fields(None) == ""
+
+
 def test_the_eleventh_updater_folds_the_oldest_two_into_ancient_changes() -> None:
     live = updated(None, gizmo({"selector": {}}, uid="u"), "creator")
     labels: dict[str, str] = {}

@@ -60,7 +60,9 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
         raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     if kind.resource.namespaced:
         metadata.check_namespace(obj["metadata"], scope.namespace)
-        await ctx.namespaces.check(scope._replace(name=obj["metadata"].get("name", "")))
+        # A refusal names what the client sent: the name, or that by which one is to be generated.
+        sent = obj["metadata"].get("name") or obj["metadata"].get("generateName", "")
+        await ctx.namespaces.check(scope._replace(name=sent))
     if kind.definition.answer is not None:
         context = write_context(scope, now, dry_run=options.dry_run)
         return await _answered(scope, obj, warnings, options.manager, context)
