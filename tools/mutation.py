@@ -78,7 +78,9 @@ PACKAGES = {
     "credentials": Package(["src/hortus/domains/credentials/service.py"], ["tests/domains/credentials"]),
     "merge": Package(["src/hortus/schema/merge/*"], ["tests/schema/merge"]),
     "remote": Package(["src/hortus/engine/remote/*"], ["tests/engine/remote"]),
-    "store": Package(["src/hortus/apiserver/store/*"], ["tests/apiserver/store", "tests/apiserver/clusters"]),
+    "store": Package(
+        ["src/hortus/apiserver/store/*"], ["tests/apiserver/store", "tests/apiserver/clusters/test_overlay.py"]
+    ),
 }
 
 
