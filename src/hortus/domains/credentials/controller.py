@@ -199,18 +199,25 @@ class GardenerClusterController:
 
     async def _find_secret(self, cluster: Object) -> Object | None:
         """The Secret of the cluster, as far as the watch shows it."""
-        named = self._secrets.get(ObjectKey(*secret_reference(cluster)[:2]))
+        named = self._cached_secret(cluster)
         by_shoot = self._secrets.by("shoot", shoot_name(cluster))
         try:
             return choose_secret(cluster, by_shoot, named, self._holder)
         except AmbiguousSecret as error:
             await self._fail(cluster, Reason.CHECK_FAILED, str(error), actor=Actor.OPERATOR)
 
+    def _cached_secret(self, cluster: Object) -> Object | None:
+        """The Secret that has the wanted name, its own or not, as far as the watch shows it."""
+        return self._secrets.get(ObjectKey(*secret_reference(cluster)[:2]))
+
     async def _named_secret(self, cluster: Object) -> Object | None:
         """The Secret that has the wanted name, if it is ours: it lost its label, or lies where nobody watches.
 
-        Asked for first, so that the garden is asked for nothing that could not be written.
+        Asked for first, so that the garden is asked for nothing that could not be written; but not for a new cluster,
+        which has no Secret as a rule, and whose creation of one says when the name is taken.
         """
+        if not cluster.get("status") and self._cached_secret(cluster) is None:
+            return None
         try:
             named = await self._vault.read(secret_reference(cluster))
         except BadRequest:

@@ -225,7 +225,7 @@ def _moved(secret: Object, home: str) -> str:
     """The reason why the kubeconfig leads to another cluster than the present one; empty when none is known."""
     annotations = secret["metadata"].get("annotations") or {}
     if home and annotations.get(Annotation.CLUSTER, home) != home:
-        return "the shoot was made anew, or its API server has moved"
+        return "the shoot was created again, or its API server has moved"
     return ""
 
 
