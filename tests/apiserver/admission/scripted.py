@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import orjson
 from aiohttp import web
 from tests.kube.certificates import issue, server_context
 
+from hortus.apiserver.accepting import Door
 from hortus.apiserver.connection import Listener
 from hortus.apiserver.limits import Limits
 
@@ -40,9 +42,10 @@ class Webhook:
     def requests(self, path: str) -> list[dict[str, Any]]:
         return [review["request"] for asked, review in self.asked if asked == path]
 
-    async def hang(self) -> None:
+    async def hang(self) -> dict[str, Any]:
         """Until the test is over."""
         await self.released.wait()
+        return {"allowed": False}
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         review = orjson.loads(await request.read())
@@ -69,16 +72,21 @@ async def scripted_webhook(
         serving = server_context(folder, pair), authority.pem
     hook = Webhook(serving[1])
     listener = Listener(hook.handle, Limits())
-    sockets = await asyncio.get_running_loop().create_server(
-        listener, "127.0.0.1", 0, ssl=serving[0], ssl_shutdown_timeout=0.5
-    )
-    hook.port = sockets.sockets[0].getsockname()[1]
+    listening = socket.create_server(("127.0.0.1", 0))
+    hook.port = listening.getsockname()[1]
+    # asyncio's own server forgets connections that are still at their handshake when it is closed.
+    door = Door(listening, serving[0], listener, 1_000)
+    door.open()
     try:
         yield hook
     finally:
+        await door.close()
+        # Nobody is there any more to answer TLS's farewell, and the test's loop ends before its time is up.
+        for transport in list(listener.transports):
+            transport.abort()
         hook.released.set()
-        sockets.close()
         await listener.end(0.5)
+        await asyncio.sleep(0)
 
 
 def patch(*operations: dict[str, Any]) -> dict[str, Any]:
