@@ -44,7 +44,7 @@ WORKS = (
     Work("status", ("Widget",), 0.5),
     Work("apply", ("ConfigMap", "Widget"), 0.5),
     Work("get", ("ConfigMap", "Widget"), 1),
-    Work("list", ("ConfigMap", "Widget"), 10 / LISTED),
+    Work("list", ("ConfigMap", "Widget"), 40 / LISTED),
 )
 _TITLES = {"status": "status patch", "apply": "server-side apply", "list": f"list of {LISTED:,}"}
 
@@ -125,7 +125,12 @@ def markdown(figures: Figures) -> str:
                 row = figures[f"{work.name} {kind} {client}"]
                 peer, ours = row.get(f"{PEER}: cpu_ms"), row[f"{OURS}: cpu_ms"]
                 rates = [row.get(f"{name}: per_s") for name in (PEER, OURS)]
-                cells = [_number(peer), _number(ours), _number(peer / ours if peer else None), *map(_number, rates)]
+                cells = [
+                    _number(peer),
+                    _number(ours),
+                    _number(peer / ours if peer and ours else None),
+                    *map(_number, rates),
+                ]
                 lines.append(f"| {_TITLES.get(work.name, work.name)}, {KINDS[kind]} | {' | '.join(cells)} |")
     lines += ["", f"| memory, MiB | {PEER} | {OURS} |", "|---|---:|---:|"]
     for title in ("memory empty, MiB", "memory after all, MiB"):
