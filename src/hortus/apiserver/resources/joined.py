@@ -15,7 +15,7 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.store.backend import Page
 
 _MOST_BYTES = 32 * 1024 * 1024
-"""Of all items that are kept, compressed ones included."""
+"""The size of all kept items, compressed ones included."""
 _MOST = 4096
 """Lists of which it is remembered that somebody asked."""
 _GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
@@ -92,7 +92,7 @@ class _Asked:
 
 
 class JoinedLists:
-    """What is kept of the lists of one server, the last asked for at the end."""
+    """Joined items of the lists of one server, the most recently requested last."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes

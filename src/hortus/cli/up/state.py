@@ -48,7 +48,7 @@ class Run(msgspec.Struct):
     parts: list[str] = []
     """Names of the processes that belong to this run."""
     processes: dict[str, int] = {}
-    """Those that run, with their process ids."""
+    """The parts that run, with their process ids."""
 
 
 def default_directory() -> Path:

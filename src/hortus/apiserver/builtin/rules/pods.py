@@ -41,7 +41,7 @@ class PodStrategy(BuiltinStrategy):
         if context.subresource == "status":
             status = obj.setdefault("status", {})
             _join_addresses(status)
-            # Who writes a status without the class means to keep it.
+            # A status written without the class keeps the one that the pod has.
             if not status.get("qosClass") and (known := (old.get("status") or {}).get("qosClass")):
                 status["qosClass"] = known
 
