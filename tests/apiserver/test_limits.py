@@ -102,6 +102,43 @@ async def test_holders_take_turns_whoever_asked_more_often() -> None:
     assert order == ["many", "many", "one", "two", "many", "many", "many"]
 
 
+@pytest.mark.parametrize(("seconds", "shared"), [(0.0001, 10), (0.0015, 2), (0.02, 1)])
+async def test_short_work_shares_a_turn_until_it_is_over(
+    seconds: float, shared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(turns_module.time, "monotonic", lambda: now[0])
+    turns, rounds, number = Turns(), [], 0
+
+    async def work() -> None:
+        await turns.begin("holder")
+        rounds.append(number)
+        now[0] += seconds
+
+    working = asyncio.gather(*[work() for _ in range(10)])
+    while not working.done():
+        number += 1
+        now[0] += 0.001
+        await asyncio.sleep(0)
+    counts = [rounds.count(each) for each in sorted(set(rounds))]
+    assert counts == [shared] + [1] * (10 - shared)
+
+
+async def test_who_waits_is_not_overtaken_by_short_work() -> None:
+    turns, order = Turns(), []
+
+    async def work(name: str) -> None:
+        await turns.wait(name)
+        order.append(name)
+
+    async def short() -> None:
+        await turns.begin("short")
+        order.append("short")
+
+    await asyncio.gather(work("one"), work("two"), short())
+    assert order == ["one", "two", "short"]
+
+
 @pytest.mark.parametrize("cancelled", [0, 1, 2])
 async def test_who_gives_up_waiting_holds_up_nobody(cancelled: int) -> None:
     turns, order = Turns(), []
@@ -139,7 +176,7 @@ async def test_only_who_is_ahead_of_its_share_waits_and_only_in_company(monkeypa
     now = [1000.0]
     monkeypatch.setattr(turns_module.time, "perf_counter", lambda: now[0])
     turns, waited = Turns(), []
-    monkeypatch.setattr(Turns, "wait", lambda self, holder: _noted(waited, holder))
+    monkeypatch.setattr(Turns, "begin", lambda self, holder: _noted(waited, holder))
     shares = Shares(turns)
     (await shares.enter("heavy")).add(0.5)
     await shares.enter("heavy")

@@ -75,7 +75,7 @@ async def open_server(
     storage = Storage(overlay)
     clusters = logical.LogicalClusters(storage, keys, clock)
     overlay.identify(partial(with_own_uid, clusters.uid))
-    authorizer = RbacAuthorizer(overlay)
+    authorizer = RbacAuthorizer(Overlay(backend, born))  # uids, of which each cluster has its own, decide nothing
     objects = StoredObjects(overlay)
     tokens_of_accounts = ServiceAccountTokens(clusters, objects, clock)
     authentication = Authentication(
