@@ -12,7 +12,7 @@ from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache
 from hortus.engine.controller import Controller
 from hortus.engine.metrics import EngineMetrics
-from hortus.engine.outcomes import Actor, ReconcileError, Result, Retry, Terminal
+from hortus.engine.outcomes import NEVER, Actor, Result, StepError
 from hortus.engine.predicates import annotation_changed, annotations_changed, generation_changed
 from hortus.engine.queue import FREE_STEPS
 from hortus.engine.scope import current_scope
@@ -112,7 +112,7 @@ async def test_a_reconcile_that_wants_to_be_called_again_at_once_is_slowed_down(
 
 
 async def test_a_server_or_a_reconcile_that_asks_for_no_pause_does_not_replace_the_back_off() -> None:
-    for error in (TooManyRequests("slow", retry_after=0), Retry("busy", after=0), Retry("busy", after=-3)):
+    for error in (TooManyRequests("slow", retry_after=0), StepError("busy", after=0), StepError("busy", after=-3)):
         async with Stage(*[error] * 5) as stage:
             stage.trigger.fire(A)
             await stage.clock.advance(100)
@@ -124,14 +124,14 @@ async def test_a_short_wish_of_a_server_does_not_stop_the_back_off_from_growing_
         stage.trigger.fire(A)
         await stage.clock.advance(100)
         assert stage.reconciler.times == [0, 2, 4, 8, 16, 32]
-    async with Stage(*[Retry("busy", after=2)] * 5) as stage:
+    async with Stage(*[StepError("busy", after=2)] * 5) as stage:
         stage.trigger.fire(A)
         await stage.clock.advance(100)
         assert stage.reconciler.times == [0, 2, 4, 6, 8, 10]
 
 
 async def test_what_a_failing_crowd_is_told_to_wait_is_spread_and_never_shortened() -> None:
-    for error in (Retry("later", after=60), TooManyRequests("slow", retry_after=60)):
+    for error in (StepError("later", after=60), TooManyRequests("slow", retry_after=60)):
         stage = Stage(backoff=Backoff())
 
         async def crowd(key: ObjectKey, error: Exception = error) -> Result | None:
@@ -149,7 +149,7 @@ async def test_what_a_failing_crowd_is_told_to_wait_is_spread_and_never_shortene
 
 
 async def test_failures_back_off_until_success_forgives() -> None:
-    errors = [ValueError("x"), OSError("y"), Retry("z"), None, ReconcileError("w")]
+    errors = [ValueError("x"), OSError("y"), StepError("z"), None, StepError("w")]
     async with Stage(*errors) as stage:
         stage.trigger.fire(A)
         await stage.clock.advance(10)
@@ -161,7 +161,11 @@ async def test_failures_back_off_until_success_forgives() -> None:
 
 
 async def test_a_retry_or_a_server_may_name_the_delay_and_nobody_may_ask_for_a_year() -> None:
-    errors = [Retry("busy", after=7), TooManyRequests("slow", retry_after=5), TooManyRequests("no", retry_after=1e9)]
+    errors = [
+        StepError("busy", after=7),
+        TooManyRequests("slow", retry_after=5),
+        TooManyRequests("no", retry_after=1e9),
+    ]
     async with Stage(*errors) as stage:
         stage.trigger.fire(A)
         await stage.clock.advance(1000)
@@ -169,7 +173,9 @@ async def test_a_retry_or_a_server_may_name_the_delay_and_nobody_may_ask_for_a_y
 
 
 async def test_a_terminal_error_rests_until_the_object_changes() -> None:
-    async with Stage(Terminal("spec.kind 'x' is unknown: use 'y'", reason="BadSpec")) as stage:
+    async with Stage(
+        StepError("spec.kind 'x' is unknown: use 'y'", reason="BadSpec", actor=Actor.USER, after=NEVER)
+    ) as stage:
         with capture_logs() as logs:
             stage.trigger.fire(A)
             await stage.clock.advance(100_000)
@@ -196,7 +202,7 @@ async def test_only_the_public_part_and_the_cause_are_logged() -> None:
         try:
             raise ValueError("inner")
         except ValueError as error:
-            raise Retry("outer", reason="GardenDown", actor=Actor.PROVIDER) from error
+            raise StepError("outer", reason="GardenDown", actor=Actor.PROVIDER) from error
 
     stage.reconciler.script = fail
     async with stage:
@@ -390,7 +396,7 @@ async def test_resync_comes_with_jitter_and_only_for_what_exists() -> None:
 async def test_a_resync_looks_again_at_what_failed_for_good() -> None:
     cache = Cache("widgets")
     cache.replace([], 0)
-    async with Stage(Terminal("spec is wrong"), sources=[Watch(cache)], resync=100.0) as stage:
+    async with Stage(StepError("spec is wrong", after=NEVER), sources=[Watch(cache)], resync=100.0) as stage:
         cache.put(widget("a", metadata={"resourceVersion": "1"}))
         await stage.clock.advance(111)
         assert len(stage.reconciler.calls) == 2

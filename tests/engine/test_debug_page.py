@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from hortus.engine import Cache, Manager, Result, Retry, Watch
+from hortus.engine import Cache, Manager, Result, StepError, Watch
 from hortus.engine.health import parse_address
 from hortus.engine.observing.page import DebugServer
 from hortus.engine.observing.snapshot import size_of, snapshot
@@ -33,7 +33,7 @@ class Reconciler:
             self.entered.set()
             await self.gate.wait()
         if key.name == "bad<script>":
-            raise Retry("it is bad", after=60.0)
+            raise StepError("it is bad", after=60.0)
         return Result(requeue_after=300.0) if key.name == "later" else None
 
 

@@ -12,7 +12,7 @@ import structlog
 from hortus.engine.backoff import Backoff
 from hortus.engine.controller import Controller
 from hortus.engine.logging import LogSettings, configure
-from hortus.engine.outcomes import Result, Retry
+from hortus.engine.outcomes import Result, StepError
 from hortus.engine.sources import Trigger
 from hortus.kube import Secret
 from hortus.kube.objects import Object, ObjectKey
@@ -145,7 +145,7 @@ async def test_a_line_of_a_reconcile_says_which(configured: Configured) -> None:
     class Chatty:
         async def reconcile(self, key: ObjectKey) -> Result | None:
             structlog.get_logger("hortus.domain").info("looking")
-            raise Retry("not yet", reason="Waiting", after=60)
+            raise StepError("not yet", reason="Waiting", after=60)
 
     controller = Controller("widgets", Chatty(), sources=[trigger], clock=clock, backoff=Backoff(jitter=0))
     await controller.start()

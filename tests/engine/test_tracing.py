@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from hortus.engine import Cache, Manager, Result, Retry, Watch
+from hortus.engine import Cache, Manager, Result, StepError, Watch
 from hortus.engine.tracing import TracedCalls, Tracing
 from hortus.kube.objects import ObjectKey
 from hortus.testing import FakeClock
@@ -42,7 +42,7 @@ class Reconciler:
         self._calls.answered("GET", "api:443", "200", 0.25)
         await asyncio.sleep(0)
         if key.name != "well":
-            raise Retry("the server said c4n4ry", after=60.0)
+            raise StepError("the server said c4n4ry", after=60.0)
         self._calls.answered("PATCH", "api:443", "503", 0.5)
         return None
 
@@ -83,7 +83,7 @@ async def test_an_error_appears_by_its_class_and_not_by_its_words() -> None:
     provider.add_span_processor(SimpleSpanProcessor(memory))
     await worked(Tracing(provider), Calls(), "bad")
     [_, whole] = memory.get_finished_spans()
-    assert (whole.status.status_code.name, whole.status.description) == ("ERROR", "Retry")
+    assert (whole.status.status_code.name, whole.status.description) == ("ERROR", "StepError")
     assert whole.events == ()
     assert "c4n4ry" not in whole.to_json()
 

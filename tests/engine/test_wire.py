@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import textwrap
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 
-import hortus.engine
 from hortus.engine.apply import Applier
 from hortus.engine.caches import Caches
 from hortus.engine.conditions import has_condition
@@ -17,7 +15,6 @@ from hortus.engine.events import EVENTS, NORMAL, EventRecorder
 from hortus.engine.finalizers import add_finalizer, finalizers_of, remove_finalizer
 from hortus.engine.indexes import managed_fields_of
 from hortus.engine.leases import LEASES, Elector, LeaseTimes
-from hortus.engine.manager import Manager
 from hortus.engine.owners import own
 from hortus.engine.status import StatusDraft
 from hortus.kube import Client, SystemClock
@@ -71,81 +68,6 @@ async def world(server: TestServer, request: pytest.FixtureRequest) -> AsyncIter
 
 def configmap(name: str, **data: str) -> Object:
     return {"metadata": {"name": name, "namespace": "default"}, "data": data}
-
-
-def greeting_crd() -> Object:
-    schema = {
-        "type": "object",
-        "properties": {
-            "spec": {"type": "object", "properties": {"text": {"type": "string"}}},
-            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        },
-    }
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
-    names = {"plural": "greetings", "singular": "greeting", "kind": "Greeting", "listKind": "GreetingList"}
-    spec = {"group": "example.org", "scope": "Namespaced", "names": names, "versions": [version]}
-    return {"metadata": {"name": "greetings.example.org"}, "spec": spec}
-
-
-async def serve_greetings(world: World) -> None:
-    await world.client.create(CRDS, greeting_crd())
-    while True:
-        try:
-            await world.client.list(GREETINGS)
-            return
-        except NotFound:
-            await asyncio.sleep(0.01)
-
-
-async def test_the_example_of_the_package_works_and_rests(world: World) -> None:
-    await serve_greetings(world)
-    documentation = hortus.engine.__doc__ or ""
-    example = documentation[documentation.index("    import sys") : documentation.index("In a test the same")]
-    scope: dict[str, Any] = {"__name__": "example"}
-    exec(compile(textwrap.dedent(example), "example", "exec"), scope)
-
-    def greeting(name: str, **spec: str) -> Object:
-        metadata = {"name": name, "namespace": "default"}
-        return {"apiVersion": "example.org/v1", "kind": "Greeting", "metadata": metadata, "spec": spec}
-
-    await world.client.create(GREETINGS, greeting("before", text="hello"))
-    manager: Manager = scope["greeter"](world.client)
-    greetings, configmaps = (
-        manager.cache(GREETINGS, namespace="default"),
-        manager.cache(CONFIGMAPS, namespace="default"),
-    )
-    async with manager.running():
-        await world.client.create(GREETINGS, greeting("after", text="good day"))
-        await world.client.create(GREETINGS, greeting("empty"))
-        keys = {name: ObjectKey("default", name) for name in ("before", "after", "empty")}
-        await world.until(
-            lambda: all(has_condition(greetings.get(keys[n]) or {}, "Ready") for n in ("before", "after"))
-        )
-        await world.until(lambda: has_condition(greetings[keys["empty"]], "Stalled"))
-        made = await world.client.get(CONFIGMAPS, "after", "default")
-        assert made["data"] == {"text": "good day"}
-        assert made["metadata"]["ownerReferences"][0]["name"] == "after"
-        # Somebody deletes it: it comes back, by way of its owner.
-        await world.client.delete(CONFIGMAPS, "after", "default")
-        old = made["metadata"]["uid"]
-        await world.until(lambda: (configmaps.get(keys["after"]) or made)["metadata"]["uid"] != old)
-        # At rest nothing is written, however often it is looked at.
-        controller = manager._controllers[0]
-        await controller.queue.join()
-        await world.until(lambda: manager._servers[0].idle)
-        writes = world.calls.writes
-        for _ in range(3):
-            controller.enqueue_all()
-            await controller.queue.join()
-        assert world.calls.writes == writes
-    events = await world.client.list(EVENTS, "default")
-    assert {event["involvedObject"]["name"] for event in events.items} >= {"before", "after"}
 
 
 async def test_what_is_applied_already_costs_no_call_and_drift_is_put_right(world: World) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import structlog
-from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
 from hortus.cli import sharding
 from hortus.domains.access import composition as access
@@ -25,80 +23,39 @@ from hortus.domains.credentials import settings as credentials
 from hortus.domains.credentials.composition import add_controller
 from hortus.domains.credentials.composition import outline as credential_outline
 from hortus.engine import (
-    Address,
     Cache,
-    Elector,
     EventRecorder,
-    HealthServer,
-    HttpServer,
     Manager,
-    parse_address,
-    serve_metrics,
 )
-from hortus.engine.configuration import CONFIG, Configuration, Reloader
-from hortus.engine.files import KubeconfigFile
+from hortus.engine.configuration import Configuration, Reloader
 from hortus.engine.flags import Flag, FlagError, FlagSet
-from hortus.engine.logging import LogSettings, set_level
-from hortus.engine.observing.page import DebugServer
+from hortus.engine.hosting import HOST_FLAGS, follow, hosted, log_settings
+from hortus.engine.logging import set_level
 from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
-from hortus.engine.tracing import TracedCalls, Tracing, TracingUnavailable
 from hortus.kube import (
     LOCAL_NETWORKS,
-    Access,
     Client,
     ConnectionSettings,
     RateLimiter,
-    RequestMetrics,
     RequestObserver,
-    SystemClock,
 )
-from hortus.kube.clock import Clock
-from hortus.kube.kubeconfig import KubeconfigError, Trust, in_cluster, load, through_proxy
+from hortus.kube.kubeconfig import Trust, load, through_proxy
 from hortus.kube.objects import Object
 
 ELECTION_NAME = "f1c68560.kyma-project.io"
 """The Go system's lease, so that both never work at the same time while one replaces the other."""
 COMPONENT = "infrastructure-manager"
 
-_OWN: tuple[Flag, ...] = (
-    CONFIG,
-    Flag("kubeconfig", "string", "", "Kubeconfig file of the management cluster; the pod's own account without it."),
-    Flag("metrics-bind-address", "string", ":8080", "Address of /metrics; 0 for none."),
-    Flag("health-probe-bind-address", "string", ":8081", "Address of /healthz and /readyz; 0 for none."),
-    Flag("debug-bind-address", "string", "0", "Address of /debug: queues, slow reconciles, caches; 0 for none."),
-    Flag("leader-elect", "bool", False, "Work only while this process holds the lease."),
-    Flag("leader-election-namespace", "string", "", "Namespace of the leases; the pod's own without it."),
+FLAGS: tuple[Flag, ...] = (
+    *HOST_FLAGS,
     *sharding.FLAGS,
-    Flag(
-        "tracing-endpoint", "string", "", "OTLP receiver of traces over HTTP, as http://collector:4318; none without."
-    ),
-    Flag("zap-devel", "bool", False, "Logs for development: console, debug, stack traces from warnings on."),
-    Flag("zap-encoder", "string", "", "Log encoding: json or console."),
-    Flag("zap-log-level", "string", "", "Log level: debug, info, error, panic or a number.", reloadable=True),
-    Flag("zap-stacktrace-level", "string", "", "Level from which stack traces are logged: info, error, panic."),
-    Flag("zap-time-encoding", "string", "", "Time in logs: epoch, millis, nano, iso8601, rfc3339, rfc3339nano."),
+    *credentials.FLAGS,
+    *clusters.FLAGS,
+    *access_settings.FLAGS,
+    *canary.FLAGS,
 )
 
-FLAGS: tuple[Flag, ...] = (*_OWN, *credentials.FLAGS, *clusters.FLAGS, *access_settings.FLAGS, *canary.FLAGS)
-
-_LEASE_CALLS = ConnectionSettings(connections=4)
-"""Leases have connections of their own: they are renewed in time also while every other call hangs."""
-
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-def log_settings(values: Mapping[str, Any]) -> LogSettings:
-    """Raises FlagError."""
-    try:
-        return LogSettings.from_flags(
-            zap_devel=values["zap-devel"],
-            zap_encoder=values["zap-encoder"],
-            zap_log_level=values["zap-log-level"],
-            zap_stacktrace_level=values["zap-stacktrace-level"],
-            zap_time_encoding=values["zap-time-encoding"],
-        )
-    except ValueError as error:
-        raise FlagError(str(error)) from None
 
 
 @asynccontextmanager
@@ -108,20 +65,9 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
     With the `configuration` that the values come from, its file is followed.
     """
     settings = credentials.Settings.from_flags(values)
-    registry = CollectorRegistry()
-    for collector in (GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR):
-        registry.register(collector)
-    clock, tracing = SystemClock(), _tracing(values)
-    observer: RequestObserver = RequestMetrics(registry)
-    if tracing is not None:
-        observer = TracedCalls(tracing, clock, observer)
     async with AsyncExitStack() as stack:
-        access_to = _access(values["kubeconfig"])
-        client = await stack.enter_async_context(
-            Client(access_to, settings=ConnectionSettings(connections=64), observer=observer)
-        )
-        leases = await stack.enter_async_context(Client(access_to, settings=_LEASE_CALLS, observer=observer))
-        manager = _manager(client, leases, registry, values, clock=clock, tracing=tracing)
+        host = await stack.enter_async_context(hosted(values, election=ELECTION_NAME))
+        manager, client, observer = host
         limiter = RateLimiter(settings.garden_qps, settings.garden_burst, clock=manager.clock)
         garden = await stack.enter_async_context(
             Client(
@@ -131,12 +77,8 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
                 limiter=limiter,
             )
         )
-        for one in (client, leases, garden):
-            manager.on_resume(one.cut)
-        _follow(manager, garden, settings.garden_kubeconfig)
-        if values["kubeconfig"]:
-            for one in (client, leases):
-                _follow(manager, one, values["kubeconfig"])
+        manager.on_resume(garden.cut)
+        follow(manager, garden, settings.garden_kubeconfig)
         events = EventRecorder(client, component=COMPONENT, clock=manager.clock)
         manager.add_server(events)
         shoots = manager.caches_of(garden).get(SHOOTS, namespace=settings.garden_namespace, transform=_outline)
@@ -168,10 +110,9 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
 
         if configuration is not None and configuration.path is not None:
             reloader = Reloader(
-                configuration, FlagSet(FLAGS), values, take_over, registry=registry, clock=manager.clock
+                configuration, FlagSet(FLAGS), values, take_over, registry=manager.registry, clock=manager.clock
             )
             manager.add("configuration", reloader.run, leader_only=False)
-        _add_servers(manager, values)
         yield manager
 
 
@@ -246,91 +187,3 @@ def _ways_in(manager: Manager, client: Client, values: Mapping[str, Any], observ
     )
     manager.on_stop(pool.close)
     return _WaysIn(pool, kubeconfigs)
-
-
-def _tracing(values: Mapping[str, Any]) -> Tracing | None:
-    endpoint = values["tracing-endpoint"]
-    try:
-        return Tracing.to(endpoint) if endpoint else None
-    except TracingUnavailable as error:
-        raise FlagError(f"--tracing-endpoint {endpoint}: {error}") from None
-
-
-def _follow(manager: Manager, client: Client, path: str) -> None:
-    """Use what the kubeconfig file says, also when it changes; another server means another start."""
-    file = KubeconfigFile(client, Path(path), moved=manager.stop)
-    manager.add(f"kubeconfig {path}", file.run, leader_only=False)
-
-
-def _manager(
-    client: Client,
-    leases: Client,
-    registry: CollectorRegistry,
-    values: Mapping[str, Any],
-    *,
-    clock: Clock,
-    tracing: Tracing | None,
-) -> Manager:
-    election, shards = None, None
-    if values["sharding"]:
-        shards = sharding.shards(leases, values, namespace=_lease_namespace(values, "sharding"), clock=clock)
-    elif values["leader-elect"]:
-        namespace = _lease_namespace(values, "leader-elect")
-        election = Elector(leases, name=ELECTION_NAME, namespace=namespace, clock=clock)
-    return Manager(client, clock=clock, registry=registry, election=election, shards=shards, tracing=tracing)
-
-
-def _add_servers(manager: Manager, values: Mapping[str, Any]) -> None:
-    for flag, make in _SERVERS.items():
-        try:
-            address = parse_address(values[flag])
-        except ValueError as error:
-            raise FlagError(f"invalid value {values[flag]!r} for flag --{flag}: {error}") from None
-        if address is not None:
-            manager.add_server(make(address, manager))
-
-
-def _health(address: Address, manager: Manager) -> HttpServer:
-    health = HealthServer(address)
-    health.readiness.add("cache-sync", lambda: _synced(manager))
-    if manager.shards is not None:
-        health.readiness.add("shard", manager.shards.check)
-    return health
-
-
-def _metrics(address: Address, manager: Manager) -> HttpServer:
-    metrics = HttpServer(address)
-    serve_metrics(metrics, manager.registry)
-    return metrics
-
-
-_SERVERS: Mapping[str, Callable[[Address, Manager], HttpServer]] = {
-    "health-probe-bind-address": _health,
-    "metrics-bind-address": _metrics,
-    "debug-bind-address": DebugServer,
-}
-"""By the flag that says where each listens."""
-
-
-def _synced(manager: Manager) -> None:
-    """Raises RuntimeError while the management cluster's caches are not complete."""
-    if waiting := manager.caches.waiting_for:
-        raise RuntimeError("; ".join(waiting))
-
-
-def _access(path: str) -> Access:
-    if path:
-        return load(path).access()
-    try:
-        return in_cluster()
-    except KubeconfigError:
-        return load().access()
-
-
-def _lease_namespace(values: Mapping[str, Any], flag: str) -> str:
-    if values["leader-election-namespace"]:
-        return str(values["leader-election-namespace"])
-    path = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-    if not path.exists():
-        raise FlagError(f"--{flag} outside of a pod needs --leader-election-namespace")
-    return path.read_text().strip()

@@ -66,10 +66,11 @@ def _heard(name: str, said: Report) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """One replica."""
-    from hortus.cli.program import FLAGS, log_settings, program
+    from hortus.cli.program import FLAGS, program
     from hortus.engine import process
     from hortus.engine.configuration import Configuration
     from hortus.engine.flags import FlagError, FlagSet
+    from hortus.engine.hosting import log_settings
     from hortus.engine.logging import configure
     from hortus.kube.errors import KubeError
     from hortus.kube.kubeconfig import KubeconfigError

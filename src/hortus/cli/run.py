@@ -29,9 +29,10 @@ def run(context: typer.Context) -> None:
     Takes the flags of Kyma's infrastructure-manager, with one dash or two; `hortus run --help` lists them. Each may
     also stand in the environment (HORTUS_WATCH_NAMESPACE) or in the file of --config, which is followed while it runs.
     """
-    from hortus.cli.program import FLAGS, log_settings
+    from hortus.cli.program import FLAGS
     from hortus.engine.configuration import Configuration
     from hortus.engine.flags import FlagError, FlagSet
+    from hortus.engine.hosting import log_settings
     from hortus.kube.errors import KubeError
     from hortus.kube.kubeconfig import KubeconfigError
 

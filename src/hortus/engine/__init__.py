@@ -1,92 +1,62 @@
 '''The controller engine: watches in, reconciles out, and everything a process of controllers needs around that.
 
-A complete controller, small but with all the parts. It gives each Greeting a ConfigMap and says so in its status:
+A complete program. It gives each Greeting a ConfigMap with its text, says so in the condition Ready, and puts back what
+somebody edits or deletes. Metrics, health, leader election, signals, logs and the pod's own account are `serve`'s:
 
     import sys
 
-    from hortus.engine import Cache, EventRecorder, Manager, NORMAL, Result, StatusDraft, Terminal, Watch
-    from hortus.engine import own, run, run_manager, spec_or_metadata_changed, to_owner
-    from hortus.kube import Client, Object, ObjectKey, Resource
+    from hortus.engine import NEVER, Actor, KindController, ReconcileContext, StepError, Steps, serve
+    from hortus.kube import Resource
+    from hortus.schema import Fields, Kind, kind
 
-    GREETINGS = Resource("example.org", "v1", "greetings", "Greeting")
-    CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
+    CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
 
-    class GreetingReconciler:
+    class GreetingSpec(Fields, frozen=True):
+        text: str = ""
+
+
+    @kind(group="example.org", version="v1", status=True)
+    class Greeting(Kind, frozen=True):
+        spec: GreetingSpec
+
+
+    class Greeter(KindController[ReconcileContext[Greeting]]):
         """Owns the ConfigMap of the same name and the condition Ready. Never touches the spec of a Greeting."""
 
-        def __init__(self, manager: Manager, client: Client, recorder: EventRecorder) -> None:
-            self._client = client
-            self._recorder = recorder
-            self._clock = manager.clock
-            self.greetings = manager.cache(GREETINGS, namespace="default")
-            self.configmaps = manager.cache(CONFIGMAPS, namespace="default")
+        kind = Greeting
+        owns = (CONFIG_MAPS,)
+        field_manager = "greeter"
 
-        async def reconcile(self, key: ObjectKey) -> Result | None:
-            greeting = self.greetings.get(key)  # read only, and maybe a moment old
-            if greeting is None:
-                return None  # gone; the garbage collector takes the ConfigMap
-            draft = StatusDraft(greeting, clock=self._clock)
-            try:
-                await self._provide(key, greeting)
-                draft.ready(reason="Greeted")
-            except Terminal as error:
-                draft.stalled(reason=error.reason, message=error.message)
-                raise
-            finally:
-                await draft.write(self._client, GREETINGS, cache=self.greetings)  # no call when nothing differs
-            return Result(requeue_after=3600)
+        def steps(self, context: ReconcileContext[Greeting]) -> Steps:
+            return (self._provide,)
 
-        async def _provide(self, key: ObjectKey, greeting: Object) -> None:
-            text = greeting["spec"].get("text")
+        async def _provide(self, context: ReconcileContext[Greeting]) -> None:
+            text = context.object.spec.text
             if not text:
-                raise Terminal("spec.text is empty: give it a text", reason="NoText")
-            if key in self.configmaps:
-                return
-            wanted: Object = {"metadata": {"name": key.name, "namespace": key.namespace}, "data": {"text": text}}
-            own(wanted, greeting)
-            self.configmaps.learn(await self._client.create(CONFIGMAPS, wanted))
-            self._recorder.event(greeting, NORMAL, "Created", "Created the ConfigMap of the same name")
-
-
-    def greeter(client: Client) -> Manager:
-        manager = Manager(client)
-        recorder = EventRecorder(client, component="greeting-controller", clock=manager.clock)
-        manager.add_server(recorder)
-        reconciler = GreetingReconciler(manager, client, recorder)
-        manager.controller(
-            "greeting",
-            reconciler,
-            sources=[
-                Watch(reconciler.greetings, when=spec_or_metadata_changed),
-                Watch(reconciler.configmaps, to=to_owner(GREETINGS)),
-            ],
-            workers=10,
-        )
-        return manager
-
-
-    async def main() -> int:
-        async with Client.from_kubeconfig() as client:
-            return await run_manager(greeter(client))  # until SIGTERM
+                raise StepError("spec.text is empty: give it a text", reason="NoText", actor=Actor.USER, after=NEVER)
+            await context.apply(CONFIG_MAPS, {"data": {"text": text}})
+            context.ready("Greeted")
 
 
     if __name__ == "__main__":
-        sys.exit(run(main))
+        sys.exit(serve(Greeter))
 
-In a test the same manager runs on `hortus.testing.FakeClock`, inside `async with manager.running():`.
+In a test the controller runs on `hortus.testing.FakeClock` in a manager of the test: `add_kind`, `manager.running()`.
 
-- **What a reconcile may answer** (`outcomes`): `None` or `Result(requeue_after=seconds)`; `Retry` and `Terminal` are
-  raised. Whatever else is raised is retried with back-off. A timed answer replaces the one of the run before.
-- **What it reads** (`cache`): objects as they are in the cache, read only. `learn` the answers to your own writes.
+- **What a controller is** (`kinds`, `context`, `typed`): a typed object in, a literal list of steps, one status write.
+- **What a step returns** (`outcomes`): None to go on, `Result(requeue_after=seconds)` to end the reconcile. It raises
+  `StepError`, which becomes condition, event, metric and time of the next attempt. Any other exception is retried with
+  back-off.
+- **What it reads** (`cache`): objects as they are in the cache, read only.
 - **What makes it run** (`sources`, `predicates`): `Watch` of its own kind, `Watch(..., to=...)` of other kinds,
   `Trigger`, `Every`.
 - **In which order** (`queue`): people before retries before the initial list before resyncs; one worker to an object.
 - **What it writes** (`status`, `conditions`, `apply`, `finalizers`, `owners`): one status write at the end and only
   what differs, server-side apply that is skipped when nothing would change, precise patches.
-- **What it says** (`events`, `logging`, `metrics`): nothing secret, by `redaction`; names that existing boards know.
+- **What it reports** (`events`, `logging`, `metrics`): nothing secret, by `redaction`; names that existing boards know.
 - **In other clusters** (`remote`, `applysets`): thousands of connections and watches; sets applied and pruned.
-- **In one process** (`manager`, `process`, `leases`, `shards`, `health`, `shutdown`): start, stop, leadership, servers.
+- **In one process** (`hosting`, `manager`, `process`, `leases`, `shards`, `health`): start, stop, leadership, servers.
 '''
 
 from hortus.engine.apply import Applied, Applier
@@ -106,10 +76,12 @@ from hortus.engine.conditions import (
     remove_condition,
     set_condition,
 )
+from hortus.engine.context import ReconcileContext, Wiring
 from hortus.engine.controller import Assignment, Controller, Reconciler
 from hortus.engine.events import NORMAL, WARNING, EventRecorder
 from hortus.engine.finalizers import add_finalizer, finalizers_of, has_finalizer, is_deleting, remove_finalizer
 from hortus.engine.health import Address, Checks, HealthServer, HttpServer, parse_address, serve_metrics
+from hortus.engine.hosting import HOST_FLAGS, Host, hosted, serve
 from hortus.engine.indexes import (
     by_annotation,
     by_label,
@@ -118,13 +90,14 @@ from hortus.engine.indexes import (
     managed_fields_of,
     without_managed_fields,
 )
+from hortus.engine.kinds import KindController, Steps, add_kind, sources_of, wire
 from hortus.engine.lanes import Flows
 from hortus.engine.leases import Elector, LeaseTimes
 from hortus.engine.logging import LogSettings
 from hortus.engine.logging import configure as configure_logging
 from hortus.engine.manager import LeadershipLost, Manager, PartEnded
 from hortus.engine.metrics import EngineMetrics
-from hortus.engine.outcomes import DONE, Actor, DeadlineExceeded, HandedOver, ReconcileError, Result, Retry, Terminal
+from hortus.engine.outcomes import DONE, NEVER, Actor, DeadlineExceeded, HandedOver, Result, StepError
 from hortus.engine.owners import controller_of, is_owned_by, own, owner_reference, owners_of
 from hortus.engine.predicates import (
     Predicate,
@@ -144,11 +117,14 @@ from hortus.engine.shards import Shards
 from hortus.engine.shutdown import cut_on_resume, stop_on_signals
 from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner, to_same_name
 from hortus.engine.status import StatusDraft
+from hortus.engine.typed import NotReadable, TypedCache, read, resource_of
 from hortus.engine.within import within
 
 __all__ = [
     "DONE",
     "FALSE",
+    "HOST_FLAGS",
+    "NEVER",
     "NORMAL",
     "TRUE",
     "UNKNOWN",
@@ -173,28 +149,34 @@ __all__ = [
     "Flows",
     "HandedOver",
     "HealthServer",
+    "Host",
     "HttpServer",
+    "KindController",
     "LeadershipLost",
     "LeaseTimes",
     "LogSettings",
     "Manager",
+    "NotReadable",
     "PartEnded",
     "Predicate",
     "Priority",
     "Queue",
     "QueueClosed",
-    "ReconcileError",
+    "ReconcileContext",
     "Reconciler",
     "Result",
-    "Retry",
     "Selection",
     "Shards",
     "Source",
     "StatusDraft",
-    "Terminal",
+    "StepError",
+    "Steps",
     "Trigger",
+    "TypedCache",
     "Watch",
+    "Wiring",
     "add_finalizer",
+    "add_kind",
     "annotation_changed",
     "annotations_changed",
     "by_annotation",
@@ -213,6 +195,7 @@ __all__ = [
     "generation_changed",
     "has_condition",
     "has_finalizer",
+    "hosted",
     "is_deleting",
     "is_owned_by",
     "labels_changed",
@@ -224,20 +207,25 @@ __all__ = [
     "owner_reference",
     "owners_of",
     "parse_address",
+    "read",
     "redact",
     "redact_text",
     "remove_condition",
     "remove_finalizer",
+    "resource_of",
     "run",
     "run_manager",
+    "serve",
     "serve_metrics",
     "set_condition",
+    "sources_of",
     "spec_or_metadata_changed",
     "spread",
     "stop_on_signals",
     "to_label",
     "to_owner",
     "to_same_name",
+    "wire",
     "within",
     "without_managed_fields",
 ]

@@ -16,7 +16,7 @@ import structlog
 from hortus.engine.backoff import Backoff, spread
 from hortus.engine.lanes import Flows
 from hortus.engine.metrics import EngineMetrics
-from hortus.engine.outcomes import DeadlineExceeded, HandedOver, ReconcileError, Result, Retry, Terminal
+from hortus.engine.outcomes import DeadlineExceeded, HandedOver, Result, StepError
 from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.scope import Scope, enter_scope, start_shared
 from hortus.engine.shards.roster import Permit
@@ -329,13 +329,13 @@ class Controller:
             return
         meter.results["error"] += 1
         meter.errors += 1
-        if isinstance(error, Terminal):
+        if isinstance(error, StepError) and error.is_final:
             meter.terminal += 1
             queue.forget(key)
             self._resync_later(key)
             _log.error("reconcile failed for good", reason=error.reason, error=str(error), actor=error.actor)
             return
-        delay = queue.retry(key, after=_asked_delay(error), firm=isinstance(error, Retry))
+        delay = queue.retry(key, after=_asked_delay(error), firm=isinstance(error, StepError))
         self._report(error, delay)
 
     def _report(self, error: Exception, delay: float) -> None:
@@ -348,7 +348,7 @@ class Controller:
                 _log.info("reconcile was stopped before a request", error=str(error), again_in=again)
             case Conflict():
                 _log.info("reconcile met a newer object", error=str(error), again_in=again)
-            case ReconcileError():
+            case StepError():
                 cause = str(error.__cause__) if error.__cause__ is not None else None
                 _log.warning("reconcile failed", reason=error.reason, error=str(error), cause=cause, again_in=again)
             case KubeError() | OSError():
@@ -364,7 +364,7 @@ def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 def _asked_delay(error: Exception) -> float | None:
-    if isinstance(error, Retry):
+    if isinstance(error, StepError):
         return error.after
     if isinstance(error, ApiError | TransportError) and error.retry_after is not None:
         return min(error.retry_after, LONGEST_ASKED_DELAY)

@@ -1,35 +1,40 @@
-"""What a reconcile can say at its end: done, come back, try again, or give up until somebody acts.
+"""Outcomes of a reconcile: success, success with a time to reconcile again, or a failure with a policy.
 
-Returning is success: `None`, or a `Result` that asks to be called again. Raising is failure, and the class carries the
-policy: `Retry` is tried again, after a time of its own or with back-off; `Terminal` rests until the object changes.
-Each says who has to act and which part of it may be shown in conditions and events; the cause, chained with
-`raise ... from`, goes to the log only. Anything else that is raised is retried with back-off.
+Returning is success: `None`, or a `Result` that asks to be reconciled again. Raising is failure. `StepError` carries
+the policy of a failure: its reason, who owns the next step, when to try again, the condition that reports it, and the
+message that conditions and events may show; the cause, chained with `raise ... from`, goes to the log only. Any other
+exception is retried with back-off.
 """
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
+NEVER: Final = math.inf
+"""As `StepError.after`: wait until the object, or something it depends on, changes."""
+
 
 class Actor(StrEnum):
-    """Whose turn it is."""
+    """The owner of the next step."""
 
     NOBODY = "nobody"
-    """Time heals it: a conflict, a restart, an answer that is still on its way."""
+    """Waiting is enough: a conflict, a restart, an answer that has not arrived yet."""
     USER = "user"
     """The owner of the object has to change it."""
     OPERATOR = "operator"
-    """Who runs this controller: configuration, permissions, capacity."""
+    """Whoever runs this controller: configuration, permissions, capacity."""
     PROVIDER = "provider"
-    """A system that we depend on: the garden, a cloud, a registry, a remote cluster."""
+    """A system that this one depends on: the garden, a cloud, a registry, a remote cluster."""
 
 
 class Result(msgspec.Struct, frozen=True):
-    """Success. With `requeue_after` (seconds) the object is looked at again then, unless something happens before.
+    """Success. With `requeue_after` (seconds) the object is reconciled again then, or earlier when something changes.
 
-    The answer of the latest reconcile replaces what earlier ones asked for.
+    The answer of the latest reconcile replaces the one before it.
     """
 
     requeue_after: float | None = None
@@ -38,44 +43,37 @@ class Result(msgspec.Struct, frozen=True):
 DONE = Result()
 
 
-class ReconcileError(Exception):
-    """A failure with a policy. `message` may be shown to people, so it never holds a credential.
+class StepError(Exception):
+    """A step of a reconcile failed. `message` is shown to people, so it never holds a credential.
 
-    `reason` is CamelCase, as conditions and events want it.
+    `reason` is CamelCase, as conditions and events require. `after` is the time to the next attempt in seconds: None
+    for the queue's back-off, `NEVER` to wait for a change. `condition` names the type of the condition that reports the
+    failure, empty for the controller's default.
     """
-
-    actor: Actor = Actor.NOBODY
-
-    def __init__(self, message: str, *, reason: str = "ReconcileError", actor: Actor | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.reason = reason
-        if actor is not None:
-            self.actor = actor
-
-
-class Retry(ReconcileError):
-    """Failed for now. Tried again `after` seconds, or with the queue's back-off when None."""
 
     def __init__(
         self,
         message: str,
         *,
-        after: float | None = None,
         reason: str = "ReconcileError",
-        actor: Actor | None = None,
+        actor: Actor = Actor.NOBODY,
+        after: float | None = None,
+        condition: str = "",
     ) -> None:
-        super().__init__(message, reason=reason, actor=actor)
+        super().__init__(message)
+        self.message = message
+        self.reason = reason
+        self.actor = actor
         self.after = after
+        self.condition = condition
+
+    @property
+    def is_final(self) -> bool:
+        """True when only a change leads to another attempt."""
+        return self.after == NEVER
 
 
-class Terminal(ReconcileError):
-    """Failed, and trying again is of no use before the object, or something else it depends on, changes."""
-
-    actor = Actor.USER
-
-
-class DeadlineExceeded(Retry):
+class DeadlineExceeded(StepError):
     """The reconcile took longer than its controller allows; it was cancelled at an await and is tried again."""
 
     def __init__(self, seconds: float) -> None:
@@ -83,8 +81,8 @@ class DeadlineExceeded(Retry):
         self.seconds = seconds
 
 
-class HandedOver(Retry):
-    """The reconcile was cancelled at an await: its object has become another replica's, which goes on with it."""
+class HandedOver(StepError):
+    """The reconcile was cancelled at an await: another replica owns the object now and continues."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reason="HandedOver")

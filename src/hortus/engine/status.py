@@ -23,7 +23,7 @@ from hortus.kube import PatchKind
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource
-from hortus.kube.patches import merge_patch_between
+from hortus.kube.patches import apply_merge_patch, merge_patch_between
 
 
 class Patcher(Protocol):
@@ -83,6 +83,13 @@ class StatusDraft:
         return mark_stalled(
             self.fields, reason=reason, message=message, generation=self.generation, now=self._clock.now()
         )
+
+    def rebase(self, live: Object) -> None:
+        """Draft the same changes over `live`, a later state of the object."""
+        before: Object = live.get("status") or {}
+        drafted = merge_patch_between(self._before, self.fields)
+        self.fields = apply_merge_patch(copy_of(before), drafted)
+        self._live, self._before = live, before
 
     @property
     def changed(self) -> bool:

@@ -61,12 +61,39 @@ class Facts(msgspec.Struct, frozen=True):
         return f"{self.plural}.{self.group}"
 
 
+class OwnerReference(Fields, frozen=True):
+    """An object that this one belongs to; metav1.OwnerReference."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class ObjectMeta(Fields, frozen=True):
+    """The parts of metav1.ObjectMeta that controllers read. Times are RFC 3339."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
 class Kind(Fields, frozen=True):
-    """Base of a kind: the object itself. `metadata` stays a plain dict."""
+    """Base of a kind: the object itself."""
 
     FACTS: ClassVar[Facts]
 
-    metadata: dict[str, Any]
+    metadata: ObjectMeta
 
 
 K = TypeVar("K", bound=Kind)

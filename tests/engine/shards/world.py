@@ -26,7 +26,7 @@ from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache
 from hortus.engine.controller import Controller
 from hortus.engine.leases import LEASES
-from hortus.engine.outcomes import Result, Retry
+from hortus.engine.outcomes import Result, StepError
 from hortus.engine.remote import Place, RemotePool
 from hortus.engine.shards import Shards
 from hortus.engine.sources import Watch
@@ -379,7 +379,7 @@ class Process:
             if self.random.random() < 0.02 and self.world.slow:
                 await self.clock.sleep(40)
             if self.random.random() < 0.05:
-                raise Retry("as it happens")
+                raise StepError("as it happens")
             await self.tending.tend(key)
         finally:
             if self.alive:

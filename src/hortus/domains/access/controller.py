@@ -39,15 +39,15 @@ from hortus.domains.access.settings import Settings
 from hortus.domains.access.types import CLUSTER_ACCESSES, FINALIZER, MANAGER, Annotation, Label, Reason
 from hortus.domains.access.vault import Vault
 from hortus.engine import (
+    NEVER,
     NORMAL,
     WARNING,
     Actor,
     Cache,
     EventRecorder,
     Result,
-    Retry,
     StatusDraft,
-    Terminal,
+    StepError,
     add_finalizer,
     by_owner_uid,
     find_condition,
@@ -329,7 +329,7 @@ class ClusterAccessController:
         self._metrics.see(key_of(access), Reason.ISSUED, expires)
 
     async def _fail_for(self, parent: StatusParent, error: KubeError) -> NoReturn:
-        """Show what a server said. Raises Retry."""
+        """Show what a server said. Raises StepError."""
         away = isinstance(error, TransportError)
         reason, actor = (Reason.UNREACHABLE if away else Reason.REFUSED), Actor.PROVIDER
         hint = "tried again" if away else "cluster owner: see why it refuses; tried again"
@@ -339,7 +339,7 @@ class ClusterAccessController:
     async def _fail(
         self, parent: StatusParent, reason: str, text: str, actor: Actor, *, after: float | None
     ) -> NoReturn:
-        """Show the failure once. Raises Terminal where only a change helps and a watch tells of it, else Retry."""
+        """Show the failure once. Raises StepError where only a change helps and a watch tells of it, else StepError."""
         text, access = redact_text(text), parent.access
         draft = StatusDraft(access, clock=self._clock)
         draft.fields["observedGeneration"] = access["metadata"].get("generation", 0)
@@ -358,8 +358,8 @@ class ClusterAccessController:
         if "expiresAt" not in draft.fields:
             self._metrics.withdrawn(key_of(access))
         if reason in _RESTING and after is None:
-            raise Terminal(text, reason=reason, actor=actor)
-        raise Retry(text, after=after, reason=reason, actor=actor)
+            raise StepError(text, reason=reason, actor=actor, after=NEVER)
+        raise StepError(text, after=after, reason=reason, actor=actor)
 
     # What concerns whom.
 

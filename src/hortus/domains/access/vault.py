@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hortus.domains.access import service
 from hortus.domains.access.types import MANAGER, Reason
-from hortus.engine import Cache, Retry
+from hortus.engine import Cache, StepError
 from hortus.engine.remote import SECRETS, digests
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
@@ -46,7 +46,7 @@ class Vault:
         except AlreadyExists:
             found = await self._read(key.name, key.namespace)
             if found is None:
-                raise Retry(f"secret {key.namespace}/{key.name} came and went", after=1.0) from None
+                raise StepError(f"secret {key.namespace}/{key.name} came and went", after=1.0) from None
             if not service.is_ours(access, found):
                 raise self._taken(key.name) from None
             return await self._amend(found, service.replaced_content(access, found, issued))
@@ -92,7 +92,7 @@ class Vault:
             )
         except (NotFound, Conflict, Invalid) as error:
             text = f"secret {metadata['namespace']}/{metadata['name']} was deleted or replaced while it was written"
-            raise Retry(text, after=1.0, reason=Reason.SECRET_TAKEN) from error
+            raise StepError(text, after=1.0, reason=Reason.SECRET_TAKEN) from error
         return self._learn(written)
 
     def _learn(self, written: Object) -> Object:

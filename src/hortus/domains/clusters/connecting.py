@@ -23,7 +23,7 @@ from hortus.domains.clusters.pauses import AT_ONCE, KUBECONFIG
 from hortus.domains.clusters.types import ConditionType, Reason, State
 from hortus.domains.clusters.visit import Setback, Visit
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.engine import FALSE, TRUE, UNKNOWN, Actor, Cache, Result, Retry
+from hortus.engine import FALSE, TRUE, UNKNOWN, Actor, Cache, Result, StepError
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import AlreadyExists, KubeError
@@ -55,7 +55,7 @@ class Connecting:
         self._unexpected = unexpected
 
     async def connect(self, visit: Visit, live: Live) -> Result | None:
-        """None once the Runtime is Ready. Raises Setback, Retry."""
+        """None once the Runtime is Ready. Raises Setback, StepError."""
         cluster = self._clusters.get(service.cluster_key(visit.runtime))
         if cluster is None:
             return await self._ask_for_kubeconfig(visit, live)
@@ -114,11 +114,11 @@ class Connecting:
             )
             await visit.save()
             self._unexpected()
-            raise Retry(str(error), reason=Reason.CONFIGURATION_ERR, actor=Actor.OPERATOR) from error
+            raise StepError(str(error), reason=Reason.CONFIGURATION_ERR, actor=Actor.OPERATOR) from error
         except InsideError as error:
             visit.hindered(ConditionType.CONFIGURED, Reason.CONFIGURATION_ERR, f"Cluster configuration error: {error}")
             await visit.save()
-            raise Retry(str(error), reason=Reason.CONFIGURATION_ERR, actor=Actor.PROVIDER) from error
+            raise StepError(str(error), reason=Reason.CONFIGURATION_ERR, actor=Actor.PROVIDER) from error
         visit.ready(Reason.ADMINISTRATORS, "Cluster admin configuration complete")
         await visit.save()
 
@@ -131,7 +131,7 @@ class Connecting:
         except KubeError as error:
             visit.hindered(_OIDC, Reason.OIDC_ERR, f"OIDC configuration error: {error}")
             await visit.save()
-            raise Retry(str(error), reason=Reason.OIDC_ERR, actor=Actor.PROVIDER) from error
+            raise StepError(str(error), reason=Reason.OIDC_ERR, actor=Actor.PROVIDER) from error
         visit.note(_OIDC, Reason.OIDC_CONFIGURED, "OIDC configuration completed")
 
     async def _inside(self, visit: Visit, cluster: Client) -> None:

@@ -20,7 +20,18 @@ from hortus.domains.clusters.shoot import authentication_name
 from hortus.domains.clusters.types import FINALIZER, RUNTIMES, Annotation, ConditionType, Reason
 from hortus.domains.clusters.visit import Visit
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.engine import FALSE, TRUE, UNKNOWN, WARNING, Actor, Cache, Result, Retry, has_finalizer, remove_finalizer
+from hortus.engine import (
+    FALSE,
+    TRUE,
+    UNKNOWN,
+    WARNING,
+    Actor,
+    Cache,
+    Result,
+    StepError,
+    has_finalizer,
+    remove_finalizer,
+)
 from hortus.kube import Client
 from hortus.kube.errors import Forbidden, KubeError, NotFound
 
@@ -48,7 +59,7 @@ class Retirement:
         self._unexpected = unexpected
 
     async def retire(self, visit: Visit, live: Live) -> Result:
-        """With a Shoot that is ours. Raises Retry."""
+        """With a Shoot that is ours. Raises StepError."""
         if (pause := await self._disconnect(visit)) is not None:
             return pause
         known = visit.says(_KIND, TRUE, Reason.KUBECONFIG_DELETED)
@@ -160,4 +171,4 @@ class Retirement:
 
 
 def _again(what: str, error: KubeError) -> NoReturn:
-    raise Retry(f"{what}: {error}", reason=Reason.GARDENER_ERR, actor=Actor.PROVIDER) from error
+    raise StepError(f"{what}: {error}", reason=Reason.GARDENER_ERR, actor=Actor.PROVIDER) from error

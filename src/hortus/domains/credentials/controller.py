@@ -47,7 +47,7 @@ from hortus.engine import (
     EventRecorder,
     Priority,
     Result,
-    Retry,
+    StepError,
     Trigger,
     is_deleting,
     redact_text,
@@ -273,7 +273,7 @@ class GardenerClusterController:
         )
         written = await self._update(cluster, secret, patch)
         if written is None:
-            raise Retry("the secret was deleted while it was rotated", after=0.0, reason="SecretDeleted")
+            raise StepError("the secret was deleted while it was rotated", after=0.0, reason="SecretDeleted")
         self._tell_rotated(cluster, decision)
         return Reason.ROTATED, written
 
@@ -400,7 +400,7 @@ class GardenerClusterController:
         if before != status:
             self._events.event(cluster, "Warning", reason, error)
         await self._show(cluster, status)
-        raise Retry(error, after=after, reason=reason, actor=actor)
+        raise StepError(error, after=after, reason=reason, actor=actor)
 
     def _tell_rotated(self, cluster: Object, decision: Decision) -> None:
         secret = secret_reference(cluster)

@@ -10,7 +10,7 @@ import structlog
 
 from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials.ownership import SecretReference
-from hortus.engine import Cache, Retry
+from hortus.engine import Cache, StepError
 from hortus.kube import Client
 from hortus.kube.errors import Conflict, Forbidden, NotFound
 from hortus.kube.objects import Object, Resource
@@ -75,7 +75,9 @@ class Vault:
                 return self._learn(await self._client.replace(SECRETS, changed, field_manager=FIELD_MANAGER))
             except Conflict:
                 continue
-        raise Retry(f"secret {namespace}/{name} is being changed by somebody else all the time", reason="SecretBusy")
+        raise StepError(
+            f"secret {namespace}/{name} is being changed by somebody else all the time", reason="SecretBusy"
+        )
 
     def _learn(self, written: Object) -> Object:
         self._cache.learn(written)

@@ -1,0 +1,197 @@
+"""What one reconcile of one object works with: the object as read, the status to be, and its ways to write.
+
+Steps draft the status; it is written once, when the last step is over, and only when it differs. A contract that wants
+an intermediate state to be seen calls `checkpoint`. Who writes, as which field manager and into which cache the answer
+goes is known here, so no step hands them over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from hortus.engine.apply import Applier
+from hortus.engine.cache import Cache
+from hortus.engine.conditions import FALSE, ConditionStatus, find_condition
+from hortus.engine.events import NORMAL, WARNING, EventRecorder
+from hortus.engine.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
+from hortus.engine.owners import own
+from hortus.engine.redaction import redact_text
+from hortus.engine.status import StatusDraft
+from hortus.engine.typed import TypedCache, read, resource_of
+from hortus.kube import Client, PatchKind
+from hortus.kube.clock import Clock
+from hortus.kube.objects import Object, ObjectKey, Resource, key_of
+from hortus.schema import Kind
+
+K = TypeVar("K", bound=Kind)
+
+
+class Announcement(NamedTuple):
+    """An event that a written status calls for."""
+
+    kind: str
+    """NORMAL or WARNING."""
+    reason: str
+    message: str
+
+
+class Wiring(Generic[K]):
+    """What every reconcile of one controller shares. Made by `Manager.wire`."""
+
+    def __init__(
+        self,
+        *,
+        kind: type[K],
+        client: Client,
+        cache: Cache,
+        owned: dict[Resource, Cache],
+        events: EventRecorder,
+        field_manager: str,
+        clock: Clock,
+    ) -> None:
+        self.kind = kind
+        self.resource = resource_of(kind)
+        self.client = client
+        self.cache = TypedCache(kind, cache)
+        self.owned = owned
+        """The caches of the kinds that the controller owns."""
+        self.events = events
+        self.field_manager = field_manager
+        self.applier = Applier(client, field_manager=field_manager)
+        self.clock = clock
+
+
+class ReconcileContext(Generic[K]):
+    """One reconcile of one object. A controller whose steps share more derives from it."""
+
+    def __init__(self, wiring: Wiring[K], raw: Object) -> None:
+        self.wiring = wiring
+        self.key: ObjectKey = key_of(raw)
+        self.raw = raw
+        """As it is in the cache: read only."""
+
+    @cached_property
+    def draft(self) -> StatusDraft:
+        """The status to be."""
+        return StatusDraft(self.raw, clock=self.wiring.clock)
+
+    @cached_property
+    def object(self) -> K:
+        """The object as its struct. Raises NotReadable."""
+        return read(self.wiring.kind, self.raw)
+
+    @property
+    def now(self) -> float:
+        """Seconds since the epoch, by the manager's clock."""
+        return self.wiring.clock.now()
+
+    @property
+    def is_deleting(self) -> bool:
+        return is_deleting(self.raw)
+
+    # Reporting.
+
+    def condition(self, kind: str, value: ConditionStatus, *, reason: str, message: str = "") -> bool:
+        """Draft one condition, for the generation that was read; returns whether it differs."""
+        return self.draft.condition(kind, value, reason=reason, message=redact_text(message))
+
+    def ready(self, reason: str, message: str = "") -> None:
+        """Draft Ready, without Reconciling and Stalled."""
+        self.draft.ready(reason=reason, message=redact_text(message))
+
+    def reconciling(self, reason: str, message: str = "") -> None:
+        """Draft Reconciling, with Ready unknown."""
+        self.draft.reconciling(reason=reason, message=redact_text(message))
+
+    def stalled(self, reason: str, message: str) -> None:
+        """Draft Stalled, with Ready false."""
+        self.draft.stalled(reason=reason, message=redact_text(message))
+
+    def set_status(self, field: str, value: Any) -> None:
+        """Draft one field of the status that is no condition."""
+        self.draft.fields[field] = value
+
+    def event(self, kind: str, reason: str, message: str) -> None:
+        """Record an event about the object; `kind` is NORMAL or WARNING."""
+        self.wiring.events.event(self.raw, kind, reason, message)
+
+    async def checkpoint(self) -> bool:
+        """Write the drafted status now; returns whether anything was written. Raises KubeError.
+
+        For contracts that want an intermediate state seen; the end of the reconcile writes by itself.
+        """
+        if "draft" not in self.__dict__:
+            return False
+        before, wiring = self.raw, self.wiring
+        written = await self.draft.write(
+            wiring.client, wiring.resource, cache=wiring.cache.raw, field_manager=wiring.field_manager
+        )
+        if written is None:
+            return False
+        self._read_again(written)
+        for one in self.announcements(before):
+            self.event(one.kind, one.reason, one.message)
+        return True
+
+    def announcements(self, before: Object) -> Iterator[Announcement]:
+        """The events of a status just written over that of `before`: one for each condition that is new or reports
+        something else, a warning where it is False."""
+        for condition in (self.raw.get("status") or {}).get("conditions") or ():
+            old = find_condition(before, condition["type"]) or {}
+            if any(old.get(field) != condition.get(field) for field in ("status", "reason", "message")):
+                kind = WARNING if condition["status"] == FALSE else NORMAL
+                yield Announcement(kind, condition["reason"], condition.get("message", ""))
+
+    # Writing.
+
+    async def ensure_finalizer(self, finalizer: str) -> bool:
+        """Add the finalizer; returns whether it was missing. Raises KubeError, Conflict once deletion has begun."""
+        if has_finalizer(self.raw, finalizer):
+            return False
+        self._take(await add_finalizer(self.wiring.client, self.wiring.resource, self.raw, finalizer))
+        return True
+
+    async def remove_finalizer(self, finalizer: str) -> None:
+        """Remove the finalizer, after which the object may be gone. Raises KubeError."""
+        left = await remove_finalizer(self.wiring.client, self.wiring.resource, self.raw, finalizer)
+        if left is not None and left is not self.raw:
+            self._take(left)
+
+    async def patch(self, patch: Object) -> None:
+        """Merge `patch` into the object itself, not into its status. Raises KubeError."""
+        metadata, wiring = self.raw["metadata"], self.wiring
+        self._take(
+            await wiring.client.patch(
+                wiring.resource,
+                metadata["name"],
+                patch,
+                metadata.get("namespace", ""),
+                PatchKind.MERGE,
+                field_manager=wiring.field_manager,
+            )
+        )
+
+    async def apply(self, resource: Resource, config: Object, *, owned: bool = True) -> Object:
+        """Have the server hold `config`, with no call when it does; returns the object as it is there.
+
+        Name and namespace are the object's own where `config` has none; `owned` makes the object its controller, so
+        that it is deleted with it. `resource` is one of the controller's `owns`. Raises KubeError, ValueError.
+        """
+        metadata = {"name": self.key.name, "namespace": self.key.namespace, **config.get("metadata", {})}
+        wanted = {**config, "metadata": {name: value for name, value in metadata.items() if value}}
+        if owned:
+            own(wanted, {"apiVersion": self.wiring.resource.api_version, "kind": self.wiring.resource.kind, **self.raw})
+        return (await self.wiring.applier.apply(resource, wanted, cache=self.wiring.owned[resource])).object
+
+    def _take(self, written: Object) -> None:
+        """Go on with the answer to a write of the object."""
+        self.wiring.cache.raw.learn(written)
+        if "draft" in self.__dict__:
+            self.draft.rebase(written)
+        self._read_again(written)
+
+    def _read_again(self, raw: Object) -> None:
+        self.raw = raw
+        self.__dict__.pop("object", None)

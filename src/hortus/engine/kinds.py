@@ -1,0 +1,176 @@
+"""The one shape of a controller: a typed object in, a literal list of steps, one status write.
+
+    class Greeter(KindController[ReconcileContext[Greeting]]):
+        kind = Greeting
+        owns = (CONFIG_MAPS,)
+
+        def steps(self, context: ReconcileContext[Greeting]) -> Steps:
+            return (self._check, self._provide)
+
+Steps run in order. Each returns None to go on, or a `Result` that ends the reconcile, or raises `StepError`. What a
+StepError becomes is decided here and nowhere else: `report` drafts it into the status, the status is written, its
+events are recorded, and the queue tries again as the error says. Other exceptions leave the status as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
+from typing import Any, ClassVar, Generic, TypeVar
+
+from hortus.engine.cache import Transform
+from hortus.engine.context import ReconcileContext, Wiring
+from hortus.engine.controller import Controller
+from hortus.engine.events import EventRecorder
+from hortus.engine.indexes import managed_fields_of, without_managed_fields
+from hortus.engine.manager import Manager
+from hortus.engine.outcomes import NEVER, Actor, Result, StepError
+from hortus.engine.predicates import spec_or_metadata_changed
+from hortus.engine.sources import Source, Watch, to_owner
+from hortus.engine.typed import NotReadable, resource_of
+from hortus.kube import Client
+from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.schema import Kind
+
+C = TypeVar("C", bound=ReconcileContext[Any])
+
+Step = Callable[[C], Awaitable[Result | None]]
+Steps = Iterable[Callable[[Any], Awaitable[Result | None]]]
+
+
+class KindController(Generic[C]):
+    """Reconciles the objects of one kind."""
+
+    kind: ClassVar[type[Kind]]
+    owns: ClassVar[tuple[Resource, ...]] = ()
+    """Kinds of objects that it makes; a change of one reconciles its owner."""
+    field_manager: ClassVar[str] = "hortus"
+
+    def __init__(self, wiring: Wiring[Any]) -> None:
+        self.wiring = wiring
+
+    # To be written by each controller.
+
+    def steps(self, context: C) -> Steps:
+        """The steps of an object that is wanted."""
+        raise NotImplementedError
+
+    def finalize_steps(self, context: C) -> Steps:
+        """The steps of an object that is being deleted; none unless the controller holds a finalizer."""
+        return ()
+
+    def context(self, key: ObjectKey) -> C | None:
+        """What the steps work with; None when the object is gone."""
+        raw = self.wiring.cache.raw.get(key)
+        return None if raw is None else self.make_context(raw)
+
+    def make_context(self, raw: Object) -> C:
+        """A context of one's own, where steps share more than the object."""
+        context: Any = ReconcileContext(self.wiring, raw)
+        return context  # type: ignore[no-any-return]
+
+    async def gone(self, key: ObjectKey) -> Result | None:
+        """The object is no longer there: drop what is remembered of it."""
+        return None
+
+    def report(self, context: C, error: StepError) -> None:
+        """Draft a failure: Stalled when only a change helps, otherwise Reconciling."""
+        if error.is_final:
+            context.stalled(error.reason, error.message)
+        else:
+            context.reconciling(error.reason, error.message)
+
+    def outcome(self, context: C, error: StepError) -> Result | None:
+        """What a reported failure is to the queue; a failure, unless a contract counts it as a success."""
+        raise error
+
+    def observe(self, context: C) -> None:
+        """Set the metrics of the object after its reconcile, however that ended."""
+
+    # The shape.
+
+    async def reconcile(self, key: ObjectKey) -> Result | None:
+        context = self.context(key)
+        if context is None:
+            return await self.gone(key)
+        try:
+            return await self._run(context)
+        finally:
+            self.observe(context)
+
+    async def _run(self, context: C) -> Result | None:
+        try:
+            result = await self._walk(context)
+        except NotReadable as error:
+            failure = StepError(str(error), reason="InvalidObject", actor=Actor.USER, after=NEVER)
+            self.report(context, failure)
+            await context.checkpoint()
+            raise failure from error
+        except StepError as error:
+            self.report(context, error)
+            await context.checkpoint()
+            return self.outcome(context, error)
+        await context.checkpoint()
+        return result
+
+    async def _walk(self, context: C) -> Result | None:
+        for step in self.finalize_steps(context) if context.is_deleting else self.steps(context):
+            result = await step(context)
+            if result is not None:
+                return result
+        return None
+
+
+def wire(
+    manager: Manager,
+    controller: type[KindController[Any]],
+    *,
+    client: Client,
+    events: EventRecorder,
+    namespace: str = "",
+) -> Wiring[Any]:
+    """What the reconciles of `controller` share: the cache of its kind, and one for each kind that it owns.
+
+    An owned kind's cache keeps the controller's own managedFields, by which an apply that changes nothing is seen to.
+    """
+    keep = _ownership(controller.field_manager)
+    return Wiring(
+        kind=controller.kind,
+        client=client,
+        cache=manager.cache(resource_of(controller.kind), namespace=namespace, transform=without_managed_fields),
+        owned={owned: manager.cache(owned, namespace=namespace, transform=keep) for owned in controller.owns},
+        events=events,
+        field_manager=controller.field_manager,
+        clock=manager.clock,
+    )
+
+
+@lru_cache
+def _ownership(field_manager: str) -> Transform:
+    """The same function for the same manager: caches are shared by their transform."""
+    return managed_fields_of(field_manager)
+
+
+def add_kind(
+    manager: Manager,
+    controller: type[KindController[Any]],
+    *,
+    client: Client,
+    events: EventRecorder,
+    namespace: str = "",
+    workers: int = 10,
+) -> Controller:
+    """Run a controller that needs nothing but its wiring: it follows its kind and the kinds that it owns."""
+    wiring = wire(manager, controller, client=client, events=events, namespace=namespace)
+    return manager.controller(
+        controller.kind.FACTS.singular,
+        controller(wiring),
+        sources=sources_of(wiring),
+        workers=workers,
+    )
+
+
+def sources_of(wiring: Wiring[Any]) -> list[Source]:
+    """Changes of the owned kinds, which are complete before the first reconcile, and of the kind itself."""
+    owned = [Watch(cache, to=to_owner(wiring.resource)) for cache in wiring.owned.values()]
+    return [*owned, Watch(wiring.cache.raw, when=spec_or_metadata_changed)]

@@ -1,0 +1,63 @@
+"""Caches that give their objects as structs of a kind.
+
+The cache below holds dicts; a struct is decoded when somebody asks for the object, so an object that nobody reads costs
+nothing more. `raw` is the cache itself, for sources and writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from hortus.engine.cache import Cache
+from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.schema import Kind
+
+K = TypeVar("K", bound=Kind)
+
+
+class NotReadable(Exception):
+    """An object does not have the shape of its kind; the text names the object and the field."""
+
+
+def resource_of(kind: type[Kind]) -> Resource:
+    """The REST resource of a kind."""
+    facts = kind.FACTS
+    return Resource(facts.group, facts.version, facts.plural, facts.name, namespaced=facts.scope == "Namespaced")
+
+
+def read(kind: type[K], obj: Object) -> K:
+    """The struct of an API object; unknown fields are left out. Raises NotReadable."""
+    try:
+        return msgspec.convert(obj, kind)
+    except msgspec.ValidationError as error:
+        metadata = obj["metadata"]
+        name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+        raise NotReadable(f"{kind.FACTS.name} {name}: {error}") from error
+
+
+class TypedCache(Generic[K]):
+    """Read access to the cache of one kind. Raises NotReadable for an object without the shape of its kind."""
+
+    __slots__ = ("kind", "raw")
+
+    def __init__(self, kind: type[K], raw: Cache) -> None:
+        self.kind = kind
+        self.raw = raw
+
+    def get(self, key: ObjectKey) -> K | None:
+        found = self.raw.get(key)
+        return None if found is None else read(self.kind, found)
+
+    def by(self, index: str, value: str) -> list[K]:
+        """The objects that `index` files under `value`; raises KeyError when there is no such index."""
+        return [read(self.kind, found) for found in self.raw.by(index, value)]
+
+    def add_index(self, name: str, values: Callable[[K], Iterable[str]]) -> None:
+        """File every object under the values that `values` returns for its struct."""
+        self.raw.add_index(name, lambda obj: values(read(self.kind, obj)))
+
+    def keys_by(self, index: str, value: str) -> list[ObjectKey]:
+        return self.raw.keys_by(index, value)
