@@ -34,7 +34,7 @@ from hortus.engine import (
 )
 from hortus.engine.events import EVENTS
 from hortus.kube import Client
-from hortus.kube.errors import NotFound
+from hortus.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.schema import Fields, Kind, crd, kind
 from hortus.testing.apiserver import TestServer, started_apiserver
@@ -102,6 +102,11 @@ class Gardener(KindController[ReconcileContext[Plant]]):
     async def gone(self, key: ObjectKey) -> Result | None:
         self.left.append(key)
         return None
+
+    async def on_error(self, context: ReconcileContext[Plant], error: StepError | KubeError) -> StepError | None:
+        if isinstance(error, Forbidden):
+            return StepError(f"{error} (gardener: ask for the key)", reason="Locked", after=NEVER)
+        return await super().on_error(context, error)
 
     def observe(self, context: ReconcileContext[Plant]) -> None:
         self.observed += 1
@@ -299,6 +304,25 @@ async def test_a_failed_step_becomes_condition_event_and_time_of_the_next_attemp
     assert (found["reason"], found["message"]) == (error.reason, error.message)
     events = (await client.list(EVENTS, "default")).items
     assert error.reason in {event["reason"] for event in events if event["involvedObject"]["name"] == "fern"}
+
+
+async def test_an_error_of_a_server_is_reported_as_the_controller_says_and_otherwise_only_retried(
+    client: Client,
+) -> None:
+    garden, answers = Garden(client), list[KubeError]([Conflict("somebody was faster"), Forbidden("no entry")])
+
+    async def enter(context: ReconcileContext[Plant]) -> None:
+        raise answers.pop(0)
+
+    garden.gardener.chosen = (enter,)
+    async with garden.manager.running():
+        key = await garden.plant("ivy")
+        await garden.until(lambda: find_condition(garden.cache[key], "Stalled"))
+    conditions = (await garden.live(key))["status"]["conditions"]
+    assert {(one["reason"], one["message"]) for one in conditions} == {
+        ("Locked", "no entry (gardener: ask for the key)")
+    }
+    assert answers == []
 
 
 async def test_the_status_is_written_once_and_not_at_all_when_nothing_differs(client: Client) -> None:

@@ -110,8 +110,11 @@ class ReconcileContext(Generic[K]):
         self.draft.stalled(reason=reason, message=redact_text(message))
 
     def set_status(self, field: str, value: Any) -> None:
-        """Draft one field of the status that is no condition."""
-        self.draft.fields[field] = value
+        """Draft one field of the status that is no condition; None removes it."""
+        if value is None:
+            self.draft.fields.pop(field, None)
+        else:
+            self.draft.fields[field] = value
 
     def event(self, kind: str, reason: str, message: str) -> None:
         """Record an event about the object; `kind` is NORMAL or WARNING."""

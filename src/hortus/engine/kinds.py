@@ -9,7 +9,8 @@
 
 Steps run in order. Each returns None to go on, or a `Result` that ends the reconcile, or raises `StepError`. What a
 StepError becomes is decided here and nowhere else: `report` drafts it into the status, the status is written, its
-events are recorded, and the queue tries again as the error says. Other exceptions leave the status as it is.
+events are recorded, and the queue tries again as the error says. `on_error` makes StepErrors of errors of servers;
+other exceptions leave the status as it is.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from hortus.engine.predicates import spec_or_metadata_changed
 from hortus.engine.sources import Source, Watch, to_owner
 from hortus.engine.typed import NotReadable, resource_of
 from hortus.kube import Client
+from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.schema import Kind
 
@@ -73,6 +75,13 @@ class KindController(Generic[C]):
         """The object is no longer there: drop what is remembered of it."""
         return None
 
+    async def on_error(self, context: C, error: StepError | KubeError) -> StepError | None:
+        """The failure to report for an error; None leaves the status as it is and the next attempt to the queue.
+
+        A controller gives the errors of servers a reason here, and takes back what a failed object must not keep.
+        """
+        return error if isinstance(error, StepError) else None
+
     def report(self, context: C, error: StepError) -> None:
         """Draft a failure: Stalled when only a change helps, otherwise Reconciling."""
         if error.is_final:
@@ -106,10 +115,15 @@ class KindController(Generic[C]):
             self.report(context, failure)
             await context.checkpoint()
             raise failure from error
-        except StepError as error:
-            self.report(context, error)
+        except (StepError, KubeError) as error:
+            reported = await self.on_error(context, error)
+            if reported is None:
+                raise
+            if reported is not error:
+                reported.__cause__ = error
+            self.report(context, reported)
             await context.checkpoint()
-            return self.outcome(context, error)
+            return self.outcome(context, reported)
         await context.checkpoint()
         return result
 
@@ -128,16 +142,20 @@ def wire(
     client: Client,
     events: EventRecorder,
     namespace: str = "",
+    labels: str = "",
 ) -> Wiring[Any]:
     """What the reconciles of `controller` share: the cache of its kind, and one for each kind that it owns.
 
-    An owned kind's cache keeps the controller's own managedFields, by which an apply that changes nothing is seen to.
+    `labels` selects the objects of its kind that concern it. An owned kind's cache keeps the controller's own
+    managedFields, by which an apply that changes nothing is seen to.
     """
     keep = _ownership(controller.field_manager)
     return Wiring(
         kind=controller.kind,
         client=client,
-        cache=manager.cache(resource_of(controller.kind), namespace=namespace, transform=without_managed_fields),
+        cache=manager.cache(
+            resource_of(controller.kind), namespace=namespace, labels=labels, transform=without_managed_fields
+        ),
         owned={owned: manager.cache(owned, namespace=namespace, transform=keep) for owned in controller.owns},
         events=events,
         field_manager=controller.field_manager,
