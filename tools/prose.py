@@ -1,0 +1,221 @@
+"""Check the prose of the tree: docstrings, words, references to sections, commit subjects.
+
+`python tools/prose.py` exits 1 if a package has more findings than its ceiling in `tools/prose.toml`;
+`--list PACKAGE` prints the findings of a package and of those below it; `--lower` writes the counts of today as the
+ceilings, never a higher one. A package that is not in the file has the ceiling 0.
+
+The rules are those of a reader who does not know the code: a docstring names its subject and makes one claim, so it
+does not begin with a question word; a text that names a section also names the document by something that can be opened
+(RFC, KEP, address, path in a repository, page below docs/).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+SETTINGS = Path("tools/prose.toml")
+LONGEST_SUBJECT = 72
+"""Characters; longer ones are cut by `git log --oneline` in a terminal of 80."""
+
+_QUESTION = re.compile(r"\W*(What|Whatever|Whether|Who|Whoever|Whom|Whose|Of|Which|Why|How|Where|Wherever)\b")
+_COMMENT = re.compile(r"(?:^|\s)#\s+(\S.*)$")
+_SECTION = re.compile(r"\bsections? \d|§")
+_SOURCE = re.compile(
+    r"\bRFCs? \d+|\bKEP-?\s?\d+|https?://|\b[\w.-]+(?:/[\w.-]+)+\.(?:adoc|go|html|md|proto|rst|ya?ml)\b"
+)
+_IDENTIFIER_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SPOKEN_ARGUMENTS = {"help", "description", "doc", "summary", "epilog"}
+_PAGES = ("*.md", "docs/**/*.md", "charts/**/*.md", "src/**/*.md", "examples/**/*.md")
+
+
+class Finding(NamedTuple):
+    path: str
+    line: int
+    text: str
+
+
+class Rules(NamedTuple):
+    words: dict[re.Pattern[str], str]
+    """Patterns that prose does not hold, and what to write instead."""
+    names: dict[str, str]
+    """Words that identifiers do not hold, and what to write instead."""
+    exempt: frozenset[str]
+    ceilings: dict[str, int]
+    subjects_since: str
+
+
+def load_rules(root: Path = ROOT) -> Rules:
+    settings = tomllib.loads((root / SETTINGS).read_text())
+    words = {re.compile(rf"\b(?:{pattern})\b", re.I): instead for pattern, instead in settings["words"].items()}
+    return Rules(
+        words, settings["names"], frozenset(settings["exempt"]), settings["ceilings"], settings["subjects"]["since"]
+    )
+
+
+def package_of(path: str) -> str:
+    """`src/hortus/kube` for a part, `src/hortus/domains/access` for a domain, `tests/cli`, `docs`."""
+    parts = path.split("/")[:-1]
+    if parts[:1] == ["src"]:
+        return "/".join(parts[: 4 if parts[2:3] == ["domains"] else 3])
+    if parts[:1] == ["tests"]:
+        return "/".join(parts[: 3 if parts[1:2] == ["domains"] else 2])
+    return parts[0] if parts else "."
+
+
+def check_text(text: str, path: str, line: int, rules: Rules) -> Iterator[Finding]:
+    """Yields the words and sections of one text; `line` is its first."""
+    for pattern, instead in rules.words.items():
+        for match in pattern.finditer(text):
+            at = line + text.count("\n", 0, match.start())
+            yield Finding(path, at, f"{match[0]!r}: write {instead}")
+    section = _SECTION.search(text)
+    if section and not _SOURCE.search(text):
+        at = line + text.count("\n", 0, section.start())
+        yield Finding(path, at, f"{section[0]!r} without a document that a reader can open")
+
+
+def check_python(source: str, path: str, rules: Rules) -> Iterator[Finding]:
+    inside: set[int] = set()
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from check_text(node.value, path, node.lineno, rules)
+            inside.update(range(node.lineno, node.end_lineno or node.lineno))
+        for start, text in _spoken(node):
+            if match := _QUESTION.match(text):
+                yield Finding(path, start, f"a docstring that begins with {match[1]!r}: name its subject")
+        for name in _defined(node):
+            for word in _IDENTIFIER_WORD.findall(name):
+                if instead := rules.names.get(word.lower()):
+                    yield Finding(path, getattr(node, "lineno", 1), f"the name {name!r}: write {instead}")
+    yield from _comments(source.splitlines(), inside, path, rules)
+
+
+def _comments(lines: list[str], inside: set[int], path: str, rules: Rules) -> Iterator[Finding]:
+    """Comments on following lines are one text: a sentence and its source may be wrapped."""
+    block: list[str] = []
+    for number, line in enumerate([*lines, ""], 1):
+        comment = _COMMENT.search(line) if number not in inside else None
+        if comment and (not block or line.lstrip().startswith("#")):
+            block.append(comment[1])
+            continue
+        if block:
+            yield from check_text("\n".join(block), path, number - len(block), rules)
+        block = [comment[1]] if comment else []
+
+
+def _spoken(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yields the docstrings of `node`'s body, also those below fields and constants, and the help texts of calls."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        for before, statement in zip([None, *node.body], node.body, strict=False):
+            if before is None or isinstance(before, ast.Assign | ast.AnnAssign):
+                value = statement.value if isinstance(statement, ast.Expr) else None
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    yield value.lineno, value.value
+    if isinstance(node, ast.keyword) and node.arg in _SPOKEN_ARGUMENTS:
+        value = node.value
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield value.lineno, value.value
+
+
+def _defined(node: ast.AST) -> list[str]:
+    match node:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            return [name]
+    return []
+
+
+def findings(root: Path = ROOT, rules: Rules | None = None) -> Iterator[Finding]:
+    """Yields all findings of the files below `root`."""
+    rules = rules or load_rules(root)
+    for part in ("src", "tests", "tools"):
+        for file in sorted((root / part).rglob("*.py")):
+            path = file.relative_to(root).as_posix()
+            if path not in rules.exempt:
+                yield from check_python(file.read_text(), path, rules)
+    for file in sorted({file for pattern in _PAGES for file in root.glob(pattern)}):
+        path = file.relative_to(root).as_posix()
+        if path not in rules.exempt:
+            yield from check_page(file.read_text(), path, rules)
+
+
+def check_page(source: str, path: str, rules: Rules) -> Iterator[Finding]:
+    """A paragraph is one text."""
+    line = 1
+    for paragraph in source.split("\n\n"):
+        yield from check_text(paragraph, path, line, rules)
+        line += paragraph.count("\n") + 2
+
+
+def long_subjects(since: str, root: Path = ROOT) -> list[str]:
+    """Subjects of commits after `since` that are too long; none where there is no history, as in an exported tree."""
+    if not (root / ".git").exists():
+        return []
+    log = subprocess.run(
+        ["git", "log", "--no-merges", "--format=%cI\t%h\t%s"], cwd=root, capture_output=True, text=True
+    )
+    start = datetime.fromisoformat(since)
+    commits = [line.split("\t", 2) for line in log.stdout.splitlines()]
+    return [
+        f"{name} {subject}"
+        for at, name, subject in commits
+        if len(subject) > LONGEST_SUBJECT and datetime.fromisoformat(at) > start
+    ]
+
+
+def by_package(found: list[Finding]) -> dict[str, list[Finding]]:
+    packages: dict[str, list[Finding]] = {}
+    for finding in found:
+        packages.setdefault(package_of(finding.path), []).append(finding)
+    return packages
+
+
+def problems(root: Path = ROOT) -> list[str]:
+    rules = load_rules(root)
+    lines = [f"commit subject over {LONGEST_SUBJECT}: {line}" for line in long_subjects(rules.subjects_since, root)]
+    for package, found in sorted(by_package(list(findings(root, rules))).items()):
+        ceiling = rules.ceilings.get(package, 0)
+        if len(found) > ceiling:
+            lines += [f"{each.path}:{each.line}: {each.text}" for each in found]
+            lines.append(f"{package}: {len(found)} findings, {ceiling} allowed")
+    return lines
+
+
+def lower(root: Path = ROOT) -> None:
+    """Writes the ceilings again: the count of today where it is lower."""
+    rules = load_rules(root)
+    counts = {package: len(found) for package, found in by_package(list(findings(root, rules))).items()}
+    ceilings = {package: min(most, counts.get(package, 0)) for package, most in rules.ceilings.items()}
+    text = (root / SETTINGS).read_text()
+    head = text[: text.index("[ceilings]")]
+    rows = [f'"{package}" = {most}\n' for package, most in sorted(ceilings.items()) if most]
+    (root / SETTINGS).write_text(f"{head}[ceilings]\n{''.join(rows)}")
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--list"]:
+        for finding in findings():
+            if finding.path.startswith(tuple(arguments[1:]) or ""):
+                print(f"{finding.path}:{finding.line}: {finding.text}")
+        return 0
+    if arguments == ["--lower"]:
+        lower()
+        return 0
+    lines = problems()
+    print("\n".join(lines) or "prose: in order")
+    return bool(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
