@@ -13,7 +13,7 @@ from tests.domains.clusters.world import World
 from typer.testing import CliRunner
 
 from hortus.domains.clusters.commands import register
-from hortus.domains.clusters.outline import look
+from hortus.domains.clusters.outline import outline_of
 from hortus.domains.clusters.turns import CODES, REASONS, turn_of
 from hortus.domains.clusters.types import RUNTIMES, Annotation, Reason
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -127,5 +127,5 @@ def test_a_code_of_the_shoot_says_more_than_the_reason(code: str) -> None:
     problem = {"type": "Provisioned", "status": "False", "reason": "CreationErr", "message": "Shoot creation failed"}
     runtime: Object = {"metadata": {"name": "rt-1"}, "status": {"state": "Failed", "conditions": [problem]}}
     shoot: Object = {"metadata": {"name": "c-1"}, "status": {"lastErrors": [{"codes": ["ERR_OTHER", code]}]}}
-    assert turn_of(runtime, look(shoot)) == CODES[code]
+    assert turn_of(runtime, outline_of(shoot)) == CODES[code]
     assert turn_of(runtime, None).actor is Actor.USER

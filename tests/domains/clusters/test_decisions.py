@@ -13,7 +13,7 @@ from tests.domains.clusters.shoot import samples
 from tests.domains.clusters.world import seed
 
 from hortus.domains.clusters import seeds, service
-from hortus.domains.clusters.outline import look, outline
+from hortus.domains.clusters.outline import outline, outline_of
 from hortus.domains.clusters.service import UnreadableGeneration
 from hortus.domains.clusters.settings import FLAGS, from_flags, served
 from hortus.domains.credentials import settings as credentials
@@ -40,7 +40,7 @@ def shoot(**status: Any) -> Object:
     ],
 )
 def test_which_errors_may_pass(errors: Any, retryable: bool) -> None:
-    assert look(shoot(lastErrors=errors)).retryable is retryable
+    assert outline_of(shoot(lastErrors=errors)).retryable is retryable
 
 
 def test_progress_changes_nothing_of_an_outline_but_its_version() -> None:
@@ -52,13 +52,13 @@ def test_progress_changes_nothing_of_an_outline_but_its_version() -> None:
 
 
 def test_an_operation_of_an_older_generation_says_nothing() -> None:
-    assert not look(shoot(observedGeneration=2)).current
-    assert look(shoot(observedGeneration=3)).current
+    assert not outline_of(shoot(observedGeneration=2)).current
+    assert outline_of(shoot(observedGeneration=3)).current
 
 
 def test_what_a_scheduler_says_counts_before_anybody_observed_a_generation() -> None:
     text = 'Failed to schedule Shoot: none out of the 7 seeds has a matching provider for "aws"'
-    found = look(shoot(lastOperation={"type": "Create", "state": "Pending", "description": text}))
+    found = outline_of(shoot(lastOperation={"type": "Create", "state": "Pending", "description": text}))
     assert found.current and found.unschedulable
 
 
@@ -69,7 +69,7 @@ def test_what_a_scheduler_says_counts_before_anybody_observed_a_generation() -> 
 def test_oidc_is_on_unless_the_extension_is_off_or_missing(extension: Object, serves: bool) -> None:
     found = shoot()
     found["spec"]["extensions"] = [{"type": "shoot-oidc-service", **extension}]
-    assert look(found).oidc is serves
+    assert outline_of(found).oidc is serves
 
 
 USABLE = seed("a", "here")
@@ -116,13 +116,13 @@ def test_when_a_patch_is_due(generation: int, done: int, suspended: bool, forced
         if on:
             runtime["metadata"]["annotations"][f"operator.kyma-project.io/{annotation}-patch-reconciliation"] = "true"
     expected = not suspended and (forced or done < generation)
-    assert service.patch_due(runtime, look(patched(str(done)))) is expected
-    assert service.patch_due(runtime, look(patched(None))) is not suspended
+    assert service.patch_due(runtime, outline_of(patched(str(done)))) is expected
+    assert service.patch_due(runtime, outline_of(patched(None))) is not suspended
 
 
 def test_a_generation_that_is_no_number_is_waited_for() -> None:
     with pytest.raises(UnreadableGeneration, match="three"):
-        service.patch_due(samples.runtime(), look(patched("three")))
+        service.patch_due(samples.runtime(), outline_of(patched("three")))
 
 
 def test_the_gardener_cluster_carries_what_brokers_look_for() -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from hortus.domains.clusters import service
-from hortus.domains.clusters.outline import Live
+from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.types import Annotation, Label, ShootAnnotation
 from hortus.kube.objects import Object
 
@@ -24,12 +24,12 @@ DISPUTED: Final = "Shoot cannot be managed: "
 """Beginning of the message of a Runtime that had a Shoot and may not have it now."""
 
 
-def owns(runtime: Object, live: Live, rivals: Iterable[Object]) -> bool:
+def owns(runtime: Object, live: ShootOutline, rivals: Iterable[Object]) -> bool:
     """Whether this Shoot is the Runtime's. `rivals` are the Runtimes that name it."""
     return objection(runtime, live, rivals) == ""
 
 
-def objection(runtime: Object, live: Live | None, rivals: Iterable[Object]) -> str:
+def objection(runtime: Object, live: ShootOutline | None, rivals: Iterable[Object]) -> str:
     """Why the Runtime must not have the Shoot of the name it wants, for people; empty when it may."""
     name = service.shoot_name(runtime)
     if live is None:
@@ -78,7 +78,7 @@ def doubled(runtime: Object, namesakes: Iterable[Object]) -> str:
     )
 
 
-def left_behind(runtime: Object, found: Iterable[Live], others: Iterable[Object]) -> str:
+def left_behind(runtime: Object, found: Iterable[ShootOutline], others: Iterable[Object]) -> str:
     """The reason why a Runtime that is being deleted is held, for people; empty when it leaves no Shoot behind.
 
     `found` are Shoots that might be its; `others` all Runtimes that might have one of them.
@@ -93,11 +93,11 @@ def left_behind(runtime: Object, found: Iterable[Live], others: Iterable[Object]
     return ""
 
 
-def _has(other: Object, live: Live) -> bool:
+def _has(other: Object, live: ShootOutline) -> bool:
     return service.shoot_name(other) == live.name and service.runtime_id(other) == live.owner
 
 
-def _lost(runtime: Object, live: Live) -> str:
+def _lost(runtime: Object, live: ShootOutline) -> str:
     mine, name = service.runtime_id(runtime), service.shoot_name(runtime)
     if live.owner == mine and live.name != name:
         return f"shoot {live.name} is this Runtime's: set spec.shoot.name back to {live.name} to delete both,"
@@ -112,7 +112,7 @@ def _lost(runtime: Object, live: Live) -> str:
     )
 
 
-def renamed(runtime: Object, owned: Iterable[Live], rivals: Iterable[Object]) -> str:
+def renamed(runtime: Object, owned: Iterable[ShootOutline], rivals: Iterable[Object]) -> str:
     """Why a Runtime may not have a second Shoot; `owned` have its runtime-id. Empty when there is none.
 
     `rivals` are the Runtimes with the same runtime-id: a Shoot that another one of them names is not left behind.
@@ -128,7 +128,7 @@ def renamed(runtime: Object, owned: Iterable[Live], rivals: Iterable[Object]) ->
     )
 
 
-def _adopts(runtime: Object, live: Live) -> bool:
+def _adopts(runtime: Object, live: ShootOutline) -> bool:
     return bool((runtime["metadata"].get("annotations") or {}).get(Annotation.ADOPT) == live.uid)
 
 

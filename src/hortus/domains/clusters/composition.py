@@ -10,6 +10,7 @@ from hortus.domains.clusters.garden import CLOUD_PROFILES, Garden
 from hortus.domains.clusters.inside import Workloads
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.operatoraccess import OperatorAccess
+from hortus.domains.clusters.outline import kept_outline
 from hortus.domains.clusters.patching import Patching
 from hortus.domains.clusters.registrycaches import RegistryCaches
 from hortus.domains.clusters.retirement import Retirement
@@ -167,7 +168,7 @@ def _conversion(client: Client, workloads: Workloads, settings: Settings, profil
 
 def _facts_changed(change: Change) -> bool:
     """Anything but the progress of an operation."""
-    return change.old is None or change.new is None or change.old["live"] != change.new["live"]
+    return change.old is None or change.new is None or kept_outline(change.old) != kept_outline(change.new)
 
 
 def _connection_changed(change: Change) -> bool:

@@ -18,7 +18,7 @@ from hortus.domains.clusters.inside import (
     configure_oidc,
     publish_provisioning_info,
 )
-from hortus.domains.clusters.outline import Live
+from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.pauses import AT_ONCE, KUBECONFIG
 from hortus.domains.clusters.types import ConditionType, Reason, State
 from hortus.domains.clusters.visit import Setback, Visit
@@ -54,7 +54,7 @@ class Connecting:
         self._clock = clock
         self._unexpected = unexpected
 
-    async def connect(self, visit: Visit, live: Live) -> Result | None:
+    async def connect(self, visit: Visit, live: ShootOutline) -> Result | None:
         """None once the Runtime is Ready. Raises Setback, StepError."""
         cluster = self._clusters.get(service.cluster_key(visit.runtime))
         if cluster is None:
@@ -71,7 +71,7 @@ class Connecting:
         await self._equip(visit, live)
         return None
 
-    async def restore(self, visit: Visit, live: Live) -> Result | None:
+    async def restore(self, visit: Visit, live: ShootOutline) -> Result | None:
         """Have a GardenerCluster again that somebody deleted, where the Runtime rests. The Go system does not look.
 
         A Ready Runtime is connected again. One that failed gets its kubeconfig back and stays as it is.
@@ -84,7 +84,7 @@ class Connecting:
             await self._request(visit, live)
         return None
 
-    async def _ask_for_kubeconfig(self, visit: Visit, live: Live) -> Result:
+    async def _ask_for_kubeconfig(self, visit: Visit, live: ShootOutline) -> Result:
         if not await self._request(visit, live):
             return Result(requeue_after=KUBECONFIG)
         text = "Gardener Cluster CR created, waiting for readiness"
@@ -92,7 +92,7 @@ class Connecting:
         await visit.save()
         return Result(requeue_after=KUBECONFIG)
 
-    async def _request(self, visit: Visit, live: Live) -> bool:
+    async def _request(self, visit: Visit, live: ShootOutline) -> bool:
         """Create the GardenerCluster. Returns whether there was none. Raises Setback."""
         wanted = service.gardener_cluster(visit.runtime, live.domain)
         try:
@@ -103,7 +103,7 @@ class Connecting:
             raise _refused(str(error)) from error
         return True
 
-    async def _equip(self, visit: Visit, live: Live) -> None:
+    async def _equip(self, visit: Visit, live: ShootOutline) -> None:
         try:
             async with self._workloads.open(visit.runtime) as cluster:
                 await self._oidc(visit, live, cluster)
@@ -122,7 +122,7 @@ class Connecting:
         visit.ready(Reason.ADMINISTRATORS, "Cluster admin configuration complete")
         await visit.save()
 
-    async def _oidc(self, visit: Visit, live: Live, cluster: Client) -> None:
+    async def _oidc(self, visit: Visit, live: ShootOutline, cluster: Client) -> None:
         if not live.oidc:
             visit.note(_OIDC, Reason.OIDC_CONFIGURED, "OIDC extension disabled")
             return

@@ -21,7 +21,7 @@ from hortus.domains.clusters.connecting import Connecting
 from hortus.domains.clusters.creation import Creation
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.metrics import RuntimeMetrics
-from hortus.domains.clusters.outline import CREATE, RECONCILE, SUCCEEDED, Live
+from hortus.domains.clusters.outline import CREATE, RECONCILE, SUCCEEDED, ShootOutline
 from hortus.domains.clusters.patching import Patching, Superseded, sent, superseded
 from hortus.domains.clusters.pauses import AT_ONCE, GARDEN
 from hortus.domains.clusters.retirement import Retirement
@@ -99,7 +99,7 @@ class RuntimeController:
             ]
         )
 
-    async def _look(self, visit: Visit, named: Live | None) -> Result | None:
+    async def _look(self, visit: Visit, named: ShootOutline | None) -> Result | None:
         """Run the steps, and show where they ended when they could not go on."""
         try:
             if not service.has_spec(visit.runtime):
@@ -140,7 +140,7 @@ class RuntimeController:
         if has_finalizer(runtime, FINALIZER):
             await remove_finalizer(self._client, RUNTIMES, runtime, FINALIZER)
 
-    async def _provide(self, visit: Visit, named: Live | None) -> Result | None:
+    async def _provide(self, visit: Visit, named: ShootOutline | None) -> Result | None:
         runtime = visit.runtime
         if not has_finalizer(runtime, FINALIZER):
             self._runtimes.learn(await add_finalizer(self._client, RUNTIMES, runtime, FINALIZER))
@@ -156,7 +156,7 @@ class RuntimeController:
             return Result(requeue_after=AT_ONCE)
         return await self._process(visit, named)
 
-    async def _record(self, visit: Visit, live: Live) -> bool:
+    async def _record(self, visit: Visit, live: ShootOutline) -> bool:
         """Note on the Runtime which Shoot it has. Returns whether that had to be written."""
         runtime = visit.runtime
         wanted = service.Record(runtime["metadata"]["uid"], service.runtime_id(runtime), live.name, live.uid)
@@ -170,7 +170,7 @@ class RuntimeController:
         self._runtimes.learn(changed)
         return True
 
-    async def _process(self, visit: Visit, live: Live) -> Result | None:
+    async def _process(self, visit: Visit, live: ShootOutline) -> Result | None:
         """Whatever the Shoot needs now (section 2.2, SelectShootProcessing)."""
         if not live.domain or not live.operation:
             return Result(requeue_after=GARDEN)
@@ -193,14 +193,14 @@ class RuntimeController:
             return await self._await(visit, live)
         return await self._connecting.connect(visit, live)
 
-    async def _await(self, visit: Visit, live: Live) -> Result | None:
+    async def _await(self, visit: Visit, live: ShootOutline) -> Result | None:
         phases = {CREATE: waiting.creation, RECONCILE: waiting.reconciliation}
         if live.operation not in phases:
             return None
         pause = await phases[live.operation](visit, live)
         return pause if pause is not None else await self._connecting.connect(visit, live)
 
-    async def _retire(self, visit: Visit, named: Live | None) -> Result | None:
+    async def _retire(self, visit: Visit, named: ShootOutline | None) -> Result | None:
         runtime = visit.runtime
         rivals = self._rivals(runtime)
         if named is not None and not service.leaves(runtime, named) and claims.owns(runtime, named, rivals):
@@ -211,7 +211,7 @@ class RuntimeController:
         shared = any(service.cluster_key(other) == key for other in self._others(runtime))
         return await self._retirement.release(visit, taken=named is not None, shared=shared)
 
-    async def _shoots_of(self, runtime: Object, named: Live | None) -> list[Live]:
+    async def _shoots_of(self, runtime: Object, named: ShootOutline | None) -> list[ShootOutline]:
         """All Shoots that might be the Runtime's: by their names, and by what they say of themselves."""
         found = list(self._garden.owned_by(service.runtime_id(runtime)))
         record = service.record_of(runtime)
@@ -220,7 +220,7 @@ class RuntimeController:
             found.append(recorded)
         return found if named is None else [*found, named]
 
-    def _check_claim(self, visit: Visit, named: Live | None) -> None:
+    def _check_claim(self, visit: Visit, named: ShootOutline | None) -> None:
         """Raises Setback when the Shoot of that name is not ours to have."""
         runtime = visit.runtime
         problem = claims.relabelled(runtime) or claims.objection(runtime, named, self._rivals(runtime))

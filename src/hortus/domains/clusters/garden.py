@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from hortus.domains.clusters.outline import Live, look, outline
+from hortus.domains.clusters.outline import ShootOutline, kept_outline, outline, outline_of
 from hortus.domains.clusters.types import FIELD_MANAGER, ShootAnnotation
 from hortus.engine import Cache
 from hortus.kube import Client
@@ -29,19 +29,19 @@ class Garden:
         self._client = client
         self._namespace = namespace
         self._shoots = shoots
-        shoots.add_index("owner", lambda shoot: (shoot["live"].owner,) if shoot["live"].owner else ())
+        shoots.add_index("owner", _by_owner)
 
-    async def find(self, name: str) -> Live | None:
+    async def find(self, name: str) -> ShootOutline | None:
         """The Shoot of this name, as the watch shows it."""
         if not self._shoots.has_synced:
             return await self.ask(name)
         kept = self._shoots.get(ObjectKey(self._namespace, name))
-        return None if kept is None else kept["live"]
+        return None if kept is None else kept_outline(kept)
 
-    async def ask(self, name: str) -> Live | None:
+    async def ask(self, name: str) -> ShootOutline | None:
         """The same, as the garden itself says."""
         found = await self.read(name)
-        return None if found is None else look(found)
+        return None if found is None else outline_of(found)
 
     async def read(self, name: str) -> Object | None:
         """The whole Shoot."""
@@ -54,11 +54,11 @@ class Garden:
         self._learn(found)
         return found
 
-    def owned_by(self, runtime_id: str) -> list[Live]:
+    def owned_by(self, runtime_id: str) -> list[ShootOutline]:
         """The Shoots that say they belong to this Runtime, as far as the watch shows."""
-        return [kept["live"] for kept in self._shoots.by("owner", runtime_id)] if runtime_id else []
+        return [kept_outline(kept) for kept in self._shoots.by("owner", runtime_id)] if runtime_id else []
 
-    async def create(self, shoot: Object) -> Live:
+    async def create(self, shoot: Object) -> ShootOutline:
         """Raises AlreadyExists."""
         return self._learn(await self._client.create(SHOOTS, shoot))
 
@@ -74,18 +74,18 @@ class Garden:
         self._learn(changed)
         return changed
 
-    async def confirm_deletion(self, live: Live) -> None:
+    async def confirm_deletion(self, live: ShootOutline) -> None:
         await self._annotate(live, ShootAnnotation.DELETION)
 
-    async def force_deletion(self, live: Live) -> None:
+    async def force_deletion(self, live: ShootOutline) -> None:
         """Raises Invalid or Forbidden when the garden does not admit it."""
         await self._annotate(live, ShootAnnotation.FORCE_DELETION)
 
-    async def _annotate(self, live: Live, annotation: str) -> None:
+    async def _annotate(self, live: ShootOutline, annotation: str) -> None:
         """Bound to the uid: another Shoot of the same name is not meant."""
         await self.merge(live.name, {"metadata": {"uid": live.uid, "annotations": {annotation: "true"}}})
 
-    async def delete(self, live: Live) -> None:
+    async def delete(self, live: ShootOutline) -> None:
         with suppress(NotFound):
             await self._client.delete(SHOOTS, live.name, self._namespace, uid=live.uid)
 
@@ -99,9 +99,14 @@ class Garden:
     async def seeds(self) -> Sequence[Object]:
         return (await self._client.list(SEEDS)).items
 
-    def _learn(self, shoot: Object) -> Live:
+    def _learn(self, shoot: Object) -> ShootOutline:
         self._shoots.learn(shoot)
-        return look(shoot)
+        return outline_of(shoot)
+
+
+def _by_owner(kept: Object) -> tuple[str, ...]:
+    owner = kept_outline(kept).owner
+    return (owner,) if owner else ()
 
 
 __all__ = ["CLOUD_PROFILES", "SHOOTS", "Garden", "outline"]

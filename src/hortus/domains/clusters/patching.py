@@ -10,7 +10,7 @@ from hortus.domains.clusters import service
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.creation import authenticate
 from hortus.domains.clusters.garden import Garden
-from hortus.domains.clusters.outline import Live, look
+from hortus.domains.clusters.outline import ShootOutline, outline_of
 from hortus.domains.clusters.pauses import GARDEN, VERIFICATION
 from hortus.domains.clusters.shoot import Patch, pools_in_place
 from hortus.domains.clusters.types import FIELD_MANAGER, RUNTIMES, Annotation, ConditionType, Reason
@@ -48,8 +48,8 @@ class Patching:
         after = await self._send(visit, before, patch) if patch.differs else before
         self._conversion.tell_remarks(visit, before)
         await self._settle(visit)
-        visit.live = look(after)
-        return visit.live.generation != look(before).generation
+        visit.live = outline_of(after)
+        return visit.live.generation != outline_of(before).generation
 
     async def _announce(self, visit: Visit) -> None:
         """Say Pending for a new generation, unless the status speaks of it already."""
@@ -64,7 +64,7 @@ class Patching:
             found = await self._garden.read(_of(visit).name)
         except KubeError as error:
             raise _setback("update", error) from error
-        if found is None or look(found).uid != _of(visit).uid:
+        if found is None or outline_of(found).uid != _of(visit).uid:
             raise Superseded("conflict error")
         return found
 
@@ -122,7 +122,7 @@ def sent(visit: Visit, *, changed: bool) -> None:
         visit.pending(ConditionType.PROVISIONED, TRUE, Reason.PROCESSING, "Shoot patched without changes")
 
 
-def _of(visit: Visit) -> Live:
+def _of(visit: Visit) -> ShootOutline:
     assert visit.live is not None, "only a Shoot that exists is patched"
     return visit.live
 

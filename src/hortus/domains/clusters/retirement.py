@@ -14,7 +14,7 @@ import structlog
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.garden import Garden
-from hortus.domains.clusters.outline import Live
+from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.pauses import AT_ONCE, DELETION, GARDEN, KUBECONFIG
 from hortus.domains.clusters.shoot import authentication_name
 from hortus.domains.clusters.types import FINALIZER, RUNTIMES, Annotation, ConditionType, Reason
@@ -58,7 +58,7 @@ class Retirement:
         self._garden = garden
         self._unexpected = unexpected
 
-    async def retire(self, visit: Visit, live: Live) -> Result:
+    async def retire(self, visit: Visit, live: ShootOutline) -> Result:
         """With a Shoot that is ours. Raises StepError."""
         if (pause := await self._disconnect(visit)) is not None:
             return pause
@@ -122,7 +122,7 @@ class Retirement:
         await visit.save()
         return Result(requeue_after=KUBECONFIG)
 
-    async def _remove_shoot(self, visit: Visit, live: Live) -> Result:
+    async def _remove_shoot(self, visit: Visit, live: ShootOutline) -> Result:
         if live.deleting:
             await self._force(visit, live)
             return Result(requeue_after=DELETION)
@@ -140,13 +140,13 @@ class Retirement:
         await visit.save()
         return Result(requeue_after=DELETION)
 
-    async def _confirm(self, live: Live) -> None:
+    async def _confirm(self, live: ShootOutline) -> None:
         try:
             await self._garden.confirm_deletion(live)
         except KubeError as error:
             _again("the deletion of the shoot cannot be confirmed", error)
 
-    async def _forget_authentication(self, visit: Visit, live: Live) -> bool:
+    async def _forget_authentication(self, visit: Visit, live: ShootOutline) -> bool:
         try:
             await self._garden.delete_config_map(live.authentication)
         except KubeError as error:
@@ -156,7 +156,7 @@ class Retirement:
             return False
         return True
 
-    async def _force(self, visit: Visit, live: Live) -> None:
+    async def _force(self, visit: Visit, live: ShootOutline) -> None:
         """Force the deletion when the Runtime asks for it and the garden would admit it."""
         if not service.says_true(visit.runtime, Annotation.FORCE_DELETION) or not live.forceable:
             return

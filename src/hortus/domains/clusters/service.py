@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hortus.domains.clusters.outline import Live
+from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.types import MANAGER, Annotation, Label
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.domains.credentials.types import Annotation as ClusterAnnotation
@@ -80,7 +80,7 @@ def has_had_a_shoot(runtime: Object) -> bool:
     return record_of(runtime) is not None or has_been_ready(runtime)
 
 
-def leaves(runtime: Object, live: Live) -> bool:
+def leaves(runtime: Object, live: ShootOutline) -> bool:
     """True when the Runtime may go without this Shoot, since its owner said so."""
     return _annotations(runtime).get(Annotation.LEAVE) == live.uid
 
@@ -131,7 +131,7 @@ def forced(runtime: Object) -> bool:
     return says_true(runtime, Annotation.FORCE_PATCH)
 
 
-def patch_due(runtime: Object, live: Live) -> bool:
+def patch_due(runtime: Object, live: ShootOutline) -> bool:
     """True when the Shoot is to be patched now. Raises UnreadableGeneration.
 
     One that no longer says whose it is gets its annotations back by a patch.
@@ -141,7 +141,7 @@ def patch_due(runtime: Object, live: Live) -> bool:
     return forced(runtime) or outdated(runtime, live) or not live.owner
 
 
-def outdated(runtime: Object, live: Live) -> bool:
+def outdated(runtime: Object, live: ShootOutline) -> bool:
     """Whether the Shoot was last patched for an older generation, or never. Raises UnreadableGeneration."""
     if not live.patched_for:
         return True

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from hortus.domains.clusters import service
-from hortus.domains.clusters.outline import FAILED, Live
+from hortus.domains.clusters.outline import FAILED, ShootOutline
 from hortus.domains.clusters.types import Annotation, ConditionType, Reason, State
 from hortus.engine import Actor
 from hortus.kube.objects import Object
@@ -61,7 +61,7 @@ CODES: Final[Mapping[str, Turn]] = {
 """By the code of a Shoot's last error (gardener, section 1.3)."""
 
 
-def turn_of(runtime: Object, live: Live | None, connection: str = "") -> Turn:
+def turn_of(runtime: Object, live: ShootOutline | None, connection: str = "") -> Turn:
     """The owner of the next step, and the step. `connection` is the kubeconfig's problem; empty when there is none."""
     status = runtime.get("status") or {}
     if service.locked(runtime) and not status:

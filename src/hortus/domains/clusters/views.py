@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from hortus.domains.clusters import service
-from hortus.domains.clusters.outline import look
+from hortus.domains.clusters.outline import outline_of
 from hortus.domains.clusters.turns import current, turn_of
 from hortus.engine import Actor
 from hortus.kube.objects import Object
@@ -54,7 +54,7 @@ def explanation(runtime: Object, shoot: Object | None, *, unseen: str = "", conn
     `connection` says what is wrong with the kubeconfig; empty when nothing is.
     """
     metadata, condition = runtime["metadata"], current(runtime)
-    turn = turn_of(runtime, look(shoot) if shoot is not None else None, connection)
+    turn = turn_of(runtime, outline_of(shoot) if shoot is not None else None, connection)
     return Explanation(
         runtime=f"{metadata['namespace']}/{metadata['name']}",
         state=service.state_of(runtime) or "not looked at yet",

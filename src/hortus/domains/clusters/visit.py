@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hortus.domains.clusters.metrics import RuntimeMetrics
-from hortus.domains.clusters.outline import Live
+from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.types import FIELD_MANAGER, RUNTIMES, ConditionType, State
 from hortus.engine import (
     FALSE,
@@ -66,7 +66,7 @@ class Desk:
 
 
 class Visit:
-    def __init__(self, desk: Desk, runtime: Object, live: Live | None) -> None:
+    def __init__(self, desk: Desk, runtime: Object, live: ShootOutline | None) -> None:
         self._desk = desk
         self.runtime = runtime
         self.live = live

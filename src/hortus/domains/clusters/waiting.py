@@ -5,7 +5,7 @@ The watch tells when an operation ends or fails; progress in between changes not
 
 from __future__ import annotations
 
-from hortus.domains.clusters.outline import FAILED, RUNNING, SUCCEEDED, Live
+from hortus.domains.clusters.outline import FAILED, RUNNING, SUCCEEDED, ShootOutline
 from hortus.domains.clusters.pauses import AT_ONCE, CREATION, RECONCILIATION
 from hortus.domains.clusters.types import ConditionType, Reason
 from hortus.domains.clusters.visit import Setback, Visit
@@ -14,7 +14,7 @@ from hortus.engine import TRUE, UNKNOWN, Result
 _KIND = ConditionType.PROVISIONED
 
 
-async def creation(visit: Visit, live: Live) -> Result | None:
+async def creation(visit: Visit, live: ShootOutline) -> Result | None:
     """None once the Shoot is there and the status says so. Raises Setback."""
     if live.state in RUNNING and live.unschedulable:
         raise Setback(Reason.CREATION_ERR, "Shoot creation failed, no matching seeds", counted=False)
@@ -27,7 +27,7 @@ async def creation(visit: Visit, live: Live) -> Result | None:
     return await _done(visit, live, Reason.SHOOT_CREATED, "Shoot creation completed")
 
 
-async def reconciliation(visit: Visit, live: Live) -> Result | None:
+async def reconciliation(visit: Visit, live: ShootOutline) -> Result | None:
     """None once the Shoot is as patched and the status says so. Raises Setback."""
     if live.state in RUNNING:
         return await _wait(visit, Reason.PROCESSING, "Shoot update is in progress", RECONCILIATION)
@@ -44,7 +44,7 @@ async def _wait(visit: Visit, reason: str, message: str, seconds: float) -> Resu
     return Result(requeue_after=seconds)
 
 
-async def _done(visit: Visit, live: Live, reason: str, message: str) -> Result | None:
+async def _done(visit: Visit, live: ShootOutline, reason: str, message: str) -> Result | None:
     if live.state != SUCCEEDED:
         raise UnknownOperation(live.state)
     known = visit.says(_KIND, TRUE, reason)

@@ -15,7 +15,7 @@ from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.comparison import Difference, differences_between, why
 from hortus.domains.clusters.adoption.identity import Identity
 from hortus.domains.clusters.configuration import Configuration
-from hortus.domains.clusters.outline import look
+from hortus.domains.clusters.outline import outline_of
 from hortus.domains.clusters.shoot import (
     DEFAULT_CONTEXT,
     Context,
@@ -84,7 +84,7 @@ def runtime_from(
     if lacking := list(_lacking(shoot)):
         return Adoption({}, {}, problems=(*lacking, *identity.problems))
     runtime = _runtime(shoot, config, context, identity, namespace, structured)
-    cluster = service.gardener_cluster(runtime, look(shoot).domain)
+    cluster = service.gardener_cluster(runtime, outline_of(shoot).domain)
     problems = list(identity.problems)
     try:
         patched = shoot_after(shoot, patch_for(_complete(runtime), shoot, config, context))
@@ -364,8 +364,8 @@ def _notes(shoot: Object, identity: Identity) -> tuple[str, ...]:
             f"{seen}. Once its Runtime is released, administrators and login providers there that infrastructure-"
             "manager made and that the Runtime does not list are removed; give --administrator NAME"
         )
-    elif not identity.inside.providers and look(shoot).oidc:
+    elif not identity.inside.providers and outline_of(shoot).oidc:
         notes.append("the cluster has no login providers yet: it gets the operator's own once its Runtime is released")
-    if not look(shoot).domain:
+    if not outline_of(shoot).domain:
         notes.append("the shoot has no spec.dns.domain yet: its Runtime waits for one")
     return tuple(notes)

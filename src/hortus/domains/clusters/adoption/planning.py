@@ -20,7 +20,7 @@ from hortus.domains.clusters.adoption.sources import (
     server_of,
     shoot_of_kyma,
 )
-from hortus.domains.clusters.outline import look
+from hortus.domains.clusters.outline import outline_of
 from hortus.domains.clusters.shoot import owner_of
 from hortus.domains.clusters.types import Annotation, Label
 from hortus.kube.objects import Object
@@ -108,7 +108,7 @@ def _of_taken(shoot: Object, taken: list[Object], around: Surroundings) -> Plan:
         return Plan(Entry(shoot=name, outcome=Outcome.REFUSED, why=why, runtime=called, problems=(why,)))
     left: tuple[Object, ...] = ()
     if service.locked(runtime) and around.cluster_named(service.runtime_id(runtime)) is None:
-        left = (service.gardener_cluster(runtime, look(shoot).domain),)
+        left = (service.gardener_cluster(runtime, outline_of(shoot).domain),)
     state = "locked" if service.locked(runtime) else "served"
     why = f"Runtime {called} has it" + (", locked: compare and release it" if state == "locked" else "")
     entry = Entry(
@@ -187,7 +187,7 @@ def plan_cluster(shoot: Object, around: Surroundings, wishes: Wishes) -> Plan:
         "platformRegion": identity.platform_region,
         "region": (shoot.get("spec") or {}).get("region") or "",
     }
-    made = service.gardener_cluster({"metadata": labelled, "spec": {"shoot": shown}}, look(shoot).domain)
+    made = service.gardener_cluster({"metadata": labelled, "spec": {"shoot": shown}}, outline_of(shoot).domain)
     entry = Entry(
         shoot=name,
         outcome=Outcome.ADOPTED,

@@ -19,7 +19,7 @@ from hortus.domains.clusters.adoption.landscape import Landscape
 from hortus.domains.clusters.adoption.planning import Plan, belongs, title
 from hortus.domains.clusters.adoption.report import Entry, Outcome
 from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
-from hortus.domains.clusters.outline import look
+from hortus.domains.clusters.outline import outline_of
 from hortus.domains.clusters.shoot import ConversionError, Patch, patch_for
 from hortus.domains.clusters.types import FIELD_MANAGER, RUNTIMES, Annotation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -53,7 +53,7 @@ async def each(
 
 async def structured_authentication(garden: Client, shoot: Object) -> Object | None:
     """The ConfigMap by which a shoot knows its login provider. Raises KubeError."""
-    name = look(shoot).authentication
+    name = outline_of(shoot).authentication
     if not name:
         return None
     try:
@@ -135,7 +135,7 @@ class Comparing:
             return _failed(entry, str(error), ())
         if not belongs(live, runtime):
             return _refused(
-                entry, [f"the shoot belongs to another Runtime, or to nobody: {look(live).owner or 'none'}"]
+                entry, [f"the shoot belongs to another Runtime, or to nobody: {outline_of(live).owner or 'none'}"]
             )
         return await self._compared(entry, runtime, live)
 
@@ -218,7 +218,7 @@ class Comparing:
 def follows(runtime: Object, live: Object) -> bool:
     """Whether the next change of the Runtime reaches its shoot: a Runtime of this id may have been there before, with
     more generations than this one has yet, and the shoot waits for one beyond."""
-    patched_for = look(live).patched_for
+    patched_for = outline_of(live).patched_for
     return not patched_for or (patched_for.isdecimal() and int(patched_for) <= service.generation(runtime))
 
 
