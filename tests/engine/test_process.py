@@ -14,8 +14,7 @@ from tests.engine.fake_api import FakeApi
 
 from hortus.engine.leases import Elector
 from hortus.engine.manager import Manager
-from hortus.engine.process import GC_THRESHOLDS, run, run_manager
-from hortus.engine.shutdown import stop_on_signals
+from hortus.engine.process import GC_THRESHOLDS, run, run_manager, stop_on_signals
 from hortus.engine.within import within
 from hortus.testing import FakeClock
 

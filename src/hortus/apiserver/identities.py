@@ -21,7 +21,7 @@ from hortus.apiserver.authz.escalation import GUARDED, check_rbac_write
 from hortus.apiserver.authz.reviews import REVIEWS
 from hortus.apiserver.authz.signers import GROUP, refused_decision, refused_subject
 from hortus.apiserver.clusters import LogicalClusters
-from hortus.apiserver.clusters.signing import certificate_for
+from hortus.apiserver.clusters.issuing import certificate_for
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.namespaces import SERVER
 from hortus.apiserver.resources.context import Context

@@ -109,12 +109,11 @@ from hortus.engine.predicates import (
     labels_changed,
     spec_or_metadata_changed,
 )
-from hortus.engine.process import run, run_manager
+from hortus.engine.process import cut_on_resume, run, run_manager, stop_on_signals
 from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.redaction import redact, redact_text
 from hortus.engine.scope import current_scope
 from hortus.engine.shards import Shards
-from hortus.engine.shutdown import cut_on_resume, stop_on_signals
 from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner, to_same_name
 from hortus.engine.status import StatusDraft
 from hortus.engine.typed import NotReadable, TypedCache, read, resource_of

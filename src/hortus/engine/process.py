@@ -1,5 +1,8 @@
 """A process that runs a manager: uvloop, signals, and a garbage collector that leaves a large cache alone.
 
+SIGINT and SIGTERM ask for a graceful stop, the second of them ends the process at once, as Kubernetes and people at a
+terminal expect. After SIGCONT the process finds out whether its work is still its own.
+
 The collector costs a quarter of a big list's decoding when it runs every 700 allocations, and later walks every cached
 object again and again. Cached objects are JSON: trees without cycles, freed by counting references. So it runs seldom,
 and what exists after the start is taken out of its sight.
@@ -9,19 +12,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import structlog
 import uvloop
 
 from hortus.engine.manager import LeadershipLost, Manager
-from hortus.engine.shutdown import cut_on_resume, stop_on_signals
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GC_THRESHOLDS = (50_000, 20, 50)
 """New containers before a young collection (CPython's default is 700), and collections before the older ones."""
 
@@ -55,3 +61,36 @@ async def _freeze_when_started(manager: Manager) -> None:
     await manager.wait_started()
     gc.collect()
     gc.freeze()
+
+
+@contextmanager
+def stop_on_signals(stop: Callable[[], None], *, die: Callable[[int], object] = os._exit) -> Iterator[None]:
+    """While inside, the first signal calls `stop` on the running loop and the second `die(1)`."""
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def on_signal(number: signal.Signals) -> None:
+        nonlocal asked
+        if asked:
+            _log.warning("second signal, ending at once", signal=number.name)
+            die(1)
+            return
+        asked = True
+        _log.info("stopping on a signal", signal=number.name)
+        stop()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def cut_on_resume(resumed: Callable[[], None]) -> None:
+    """Have `resumed` called when this process goes on after SIGSTOP, between two steps of what it was doing.
+
+    Not by the event loop: its turn comes after what was written has been sent.
+    """
+    signal.signal(signal.SIGCONT, lambda number, frame: resumed())

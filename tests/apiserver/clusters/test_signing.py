@@ -16,7 +16,7 @@ from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authn.certificates import name_of, new_key
 from hortus.apiserver.authz.signers import CLIENT_SIGNER
 from hortus.apiserver.clusters import certificate_kubeconfig, definition, token_kubeconfig
-from hortus.apiserver.clusters.signing import LONGEST_SECONDS, certificate_for
+from hortus.apiserver.clusters.issuing import LONGEST_SECONDS, certificate_for
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.kube.errors import BadRequest, NotFound
 from hortus.kube.objects import parse_time

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hortus.render.oci import BadCredentials, BadReference, CredentialStore, Reference, parse_reference, tag_of_version
-from hortus.render.oci.challenges import challenges
+from hortus.render.oci.auth import challenges
 
 SHA = "sha256:" + "a" * 64
 

@@ -12,9 +12,9 @@ from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.authz.attributes import Attributes, Authorizer, Decision
 from hortus.apiserver.authz.escalation import check_escalation, check_rbac_write
 from hortus.apiserver.authz.impersonation import impersonated
-from hortus.apiserver.authz.messages import denied
 from hortus.apiserver.authz.rbac import MASTERS, RbacAuthorizer
 from hortus.apiserver.authz.reviews import REVIEWS
+from hortus.apiserver.authz.rules import denied
 
 __all__ = [
     "MASTERS",

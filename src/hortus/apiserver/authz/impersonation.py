@@ -16,7 +16,7 @@ from hortus.apiserver.authn.client_certificates import AUTHENTICATED
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authn.service_accounts import groups_of
 from hortus.apiserver.authz.attributes import Attributes, Authorizer
-from hortus.apiserver.authz.messages import denied
+from hortus.apiserver.authz.rules import denied
 from hortus.kube.errors import BadRequest
 
 _PREFIX = "impersonate-"

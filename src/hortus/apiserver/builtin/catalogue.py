@@ -3,21 +3,88 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hortus.apiserver.builtin.cells import printer
-from hortus.apiserver.builtin.fields import FIELD_VALUES, IGNORED
+from hortus.apiserver.builtin.cells.parts import look
 from hortus.apiserver.builtin.forms import FORMS
 from hortus.apiserver.builtin.rules import STRATEGIES
 from hortus.apiserver.builtin.rules.configuration import end_namespace
 from hortus.apiserver.builtin.schemas import kind_schema
 from hortus.apiserver.builtin.shapes import builtin_shapes
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
-from hortus.apiserver.builtin.zeros import ZERO
 from hortus.apiserver.resources.definition import Column, ResourceDefinition
-from hortus.kube.objects import Resource
+from hortus.kube.objects import Object, Resource
+
+_TEMPLATE: Mapping[str, Any] = {"metadata": {"creationTimestamp": None}, "spec": {"containers": []}}
+_BALANCED: Mapping[str, Any] = {"spec": {}, "status": {"loadBalancer": {}}}
+
+# A new object is compared with these to find what its creator owns (KEP-555), so that nobody owns the mere presence of
+# a Deployment's `strategy`. From the types of k8s.io/api: their fields without `omitempty`, and structs within.
+ZERO: Mapping[str, Mapping[str, Any]] = {
+    "CronJob": {"spec": {"jobTemplate": {"metadata": {"creationTimestamp": None}, "spec": {"template": _TEMPLATE}}}},
+    "CustomResourceDefinition": {"spec": {"names": {}, "versions": []}, "status": {"acceptedNames": {}}},
+    "DaemonSet": {"spec": {"template": _TEMPLATE, "updateStrategy": {}}},
+    "Deployment": {"spec": {"template": _TEMPLATE, "strategy": {}}},
+    "Event": {
+        **{key: {} for key in ("involvedObject", "source", "regarding", "deprecatedSource")},
+        **dict.fromkeys(("eventTime", "firstTimestamp", "lastTimestamp")),
+        **dict.fromkeys(("deprecatedFirstTimestamp", "deprecatedLastTimestamp")),
+        "reportingComponent": "",
+        "reportingInstance": "",
+    },
+    "HorizontalPodAutoscaler": {"spec": {"scaleTargetRef": {}}, "status": {}},
+    "Ingress": _BALANCED,
+    "Job": {"spec": {"template": _TEMPLATE}},
+    "NetworkPolicy": {"spec": {"podSelector": {}}},
+    "PersistentVolumeClaim": {"spec": {"resources": {}}, "status": {}},
+    "Pod": {"spec": {"containers": []}, "status": {}},
+    "PodTemplate": {"template": _TEMPLATE},
+    "ReplicaSet": {"spec": {"template": _TEMPLATE}},
+    "Service": _BALANCED,
+    "StatefulSet": {"spec": {"template": _TEMPLATE, "updateStrategy": {}}},
+    "ClusterRole": {"rules": []},
+    "ClusterRoleBinding": {"roleRef": {}},
+    "Role": {"rules": []},
+    "RoleBinding": {"roleRef": {}},
+}
+"""The spec and status that a built-in kind holds when nothing is set: Go structs that are no pointers always appear."""
+
+_Reader = Callable[[Object], str]
+
+
+def _flag(*path: str) -> _Reader:
+    return lambda obj: "true" if look(obj, *path) else "false"
+
+
+def _number(*path: str) -> _Reader:
+    return lambda obj: str(look(obj, *path) or 0)
+
+
+def _source(event: Object) -> str:
+    return str(look(event, "source", "component") or event.get("reportingComponent") or "")
+
+
+FIELD_VALUES: Mapping[str, Mapping[str, _Reader]] = {
+    "Node": {"spec.unschedulable": _flag("spec", "unschedulable")},
+    "Pod": {"spec.hostNetwork": _flag("spec", "hostNetwork")},
+    "ReplicaSet": {"status.replicas": _number("status", "replicas")},
+    "ReplicationController": {"status.replicas": _number("status", "replicas")},
+    "Job": {"status.successful": _number("status", "succeeded")},
+    "Event": {"source": _source},
+}
+"""By kind and path: the selectable fields that are not simply the text at their path; Go selects by `false` and `0`."""
+IGNORED: Mapping[str, Mapping[str, dict[str, Any]]] = {
+    "certificates.CertificateSigningRequest": {
+        "": {"f:spec": {}, "f:status": {}},
+        "status": {"f:spec": {}, "f:status": {"f:conditions": {}}},
+        "approval": {"f:spec": {}, "f:status": {"f:certificate": {}}},
+    },
+}
+"""By type, and subresource, what its endpoint gives nobody ownership of (ResourceDefinition.ignored)."""
+
 
 _COLUMN_TYPES = {"int": "integer", "bool": "boolean"}
 _SCALE = {

@@ -14,9 +14,9 @@ from hortus.apiserver.http.bodies import (
     kindless,
     media_type_of,
     read_body,
+    with_whole_numbers,
 )
 from hortus.apiserver.http.negotiation import MediaType, Wanted, wanted_of
-from hortus.apiserver.http.numbers import with_whole_numbers
 from hortus.apiserver.http.paths import RequestInfo, request_info
 from hortus.apiserver.http.queries import flag, parse_query, seconds, whole_number
 from hortus.apiserver.http.replies import Reply, status_reply

@@ -15,13 +15,13 @@ from typing import Any, Protocol, cast
 import orjson
 from aiohttp import web
 
-from hortus.apiserver.http.numbers import with_whole_numbers
 from hortus.apiserver.limits import Limits
 from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.tenants import Holder, tenant_of
 from hortus.apiserver.turns import Turns
 from hortus.kube import yaml
 from hortus.kube.errors import ApiError, BadRequest, RequestEntityTooLarge, Timeout, UnsupportedMediaType
+from hortus.kube.numbers import stored
 from hortus.kube.objects import Object
 
 LARGEST_BODY = 3 * 1024 * 1024
@@ -301,3 +301,25 @@ def _duplicates_in(value: Any, path: str) -> list[str]:
         for index, inner in enumerate(value):
             found += _duplicates_in(inner, f"{path}[{index}]")
     return found
+
+
+def with_whole_numbers(value: Any) -> Any:
+    """`value` with its whole floats of 64 bits as integers, as Go's JSON writes them; containers are changed in place.
+
+    Custom resources and YAML go through Go's untyped values, which end as JSON: `2.0` is `2` from then on. A typed
+    field of a built-in kind takes no `2.0` for an integer, so JSON for those is left as it is.
+    """
+    kind = type(value)
+    if kind is dict:
+        for key, part in value.items():
+            inner = type(part)
+            if inner is dict or inner is list or inner is float:
+                value[key] = with_whole_numbers(part)
+    elif kind is list:
+        for place, part in enumerate(value):
+            inner = type(part)
+            if inner is dict or inner is list or inner is float:
+                value[place] = with_whole_numbers(part)
+    elif kind is float:
+        return stored(value)
+    return value

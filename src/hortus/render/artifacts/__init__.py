@@ -25,8 +25,7 @@ from hortus.render.artifacts.errors import (
     TooLarge,
     Unavailable,
 )
-from hortus.render.artifacts.ratelimits import RateLimit
-from hortus.render.artifacts.transfer import Transfer, TransferSettings
+from hortus.render.artifacts.transfer import RateLimit, Transfer, TransferSettings
 
 __all__ = [
     "AccessDenied",

@@ -15,6 +15,7 @@ import contextlib
 import io
 import os
 import random
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple, Self
@@ -26,11 +27,59 @@ from yarl import URL
 
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.dialing import LOCAL_NETWORKS, AddressDenied, Dialer, Network
+from hortus.kube.retries import retry_after
 from hortus.kube.secret import Secret, without_credential
 from hortus.kube.tls import client_context
 from hortus.render.artifacts.errors import ArtifactError, BadAnswer, PolicyRefused, TooLarge, Unavailable
-from hortus.render.artifacts.ratelimits import RateLimit, rate_limit, wish
 from hortus.render.artifacts.redirects import Destinations, authority
+
+# Docker Hub sends `RateLimit-Limit: 100;w=21600`, GitHub `X-RateLimit-Remaining` and an `X-RateLimit-Reset` in epoch
+# seconds. Values are input: nonsense is as good as absent.
+_LEADING_NUMBER = re.compile(r"\s*([0-9]{1,12})")
+_LONGEST_WISH = 24 * 3600.0
+"""Seconds; a reset later than this is not believed."""
+
+
+class RateLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of one allowance as of its last answer."""
+
+    limit: int
+    remaining: int
+    resets_in: float | None = None
+    """Seconds until the allowance is full again, where the server says so."""
+
+
+def rate_limit(headers: Mapping[str, str], now: float) -> RateLimit | None:
+    """The allowance that an answer reports, if any."""
+    for start in ("X-RateLimit-", "RateLimit-"):
+        limit, remaining = _number(headers.get(start + "Limit")), _number(headers.get(start + "Remaining"))
+        if limit is not None and remaining is not None:
+            return RateLimit(limit=limit, remaining=remaining, resets_in=_reset(headers.get(start + "Reset"), now))
+    return None
+
+
+def wish(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds to wait before the next try: Retry-After, or the reset of an allowance that is used up."""
+    asked = retry_after(headers, now)
+    if asked is not None:
+        return asked
+    found = rate_limit(headers, now)
+    return found.resets_in if found is not None and found.remaining == 0 else None
+
+
+def _number(text: str | None) -> int | None:
+    found = _LEADING_NUMBER.match(text or "")
+    return int(found[1]) if found else None
+
+
+def _reset(text: str | None, now: float) -> float | None:
+    """GitHub gives the moment, the draft standard the seconds; no allowance lasts half a century."""
+    value = _number(text)
+    if value is None:
+        return None
+    seconds = value - now if value > 1_500_000_000 else float(value)
+    return min(max(seconds, 0.0), _LONGEST_WISH)
+
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _FOREIGN = (aiohttp.ClientError, OSError, RuntimeError)

@@ -7,7 +7,7 @@ from collections.abc import Container
 from hortus.render.gotemplate import nodes
 from hortus.render.gotemplate.errors import ParseError
 from hortus.render.gotemplate.lexer import T, Token, tokens
-from hortus.render.gotemplate.literals import number
+from hortus.render.gotemplate.nodes import number
 from hortus.render.gotemplate.quoting import quote, unquote
 
 _OPERANDS = frozenset(

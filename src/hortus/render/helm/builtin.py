@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import msgspec
 
+from hortus.render.bounded import Bounded
 from hortus.render.gotemplate.errors import Limits
 from hortus.render.gotemplate.values import ValuesMap
 from hortus.render.helm.capabilities import Capabilities, capabilities_struct
@@ -17,7 +19,7 @@ from hortus.render.helm.engine import render_templates
 from hortus.render.helm.errors import ChartError
 from hortus.render.helm.functions import Lookup
 from hortus.render.helm.manifests import Rendered, rendered
-from hortus.render.helm.values_schema import check_values
+from hortus.schema.jsonschema import JsonSchema, JsonSchemaError
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LONGEST_NAME = 53
@@ -90,3 +92,46 @@ def _release_map(release: Release) -> dict[str, Any]:
         "Revision": release.revision,
         "Service": "Helm",
     }
+
+
+_KEPT_BYTES = 32 << 20
+_WEIGHT = 30
+"""Bytes of a compiled schema for each of its text, about."""
+_SCHEMAS: Bounded[bytes, JsonSchema] = Bounded(_KEPT_BYTES, lambda data, _: _WEIGHT * len(data))
+
+
+def _compiled(data: bytes) -> JsonSchema:
+    found = _SCHEMAS.get(data)
+    if found is None:
+        try:
+            found = JsonSchema.compile(json.loads(data))
+        except (ValueError, RecursionError) as error:
+            raise JsonSchemaError(
+                f"values.schema.json cannot be used, only be passed over (skip_schema): {error}"
+            ) from None
+        _SCHEMAS.put(data, found)
+    return found
+
+
+def check_values(chart: Chart, values: dict[str, Any]) -> None:
+    """Raises ChartError that names every value which does not fit."""
+    problems = _problems(chart, values)
+    if problems:
+        text = "\n".join(problems)
+        raise ChartError(f"values don't meet the specifications of the schema(s) in the following chart(s):\n{text}")
+
+
+def _problems(chart: Chart, values: dict[str, Any]) -> list[str]:
+    found: list[str] = []
+    if chart.schema is not None:
+        try:
+            violations = _compiled(chart.schema).validate(values)
+        except JsonSchemaError as error:
+            return [f"{chart.name}:", str(error)]
+        if violations:
+            found += [f"{chart.name}:", *(f"- {violation}" for violation in violations)]
+    for child in chart.dependencies:
+        inner = values.get(child.name)
+        if isinstance(inner, dict):
+            found += _problems(child, inner)
+    return found

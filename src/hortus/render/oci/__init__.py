@@ -9,12 +9,10 @@ A tag is looked up once and everything after that goes by digest, so that what w
 go to the registry and to its pinned token realm, nowhere else. Errors are those of `hortus.render.artifacts`.
 """
 
-from hortus.render.oci.charts import ChartArtifact
-from hortus.render.oci.client import Artifact, OciClient
+from hortus.render.oci.client import Artifact, OciClient, OciSettings
 from hortus.render.oci.credentials import BadCredentials, Credentials, CredentialStore
-from hortus.render.oci.manifests import Descriptor, Index, Manifest, Platform
+from hortus.render.oci.manifests import ChartArtifact, Descriptor, Index, Manifest, Platform
 from hortus.render.oci.references import BadReference, Reference, parse_reference, tag_of_version
-from hortus.render.oci.settings import OciSettings
 
 __all__ = [
     "Artifact",

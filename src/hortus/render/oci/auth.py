@@ -9,7 +9,9 @@ Protocol: distribution project, "Token Authentication Specification" and "OAuth2
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -19,7 +21,6 @@ from hortus.kube import Secret
 from hortus.render.artifacts import AccessDenied, BadAnswer, PolicyRefused, Transfer
 from hortus.render.artifacts.redirects import authority, listed
 from hortus.render.oci.answers import refusal
-from hortus.render.oci.challenges import Challenge, challenges
 from hortus.render.oci.credentials import Credentials
 
 _LIFETIME = 60.0
@@ -139,3 +140,33 @@ def _read_token(body: bytes, place: str) -> tuple[Secret, float]:
     seconds = found.get("expires_in")
     lifetime = float(seconds) if isinstance(seconds, int) and seconds > 0 else _LIFETIME
     return Secret("Bearer " + token), min(lifetime, _LONGEST_LIFETIME)
+
+
+# WWW-Authenticate headers (RFC 9110, 11.6.1).
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - a grammar
+_SCHEME = re.compile(rf"\s*,?\s*({_TOKEN})(?:\s+|$)(?!\s*=)")
+_PARAMETER = re.compile(rf'\s*,?\s*({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({_TOKEN}))')
+_LONGEST = 8_192
+
+
+class Challenge(NamedTuple):
+    """One way in that a server offers; names in lower case."""
+
+    scheme: str
+    parameters: dict[str, str]
+
+
+def challenges(headers: Iterable[str]) -> list[Challenge]:
+    """All challenges in the headers' order; what cannot be read ends a header's list."""
+    found = []
+    for text in headers:
+        place = 0
+        while place < len(text[:_LONGEST]) and (scheme := _SCHEME.match(text, place)):
+            place = scheme.end()
+            parameters: dict[str, str] = {}
+            while parameter := _PARAMETER.match(text, place):
+                place = parameter.end()
+                quoted, plain = parameter[2], parameter[3]
+                parameters[parameter[1].lower()] = plain if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+            found.append(Challenge(scheme[1].lower(), parameters))
+    return found

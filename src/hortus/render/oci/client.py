@@ -23,6 +23,7 @@ from hortus.render.artifacts import (
     Sink,
     TooLarge,
     Transfer,
+    TransferSettings,
     digest_of,
     parse_digest,
 )
@@ -30,25 +31,55 @@ from hortus.render.artifacts.digests import matches
 from hortus.render.artifacts.download import download, mismatch
 from hortus.render.artifacts.paging import next_page
 from hortus.render.artifacts.redirects import listed
-from hortus.render.oci import charts, pushing
+from hortus.render.oci import pushing
 from hortus.render.oci.auth import Authorizer
-from hortus.render.oci.charts import ChartArtifact, chart_layers
 from hortus.render.oci.credentials import CredentialStore
 from hortus.render.oci.manifests import (
     ACCEPT,
+    CHART_CONFIG,
+    CHART_CONTENT,
     EMPTY_CONFIG,
     OCI_INDEX,
     OCI_MANIFEST,
+    ChartArtifact,
     Descriptor,
     Index,
     Manifest,
     Platform,
+    chart_layers,
     manifest_bytes,
     parse_manifest,
 )
 from hortus.render.oci.references import Reference
 from hortus.render.oci.registry import Repository
-from hortus.render.oci.settings import OciSettings
+
+
+def _known_realms() -> Mapping[str, frozenset[str]]:
+    return {
+        "registry-1.docker.io": frozenset(("auth.docker.io",)),
+        "registry.gitlab.com": frozenset(("gitlab.com",)),
+    }
+
+
+class OciSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits and allowances beside those of the transfer; sizes in bytes."""
+
+    transfer: TransferSettings = TransferSettings()
+    realms: Mapping[str, frozenset[str]] = msgspec.field(default_factory=_known_realms)
+    """Hosts, beside the registry's own, where tokens for a registry may be asked for."""
+    max_blob: int = 64 << 20
+    max_artifact: int = 256 << 20
+    """All layers of one artifact that is pulled whole."""
+    max_manifests: int = 500
+    """Entries of one index."""
+    max_layers: int = 500
+    max_tags: int = 100_000
+    page: int = 1_000
+    """Tags asked for at once."""
+    max_pages: int = 1_000
+    chunk: int = 8 << 20
+    """Uploads larger than this go in chunks of this size."""
+
 
 _DIGEST_HEADER = "Docker-Content-Digest"
 _DEEPEST_INDEX = 2
@@ -286,8 +317,8 @@ class OciClient:
 
     async def push_chart(self, reference: Reference, content: bytes, *, metadata: Mapping[str, object]) -> Digest:
         """Push a chart's tgz with its Chart.yaml as `metadata`, as `helm push` does. Raises ArtifactError."""
-        config = (charts.CONFIG, orjson.dumps(metadata))
-        return await self.push(reference, ((charts.CONTENT, content),), artifact_type="", config=config)
+        config = (CHART_CONFIG, orjson.dumps(metadata))
+        return await self.push(reference, ((CHART_CONTENT, content),), artifact_type="", config=config)
 
     def _repository(self, reference: Reference, *, push: bool = False, source: str = "") -> Repository:
         host = reference.api_host

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hortus.schema.cel.binding import CompileError
-from hortus.schema.cel.costs import price
-from hortus.schema.cel.operators import SCALARS, result_of
+from hortus.schema.cel.operators import SCALARS, price, result_of
 from hortus.schema.cel.shapes import Shape
 from hortus.schema.cel.syntax import (
     Call,
