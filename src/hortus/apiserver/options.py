@@ -12,6 +12,7 @@ from hortus.apiserver.resources.failures import bad_value, invalid_options
 from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, WriteOptions
 from hortus.kube.errors import BadRequest
 from hortus.kube.objects import GroupVersionKind
+from hortus.schema.quoting import quote
 
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
 _PROPAGATIONS = ("Foreground", "Background", "Orphan")
@@ -42,14 +43,9 @@ def _manager_problems(manager: str) -> Iterator[FieldProblem]:
         )
     for place, character in enumerate(manager):
         if not character.isprintable():
-            shown = f'Invalid value: "{go_quoted(manager)}"'
+            shown = f"Invalid value: {quote(manager)}"
             why = f"{shown}: invalid character U+{ord(character):04X} (at position {place})"
             yield FieldProblem("fieldManager", why)
-
-
-def go_quoted(text: str) -> str:
-    """As Go's %q shows what cannot be printed."""
-    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
 
 
 def _from_user_agent(user_agent: str) -> str:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, Unpack
 
 import orjson
 
 from hortus.kube.access import Access
 from hortus.kube.clock import Clock
-from hortus.kube.connection import Answer, Connection, ConnectionSettings, Transport
+from hortus.kube.connection import Answer, CallOptions, Connection, ConnectionSettings, Transport
 from hortus.kube.errors import Garbage, Gone, ResponseTooLarge
 from hortus.kube.metrics import RequestObserver
 from hortus.kube.objects import Object, Resource, is_object
@@ -424,23 +424,15 @@ class Client:
         body: bytes | None = None,
         *,
         query: Mapping[str, str] | None = None,
-        content_type: str = JSON,
-        accept: str = JSON,
-        repeatable: bool | None = None,
-        timeout: float | None = None,
+        **options: Unpack[CallOptions],
     ) -> Answer:
-        """Any call, as bytes. `path` is encoded, begins with "/" and is below the server's URL."""
+        """Any call, as bytes. `path` is encoded, begins with "/" and is below the server's URL.
+
+        The other options are those of `Connection.call`.
+        """
         if not path.startswith("/"):
             raise ValueError(f"path {path!r} must begin with /")
-        return await self._connection.call(
-            method,
-            path + query_of(**(query or {})),
-            body,
-            content_type=content_type,
-            accept=accept,
-            repeatable=repeatable,
-            timeout=timeout,
-        )
+        return await self._connection.call(method, path + query_of(**(query or {})), body, **options)
 
     async def get_raw(self, path: str, *, accept: str = JSON) -> Object:
         """GET any path and decode the JSON object there, such as `/version` or `/apis`."""

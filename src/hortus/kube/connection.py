@@ -16,7 +16,7 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypedDict, Unpack
 
 import aiohttp
 import msgspec
@@ -89,8 +89,17 @@ Reader = Callable[[], Awaitable[bytes]]
 """Gives a piece of a body at each call, b"" at its end."""
 
 
+class CallOptions(TypedDict, total=False):
+    """The options of a call; `Connection.call` describes them."""
+
+    content_type: str
+    accept: str
+    repeatable: bool | None
+    timeout: float | None
+
+
 class Transport(Protocol):
-    """What a `Client` and a `Watch` need of a connection; `Connection` says what each part does."""
+    """The part of a connection that `Client` and `Watch` use; `Connection` describes each method."""
 
     @property
     def access(self) -> Access: ...
@@ -109,15 +118,7 @@ class Transport(Protocol):
     def become(self, access: Access) -> None: ...
 
     async def call(
-        self,
-        method: str,
-        target: str,
-        body: bytes | None = None,
-        *,
-        content_type: str = _JSON,
-        accept: str = _JSON,
-        repeatable: bool | None = None,
-        timeout: float | None = None,
+        self, method: str, target: str, body: bytes | None = None, **options: Unpack[CallOptions]
     ) -> Answer: ...
 
     def stream(

@@ -12,6 +12,7 @@ from typing import Any
 from hortus.schema import formats, problems
 from hortus.schema.patterns import PatternError, matcher
 from hortus.schema.problems import FieldError, number_text
+from hortus.schema.quoting import quote
 
 Check = Callable[[Any, str], FieldError | None]
 
@@ -72,7 +73,7 @@ _DATA_FORMATS = {"integer": "int64", "number": "float64"}
 
 
 def _type_error(path: str, expected: str, actual: str) -> FieldError:
-    return problems.type_invalid(path, actual, f"{path} in body must be of type {expected}: {problems.quoted(actual)}")
+    return problems.type_invalid(path, actual, f"{path} in body must be of type {expected}: {quote(actual)}")
 
 
 def null_error(names: Sequence[str], path: str) -> FieldError:
@@ -112,7 +113,7 @@ def format_check(name: str) -> Check | None:
     def check(value: Any, path: str) -> FieldError | None:
         if holds(value):
             return None
-        text = f"{path} in body must be of type {name}: {problems.quoted(value)}"
+        text = f"{path} in body must be of type {name}: {quote(value)}"
         return problems.type_invalid(path, value, text)
 
     return check

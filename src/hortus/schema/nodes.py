@@ -15,6 +15,7 @@ import orjson
 from hortus.schema import checks, formats, problems
 from hortus.schema.correlation import NOTHING, same, under_index, under_key
 from hortus.schema.problems import FieldError
+from hortus.schema.quoting import quote
 
 MAX_DEPTH = 100
 """Levels of nested schemas; real kinds stay below 30. Bounds our own recursion too."""
@@ -236,7 +237,7 @@ def _composite(text: str) -> FieldError:
 
 
 def _name(path: str) -> str:
-    return problems.quoted(path)
+    return quote(path)
 
 
 def _best(nodes: tuple[Node, ...], failures: list[list[FieldError]], value: Any) -> list[FieldError]:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import orjson
 
+from hortus.schema.quoting import quote
+
 NO_PATH = "<nil>"
 """How an error that belongs to no single field names its place."""
 
@@ -55,7 +57,7 @@ def duplicate(path: str, value: object) -> FieldError:
 
 
 def not_supported(path: str, value: object, supported: Iterable[object]) -> FieldError:
-    words = ", ".join(quoted(item if isinstance(item, str) else json_text(item)) for item in supported)
+    words = ", ".join(quote(item if isinstance(item, str) else json_text(item)) for item in supported)
     detail = f"supported values: {words}" if words else ""
     return FieldError(path, _with_detail(f"Unsupported value: {shown(value)}", detail), "FieldValueNotSupported")
 
@@ -73,17 +75,10 @@ def too_many(path: str, actual: int, limit: int) -> FieldError:
 def shown(value: object) -> str:
     """A value as field.Error prints it: strings in Go's quotes, scalars bare, the rest as JSON."""
     if isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     if isinstance(value, float):
         return number_text(value)
     return json_text(value)
-
-
-def quoted(text: str) -> str:
-    """Go's strconv.Quote."""
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(_SHORT_ESCAPES.get(char) or _escaped(char) for char in text) + '"'
 
 
 def number_text(value: float) -> str:
@@ -119,25 +114,3 @@ def _whole_numbers(value: object) -> object:
     if isinstance(value, list):
         return [_whole_numbers(item) for item in value]
     return value
-
-
-_SHORT_ESCAPES = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
-
-
-def _escaped(char: str) -> str:
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

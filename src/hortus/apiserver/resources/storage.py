@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
-from hortus.apiserver.store.backend import Backend, Change, Key, Page, Record, Value, Watch
+from hortus.apiserver.store.backend import Backend, Change, Key, ListOptions, Page, Record, Value, Watch
 from hortus.kube.errors import RequestEntityTooLarge
 
 Listener = Callable[[Change], None]
@@ -61,17 +62,8 @@ class Storage:
         """Remove exactly this state of an object. Raises Mismatch when it has changed or gone."""
         return await self.backend.delete(replaced.key, expected=replaced.revision, final=final)
 
-    async def list(
-        self,
-        bucket: str,
-        *,
-        prefix: str = "",
-        after: str = "",
-        limit: int = 0,
-        revision: int = 0,
-        fresh: bool = True,
-    ) -> Page:
-        return await self.backend.list(bucket, prefix=prefix, after=after, limit=limit, revision=revision, fresh=fresh)
+    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
+        return await self.backend.list(bucket, **options)
 
     async def survey(self, look: Callable[[Record], object], suffix: str = "") -> None:
         """Show `look` every object of the kind `suffix` in any cluster, or every object there is.

@@ -102,7 +102,17 @@ class Index:
         bucket = self._buckets.get(key.bucket)
         return None if bucket is None else bucket.records.get(key.name)
 
-    def page(self, name: str, *, prefix: str, after: str, limit: int, revision: int) -> Page:
+    def page(
+        self,
+        name: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 0,
+        revision: int = 0,
+        fresh: bool = True,
+    ) -> Page:
+        """A page by the options of `Backend.list`."""
         at = revision or self.revision
         if at != self.revision:
             self._require(name, at)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 from hortus.apiserver.store._index import Index
-from hortus.apiserver.store.backend import Follower, Key, Page, Record, Usage, Watch
+from hortus.apiserver.store.backend import Follower, Key, ListOptions, Page, Record, Usage, Watch
 
 
 class IndexReads:
@@ -30,17 +31,8 @@ class IndexReads:
     async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
         return self._index.get(key)
 
-    async def list(
-        self,
-        bucket: str,
-        *,
-        prefix: str = "",
-        after: str = "",
-        limit: int = 0,
-        revision: int = 0,
-        fresh: bool = True,
-    ) -> Page:
-        return self._index.page(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
+    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
+        return self._index.page(bucket, **options)
 
     async def count(self, bucket: str) -> int:
         return self._index.count(bucket)

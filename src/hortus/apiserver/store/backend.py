@@ -12,7 +12,7 @@ bytes in two halves and the store puts the decimal revision between them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, TypedDict, Unpack
 
 import msgspec
 
@@ -155,6 +155,21 @@ Follower = Callable[[Change], None]
 """Told of one commit. It must be quick and may not fail."""
 
 
+class ListOptions(TypedDict, total=False):
+    """The options of `Backend.list`; the default of each is everything, now."""
+
+    prefix: str
+    """Names begin with it."""
+    after: str
+    """Names sort after it."""
+    limit: int
+    """The most records of a page; 0 for all."""
+    revision: int
+    """The state at this revision; 0 for the present."""
+    fresh: bool
+    """False: as far as this process knows, also while the rest of a shared store cannot be reached."""
+
+
 class Backend(Protocol):
     """Reads of a store that is shared with other processes see what those have acknowledged, or raise StoreFailed."""
 
@@ -205,20 +220,8 @@ class Backend(Protocol):
     async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
         """Not `fresh`: as far as this process knows, also while the rest of a shared store cannot be reached."""
 
-    async def list(
-        self,
-        bucket: str,
-        *,
-        prefix: str = "",
-        after: str = "",
-        limit: int = 0,
-        revision: int = 0,
-        fresh: bool = True,
-    ) -> Page:
-        """Records of a bucket whose name begins with `prefix` and sorts after `after`; at most `limit`, 0 being all.
-
-        `revision` 0 is now; another gives the state as it was then, or raises RevisionCompacted / RevisionInFuture.
-        """
+    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
+        """Records of a bucket, sorted by name. Raises RevisionCompacted, RevisionInFuture."""
 
     async def count(self, bucket: str) -> int: ...
 

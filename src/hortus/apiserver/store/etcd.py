@@ -22,6 +22,7 @@ import ssl
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from itertools import groupby
+from typing import Unpack
 
 from hortus.apiserver.store._etcdwire import EtcdLogin, EtcdWire, Message, OutOfRange, number, raw, span, text
 from hortus.apiserver.store._history import HistoryLimits
@@ -41,6 +42,7 @@ from hortus.apiserver.store.backend import (
     Change,
     Follower,
     Key,
+    ListOptions,
     Mismatch,
     Page,
     Record,
@@ -383,27 +385,24 @@ class EtcdBackend:
             await self.sync()
         return self._index.get(key)
 
-    async def list(
-        self,
-        bucket: str,
-        *,
-        prefix: str = "",
-        after: str = "",
-        limit: int = 0,
-        revision: int = 0,
-        fresh: bool = True,
-    ) -> Page:
-        if fresh and (not revision or revision > self._index.revision):
+    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
+        revision = options.get("revision", 0)
+        if options.get("fresh", True) and (not revision or revision > self._index.revision):
             await self.sync()
         try:
-            return self._index.page(bucket, prefix=prefix, after=after, limit=limit, revision=revision)
+            return self._index.page(bucket, **options)
         except RevisionCompacted:
             if self._index.history.dropped_since(bucket, revision):
                 raise
-            return await self._page_of_the_past(bucket, prefix, after, limit, revision)
+            return await self._page_of_the_past(bucket, revision, options)
 
-    async def _page_of_the_past(self, bucket: str, prefix: str, after: str, limit: int, revision: int) -> Page:
-        query = {**span(self._space.path(Key(bucket, prefix))), "revision": revision, "limit": limit}
+    async def _page_of_the_past(self, bucket: str, revision: int, options: ListOptions) -> Page:
+        prefix, after = options.get("prefix", ""), options.get("after", "")
+        query = {
+            **span(self._space.path(Key(bucket, prefix))),
+            "revision": revision,
+            "limit": options.get("limit", 0),
+        }
         if after >= prefix:
             query["key"] = text(self._space.path(Key(bucket, after)) + b"\0")
         try:

@@ -10,13 +10,14 @@ it is asked for in pages; such buckets are small.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Self
+from typing import Self, Unpack
 
 from hortus.apiserver.store.backend import (
     Backend,
     Change,
     Follower,
     Key,
+    ListOptions,
     Mismatch,
     Page,
     Record,
@@ -104,22 +105,13 @@ class Overlay:
             raise Mismatch(key, shown)
         return (await self._put_over(key, _tombstone(final), stored)).revision
 
-    async def list(
-        self,
-        bucket: str,
-        *,
-        prefix: str = "",
-        after: str = "",
-        limit: int = 0,
-        revision: int = 0,
-        fresh: bool = True,
-    ) -> Page:
+    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
         born = self._born.get(bucket.partition("/")[2])
         if not born:
-            return await self._backend.list(
-                bucket, prefix=prefix, after=after, limit=limit, revision=revision, fresh=fresh
-            )
-        page = await self._backend.list(bucket, prefix=prefix, after=after, revision=revision, fresh=fresh)
+            return await self._backend.list(bucket, **options)
+        prefix, after, limit = options.get("prefix", ""), options.get("after", ""), options.get("limit", 0)
+        options["limit"] = 0
+        page = await self._backend.list(bucket, **options)
         shown = {
             name: self._record(bucket, name, value)
             for name, value in born.items()

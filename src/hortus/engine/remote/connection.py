@@ -16,7 +16,7 @@ from hortus.engine.remote.rotation import Rotation
 from hortus.engine.remote.states import RemoteState, RemoteUnavailable
 from hortus.engine.remote.surroundings import Surroundings
 from hortus.kube import Access, Answer
-from hortus.kube.connection import Reader
+from hortus.kube.connection import CallOptions, Reader
 from hortus.kube.errors import Expired, KubeError, RequestTimedOut, ResponseTooLarge, Unauthorized
 
 
@@ -89,30 +89,19 @@ class Remote:
         method: str,
         target: str,
         body: bytes | None,
+        options: CallOptions,
         *,
-        content_type: str,
-        accept: str,
-        repeatable: bool | None,
-        timeout: float | None,
         patient: bool,
         slot: WatchSlot | None = None,
     ) -> Answer:
-        """One call. With a `slot` it is the list of a watch, which waits its turn before it."""
+        """One call. With a `slot` it is the list of a watch, and waits for that slot first."""
         renewed = False
         while True:
             self.health.check_pause(f"{self.host}: {method} {target}")
             link = await self._enter(patient=patient, slot=slot)
             link.calls += 1
             try:
-                answer = await link.connection.call(
-                    method,
-                    target,
-                    body,
-                    content_type=content_type,
-                    accept=accept,
-                    repeatable=repeatable,
-                    timeout=timeout,
-                )
+                answer = await link.connection.call(method, target, body, **options)
             except Unauthorized as error:
                 if renewed or not await self._rotation.renewed(link):
                     self._failed(error, link)

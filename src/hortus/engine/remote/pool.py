@@ -13,7 +13,7 @@ import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
-from typing import Any, Self, cast
+from typing import Any, Self, Unpack, cast
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -31,7 +31,7 @@ from hortus.engine.scope import current_scope, start_shared
 from hortus.engine.within import within
 from hortus.kube import Access, Answer, Client, Connection, ConnectionSettings, RequestObserver
 from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.connection import Reader
+from hortus.kube.connection import CallOptions, Reader
 from hortus.kube.dialing import Memory
 from hortus.kube.errors import RequestTimedOut
 from hortus.kube.tls import Contexts
@@ -295,34 +295,15 @@ class _Transport:
     async def close(self) -> None:
         """Nothing: the pool closes what is idle."""
 
-    async def call(
-        self,
-        method: str,
-        target: str,
-        body: bytes | None = None,
-        *,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        repeatable: bool | None = None,
-        timeout: float | None = None,
-    ) -> Answer:
+    async def call(self, method: str, target: str, body: bytes | None = None, **options: Unpack[CallOptions]) -> Answer:
         remote, pool = self._remote, self._pool
-        step = remote.call(
-            method,
-            target,
-            body,
-            content_type=content_type,
-            accept=accept,
-            repeatable=repeatable,
-            timeout=timeout,
-            patient=self._patient,
-        )
+        step = remote.call(method, target, body, options, patient=self._patient)
         if self._patient:
             return await step
         scope = current_scope()
         aside = scope.step_aside if scope is not None else None
         timer = self.clock.call_later(pool.settings.patience, aside) if aside is not None else None
-        deadline = max(pool.settings.deadline, timeout or 0.0)
+        deadline = max(pool.settings.deadline, options.get("timeout") or 0.0)
         try:
             return await within(self.clock, deadline, step)
         except TimeoutError:
@@ -348,29 +329,9 @@ class _WatchTransport(_Transport):
     async def close(self) -> None:
         self._slot.give()
 
-    async def call(
-        self,
-        method: str,
-        target: str,
-        body: bytes | None = None,
-        *,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        repeatable: bool | None = None,
-        timeout: float | None = None,
-    ) -> Answer:
+    async def call(self, method: str, target: str, body: bytes | None = None, **options: Unpack[CallOptions]) -> Answer:
         try:
-            return await self._remote.call(
-                method,
-                target,
-                body,
-                content_type=content_type,
-                accept=accept,
-                repeatable=repeatable,
-                timeout=timeout,
-                patient=True,
-                slot=self._slot,
-            )
+            return await self._remote.call(method, target, body, options, patient=True, slot=self._slot)
         except BaseException:
             self._slot.give()
             raise

@@ -9,7 +9,6 @@ from typing import Any
 from hortus.render.gotemplate.calls import Function, Functions, table
 from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.formatting import sprint, sprintf, sprintln, text_of
-from hortus.render.gotemplate.quoting import is_printed
 from hortus.render.gotemplate.values import (
     ABSENT,
     NIL_TYPES,
@@ -26,6 +25,7 @@ from hortus.render.gotemplate.values import (
     wire_text,
     zero_element,
 )
+from hortus.schema.quoting import is_printed
 
 _KINDS = {bool: "bool", int: "int", Int64: "int", Uint8: "uint", float: "float", str: "string"}
 _SLICES: dict[type, type] = {Strings: Strings, Ints: Ints, Lists: Lists}

@@ -14,10 +14,10 @@ from hortus.render.gotemplate import nodes
 from hortus.render.gotemplate.calls import Functions
 from hortus.render.gotemplate.expressions import Expressions
 from hortus.render.gotemplate.located import Frame, last_at
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.run import Execute, Run
 from hortus.render.gotemplate.values import ABSENT, ELEMENTS, Struct
 from hortus.render.gotemplate.verbs import text_of
+from hortus.schema.quoting import quote
 
 
 class _Break(Exception):

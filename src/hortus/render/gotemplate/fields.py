@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hortus.render.gotemplate.calls import METHODS, Function
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.values import ABSENT, Struct, declared_type, zero_element
+from hortus.schema.quoting import quote
 
 NOT_THERE: Final = object()
 

@@ -12,8 +12,8 @@ import re
 from typing import Any
 
 from hortus.render.gotemplate import numbers
-from hortus.render.gotemplate.quoting import quote_rune
 from hortus.render.gotemplate.values import ABSENT, NIL_TYPES, Struct
+from hortus.schema.quoting import quote_rune
 
 _MOST_PIECES = 1_000_000
 _SPECIAL = re.compile(r'[\x00-\x1f"\\<>&\u2028\u2029\ud800-\udfff]')

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from hortus.render.gotemplate.quoting import quote
+from hortus.schema.quoting import quote
 
 _SPACE = " \t\r\n"
 _TEXT = re.compile(r"\{\{")

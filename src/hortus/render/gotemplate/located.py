@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 from hortus.render.gotemplate import nodes
 from hortus.render.gotemplate.calls import Functions
 from hortus.render.gotemplate.errors import ExecutionError
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.run import Run
+from hortus.schema.quoting import quote
 
 Evaluate = Callable[[Run, Any, list[Any]], Any]
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from hortus.render.gotemplate.lexer import T, Token
 from hortus.render.gotemplate.numbers import INT64_MAX, INT64_MIN, UINT64_MAX, parse_float, parse_integer
-from hortus.render.gotemplate.quoting import quote, unquote_rune
+from hortus.render.gotemplate.unquoting import unquote_rune
+from hortus.schema.quoting import quote
 
 
 class Source:

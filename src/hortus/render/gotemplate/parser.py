@@ -8,7 +8,8 @@ from hortus.render.gotemplate import nodes
 from hortus.render.gotemplate.errors import ParseError
 from hortus.render.gotemplate.lexer import T, Token, tokens
 from hortus.render.gotemplate.nodes import number
-from hortus.render.gotemplate.quoting import quote, unquote
+from hortus.render.gotemplate.unquoting import unquote
+from hortus.schema.quoting import quote
 
 _OPERANDS = frozenset(
     (

@@ -17,7 +17,7 @@ from hortus.render.gotemplate import nodes
 from hortus.render.gotemplate.errors import ParseError
 from hortus.render.gotemplate.lexer import T
 from hortus.render.gotemplate.parser import Parser
-from hortus.render.gotemplate.quoting import quote
+from hortus.schema.quoting import quote
 
 MAIN = "\0"
 """Stands for the name of the text itself, so that texts of the same content share their trees."""

@@ -12,9 +12,9 @@ from hortus.render.gotemplate.calls import Functions
 from hortus.render.gotemplate.errors import ExecutionError, LimitExceeded, Limits, ParseError, TemplateError
 from hortus.render.gotemplate.execution import Code
 from hortus.render.gotemplate.nodes import Tree
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.run import Compiled, Run, Spent
 from hortus.render.gotemplate.skimming import MAIN, Skimmer
+from hortus.schema.quoting import quote
 
 Codes = dict[str, Code]
 _KEPT_BYTES = 96 << 20

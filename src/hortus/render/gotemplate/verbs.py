@@ -7,7 +7,6 @@ from typing import Any
 
 from hortus.render.gotemplate import numbers
 from hortus.render.gotemplate.errors import LimitExceeded
-from hortus.render.gotemplate.quoting import is_printed, quote, quote_rune
 from hortus.render.gotemplate.values import (
     ABSENT,
     ELEMENTS,
@@ -18,6 +17,7 @@ from hortus.render.gotemplate.values import (
     wire_bytes,
     wire_text,
 )
+from hortus.schema.quoting import is_printed, quote, quote_rune
 
 _MOST_ENTRIES = 500_000
 

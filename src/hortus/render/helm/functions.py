@@ -10,9 +10,9 @@ from hortus.render.gotemplate.calls import Function, Functions
 from hortus.render.gotemplate.errors import ExecutionError, FunctionError, ParseError, TemplateError
 from hortus.render.gotemplate.functions import SPRIG
 from hortus.render.gotemplate.functions.documents import DOCUMENTS
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.run import Compiled, Run
 from hortus.render.gotemplate.values import ABSENT, Int64
+from hortus.schema.quoting import quote
 
 Lookup = Callable[[str, str, str, str], dict[str, Any]]
 """apiVersion, kind, namespace, name: the object, a list of them when the name is empty, {} for what is not there."""

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from hortus.render.gotemplate import goyaml
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.values import wire_text
 from hortus.render.helm.chart import Chart, digest_of
 from hortus.render.helm.decoding import DecodingError, table
 from hortus.render.helm.errors import ChartError
 from hortus.render.helm.ignore import IgnoreRules
 from hortus.render.helm.metadata import Metadata, check_metadata, read_metadata
+from hortus.schema.quoting import quote
 
 LARGEST_CHART = 100 << 20
 """Bytes of all files, unpacked."""

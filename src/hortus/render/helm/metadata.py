@@ -10,7 +10,6 @@ import msgspec
 
 from hortus.render.gotemplate.functions.strings import SPACES
 from hortus.render.gotemplate.functions.versions import Version, VersionError
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.values import NilList, NilStrings, StringMap, Strings, Struct
 from hortus.render.helm.decoding import (
     TOP,
@@ -24,6 +23,7 @@ from hortus.render.helm.decoding import (
     texts,
 )
 from hortus.render.helm.errors import ChartError
+from hortus.schema.quoting import quote
 
 _ALIAS = re.compile(r"[a-zA-Z0-9_-]+")
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from hortus.schema.checks import type_name
 from hortus.schema.nodes import MAX_DEPTH
-from hortus.schema.problems import FieldError, invalid, quoted, type_invalid
+from hortus.schema.problems import FieldError, invalid, type_invalid
+from hortus.schema.quoting import quote
 
 _TEXT, _FLAG, _WHOLE, _NUMBER, _LIST, _OBJECT = (
     ("string",),
@@ -166,4 +167,4 @@ def _texts(items: Any, path: str) -> Iterator[FieldError]:
 
 def _wrong(path: str, value: Any, names: tuple[str, ...]) -> FieldError:
     actual = "null" if value is None else type_name(value)
-    return type_invalid(path, actual, f"{path} in body must be of type {','.join(names)}: {quoted(actual)}")
+    return type_invalid(path, actual, f"{path} in body must be of type {','.join(names)}: {quote(actual)}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
+
+from hortus.schema.quoting import quote
 
 DEEPEST = 200
 """Levels of a schema, and of a value with the schemas it is compared with."""
@@ -44,8 +45,7 @@ def grouped(found: list[Violation], path: str) -> list[Violation]:
 
 def quoted(text: str) -> str:
     """In single quotes, escaped as by Go."""
-    escaped = json.dumps(text, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("'", "\\'")
-    return f"'{escaped}'"
+    return quote(text, mark="'")
 
 
 def listed(names: Iterable[str]) -> str:

@@ -17,6 +17,8 @@ from typing import Any
 
 import orjson
 
+from hortus.schema.quoting import quote
+
 SELF = "."
 """Inside a node: the node itself is a member too, not only what is below it."""
 
@@ -156,7 +158,7 @@ def describe(element: str) -> str:
 
 def _shown(value: object) -> str:
     if isinstance(value, str):
-        return go_quoted(value)
+        return quote(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -192,30 +194,3 @@ def go_text(value: object) -> str:
     if isinstance(value, float):
         return _shown_number(value)
     return "<nil>" if value is None else str(value)
-
-
-_GO_ESCAPES = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
-
-
-def go_quoted(text: str) -> str:
-    """`text` between double quotes with Go's escapes (strconv.Quote)."""
-    return '"' + "".join(_GO_ESCAPES.get(char) or _go_rune(char) for char in text) + '"'
-
-
-def _go_rune(char: str) -> str:
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

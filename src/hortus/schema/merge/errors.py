@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import orjson
 
-from hortus.schema.merge.elements import go_quoted
 from hortus.schema.merge.fieldset import Path, path_text
+from hortus.schema.quoting import quote
 
 
 class MergeError(Exception):
@@ -51,9 +51,9 @@ class Manager(NamedTuple):
 
     def described(self) -> str:
         """As a conflict names it: `"kubectl" with subresource "status" using v1`."""
-        text = go_quoted(self.name)
+        text = quote(self.name)
         if self.subresource:
-            text += f" with subresource {go_quoted(self.subresource)}"
+            text += f" with subresource {quote(self.subresource)}"
         return f"{text} using {self.api_version}" if self.operation == "Update" else text
 
     def sort_key(self) -> str:

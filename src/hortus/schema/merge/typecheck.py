@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hortus.schema.merge.elements import describe, go_quoted, go_text
+from hortus.schema.merge.elements import describe, go_text
 from hortus.schema.merge.extraction import UnkeyedItem, item_element
 from hortus.schema.merge.fieldset import Path, path_text
 from hortus.schema.merge.types import Type
+from hortus.schema.quoting import quote
 
 Value = Any
 _TEXTS = ("string", "untyped")
@@ -101,9 +102,9 @@ def _go(value: Value) -> str:
 def _source(value: Value) -> str:
     """A value in Go's source form (%#v)."""
     if isinstance(value, str):
-        return go_quoted(value)
+        return quote(value)
     if isinstance(value, dict):
-        pairs = ", ".join(f"{go_quoted(key)}:{_source(value[key])}" for key in sorted(value))
+        pairs = ", ".join(f"{quote(key)}:{_source(value[key])}" for key in sorted(value))
         return f"map[string]interface {{}}{{{pairs}}}"
     if isinstance(value, list):
         return "[]interface {}{" + ", ".join(map(_source, value)) + "}"

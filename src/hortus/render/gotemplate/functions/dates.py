@@ -11,8 +11,8 @@ from hortus.render.gotemplate.calls import Functions, table
 from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.functions.layouts import must_to_date, to_date
 from hortus.render.gotemplate.functions.moments import LOCAL, Moment, format_moment, now, zone_named
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.values import Int64, wrap_int64
+from hortus.schema.quoting import quote
 
 
 def _moment_of(value: Any) -> Moment:

@@ -8,7 +8,7 @@ import re
 
 from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.functions.moments import DAYS, LOCAL, MONTHS, PARTS, YEAR_ONE, Moment, shown_offset
-from hortus.render.gotemplate.quoting import quote
+from hortus.schema.quoting import quote
 
 _NUMBERS = {
     "2006": r"(\d{4})",

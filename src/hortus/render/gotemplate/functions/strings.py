@@ -10,8 +10,8 @@ from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.formatting import sprintf, text_of
 from hortus.render.gotemplate.functions.conversions import bounded, to_text, to_texts
 from hortus.render.gotemplate.functions.encoded import IllegalData, decoded_32, decoded_64
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.values import StringMap, Strings, length, wire_bytes, wire_text
+from hortus.schema.quoting import quote
 
 SPACES = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"

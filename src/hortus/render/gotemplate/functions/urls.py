@@ -7,8 +7,8 @@ from typing import Any
 
 from hortus.render.gotemplate.calls import Functions, table
 from hortus.render.gotemplate.errors import FunctionError
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.values import kind_name, wire_bytes, wire_text
+from hortus.schema.quoting import quote
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+\-.]*")
 _PERCENT = re.compile(rb"%([0-9a-fA-F]{2})")

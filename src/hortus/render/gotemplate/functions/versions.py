@@ -9,8 +9,8 @@ from typing import Any
 
 from hortus.render.gotemplate.calls import Function, Functions, table
 from hortus.render.gotemplate.errors import FunctionError
-from hortus.render.gotemplate.quoting import quote
 from hortus.render.gotemplate.values import Int64, Struct
+from hortus.schema.quoting import quote
 
 _VERSION = re.compile(
     r"v?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?(?:-([0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*))?"

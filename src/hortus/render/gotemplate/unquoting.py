@@ -1,62 +1,11 @@
-"""Go's string literals: strconv.Quote and Unquote."""
+"""Go's string literals read back: strconv.Unquote."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
-
 from hortus.render.gotemplate.values import wire_bytes, wire_text
+from hortus.schema.quoting import ESCAPES, SURROGATES
 
-_PLAIN = re.compile(r"[ !#-\[\]-~]*")
-_ESCAPES = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-}
-_UNESCAPES = {escape[1]: char for char, escape in _ESCAPES.items()}
-_NOT_PRINTED = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"))
-_SURROGATES = range(0xD800, 0xE000)
-
-
-def is_printed(char: str) -> bool:
-    """strconv.IsPrint: letters, marks, numbers, punctuation, symbols and the ASCII space."""
-    if char.isascii():
-        return " " <= char <= "~"
-    return unicodedata.category(char) not in _NOT_PRINTED
-
-
-def quote(text: str, *, ascii_only: bool = False, mark: str = '"') -> str:
-    """A double-quoted Go literal, as `%q` prints; `ascii_only` as `%+q`."""
-    if mark == '"' and _PLAIN.fullmatch(text):
-        return f'"{text}"'
-    return mark + "".join(_quoted(char, ascii_only=ascii_only, mark=mark) for char in text) + mark
-
-
-def _quoted(char: str, *, ascii_only: bool, mark: str) -> str:
-    if char == mark:
-        return "\\" + char
-    found = _ESCAPES.get(char)
-    if found:
-        return found
-    code = ord(char)
-    if code < 0x80:
-        return char if " " <= char <= "~" else f"\\x{code:02x}"
-    if code in _SURROGATES:
-        return f"\\x{code - 0xDC00:02x}"
-    if not ascii_only and is_printed(char):
-        return char
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def quote_rune(code: int, *, ascii_only: bool = False) -> str:
-    """A single-quoted Go literal of one code point."""
-    char = chr(code) if 0 <= code <= 0x10FFFF and code not in _SURROGATES else "\ufffd"
-    return quote(char, ascii_only=ascii_only, mark="'")
+_UNESCAPES = {escape[1]: char for char, escape in ESCAPES.items()}
 
 
 def unquote(literal: str) -> str:
@@ -118,7 +67,7 @@ def _coded(body: str, at: int, kind: str, parts: list[bytes]) -> int:
         raise ValueError("invalid syntax")
     code = int(text, base)
     if kind in ("u", "U"):
-        if code > 0x10FFFF or code in _SURROGATES:
+        if code > 0x10FFFF or code in SURROGATES:
             raise ValueError("invalid syntax")
         parts.append(chr(code).encode())
     elif code > 255:
