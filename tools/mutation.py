@@ -79,7 +79,12 @@ PACKAGES = {
     "merge": Package(["src/hortus/schema/merge/*"], ["tests/schema/merge"]),
     "remote": Package(["src/hortus/engine/remote/*"], ["tests/engine/remote"]),
     "store": Package(
-        ["src/hortus/apiserver/store/*"], ["tests/apiserver/store", "tests/apiserver/clusters/test_overlay.py"]
+        ["src/hortus/apiserver/store/*"],
+        [
+            "tests/apiserver/store",
+            "tests/apiserver/clusters/test_overlay.py",
+            "tests/apiserver/clusters/test_tenants.py",
+        ],
     ),
 }
 
