@@ -11,7 +11,7 @@ from prometheus_client import generate_latest
 from tests.engine.remote.test_watching import Follower, following, watched
 from tests.engine.remote.world import CONFIGMAPS, NAMESPACE, World, place_of
 
-from hortus.engine.remote.budget import Account, Budget, WatchSlot
+from hortus.engine.remote.budget import SLOW_HANDSHAKE, Account, Budget, WatchSlot
 from hortus.kube.objects import ObjectKey
 from hortus.testing import FakeClock
 
@@ -186,3 +186,86 @@ class _Cluster:
         await asyncio.sleep(0)
         while self.account.sockets:
             self.account.closed_socket()
+
+
+async def test_slots_are_given_in_the_order_in_which_they_were_asked_for() -> None:
+    budget, order = Budget(sockets=2, watch_share=0.5, handshakes=1, clock=FakeClock()), list[str]()
+    await budget.slot()
+
+    async def watch(name: str) -> None:
+        await budget.slot()
+        order.append(name)
+
+    first, second = asyncio.ensure_future(watch("first")), asyncio.ensure_future(watch("second"))
+    await asyncio.sleep(0)
+    assert (budget.waiting, budget.has_slot) == (2, False)
+    budget.slot_over()
+    late = asyncio.ensure_future(watch("late"))  # there is room, and others have waited longer
+    await asyncio.wait([first])
+    assert (order, budget.watches, budget.waiting) == (["first"], 1, 2)
+    budget.slot_over()
+    await asyncio.wait([second])
+    budget.slot_over()
+    await asyncio.wait([late])
+    assert order == ["first", "second", "late"]
+    budget.slot_over()
+    assert budget.has_slot
+
+
+@pytest.mark.parametrize("granted", [False, True], ids=["while it waits", "when its turn has come"])
+async def test_who_gives_up_a_slot_hands_it_to_the_next(granted: bool) -> None:
+    budget = Budget(sockets=2, watch_share=0.5, handshakes=1, clock=FakeClock())
+    await budget.slot()
+    first, second = asyncio.ensure_future(budget.slot()), asyncio.ensure_future(budget.slot())
+    await asyncio.sleep(0)
+    if granted:
+        budget.slot_over()
+    first.cancel()
+    await asyncio.wait([first])
+    assert first.cancelled()
+    if not granted:
+        assert (second.done(), budget.waiting) == (False, 1)
+        budget.slot_over()
+    await asyncio.wait_for(second, 10)
+    assert (budget.watches, budget.waiting, budget.has_slot) == (1, 0, False)
+    budget.slot_over()
+    assert budget.has_slot
+
+
+async def test_no_more_pass_than_there_is_room_for_when_several_turns_come_at_once() -> None:
+    budget = Budget(sockets=4, watch_share=0.5, handshakes=1, clock=FakeClock())
+    for _ in range(2):
+        await budget.slot()
+    waiting = [asyncio.ensure_future(budget.slot()) for _ in range(4)]
+    await asyncio.sleep(0)
+    budget.slot_over()
+    budget.slot_over()
+    assert not budget.has_slot, "two have their turn, though they have not had the loop"
+    await asyncio.wait(waiting[:2])
+    assert (budget.watches, budget.waiting) == (2, 2)
+    for task in waiting[2:]:
+        task.cancel()
+    await asyncio.wait(waiting)
+
+
+async def test_a_handshake_that_nobody_ends_counts_for_a_while_and_is_ended_once() -> None:
+    clock = FakeClock()
+    budget = Budget(sockets=4, watch_share=0.5, handshakes=1, clock=clock)
+    first = await budget.handshake()
+    second = asyncio.ensure_future(budget.handshake())
+    await asyncio.sleep(0)
+    assert not second.done()
+    first.over()
+    first.over()
+    held = await second
+    third = asyncio.ensure_future(budget.handshake())
+    await clock.settle()
+    assert not third.done(), "ending one twice makes room once"
+    await clock.advance(SLOW_HANDSHAKE)
+    await third
+    held.over()
+    fourth = asyncio.ensure_future(budget.handshake())
+    await clock.settle()
+    assert not fourth.done()
+    fourth.cancel()
+    await asyncio.wait([fourth])

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
 from tests.engine.remote.world import (
     CONFIGMAPS,
+    Calls,
     World,
     answer_of,
     http_kubeconfig,
     listening,
     place_of,
     sane_then,
+    settings_with,
     world_of,
 )
 
-from hortus.engine.remote import Phase, RemoteUnavailable
-from hortus.kube import LOCAL_NETWORKS, Access, Credentials, Secret
+from hortus.engine import Manager
+from hortus.engine.remote import SECRETS, Phase, RemotePool, RemoteUnavailable, SecretCredentials, digests
+from hortus.kube import LOCAL_NETWORKS, Access, Client, Connection, Credentials, Secret
 from hortus.kube.errors import Garbage, KubeError, NotFound, Unauthorized
 from hortus.kube.objects import Object
 from hortus.testing.apiserver import TestServer, started_apiserver
@@ -203,3 +208,31 @@ async def test_errors_of_one_object_do_not_speak_against_its_cluster(world: Worl
         with pytest.raises(NotFound):
             await world.pool.at(place).get(CONFIGMAPS, "missing", "default")
     assert world.pool.state(place).reason == "Connected"
+
+
+async def test_a_connection_is_made_with_the_pools_limits_clock_and_memory(server: TestServer) -> None:
+    made: list[dict[str, Any]] = []
+
+    def connect(access: Access, **options: Any) -> Connection:
+        made.append(options)
+        return Connection(access, **options)
+
+    async with Client.from_kubeconfig(server.kubeconfig) as client:
+        manager = Manager(client)
+        secrets = manager.cache(SECRETS, namespace="default", transform=digests)
+        chosen = settings_with(qps=7.0, burst=3, timeout=11.0)
+        pool = RemotePool(SecretCredentials(client, secrets), settings=chosen, clock=manager.clock, connect=connect)
+        manager.on_stop(pool.close)
+        async with manager.running():
+            world = World(server, client, manager, pool, Calls())
+            place = await world.give("red-limits", server.kubeconfig_dict("red"))
+            await pool.at(place).list(CONFIGMAPS)
+    [options] = made
+    assert options["settings"] == chosen.connection()
+    assert options["settings"].timeout == 11.0
+    assert options["clock"] is manager.clock
+    assert options["observer"] is None
+    waits = [options["limiter"].reserve() for _ in range(20)]
+    assert [after - before for before, after in itertools.pairwise(waits)][-5:] == [pytest.approx(1 / 7, abs=0.01)] * 5
+    assert options["dialing"].contexts is pool.contexts
+    assert options["dialing"].memory is pool.memory

@@ -103,6 +103,9 @@ async def test_members_come_and_go_and_their_objects_become_keys(world: World) -
         await follower.join("b", "w-blue")
         await red.apply(CONFIGMAPS, watched("one", n="1"), field_manager="test")
         await world.until(lambda: follower.latest("a") == {"one": {"n": "1"}})
+        cached = follower.remote.cache(ObjectKey(NAMESPACE, "a"))
+        assert cached is not None
+        assert [obj.keys() for obj in cached.values()] == [{"metadata", "data"}], "what the transform leaves"
         assert not follower.latest("b")
         await blue.apply(CONFIGMAPS, watched("two", n="2"), field_manager="test")
         await world.until(lambda: follower.latest("b") == {"two": {"n": "2"}})
