@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.oracles.controlplane import why_none
-from tests.oracles.envtest import assets
+from hortus.cli.envtest import write_assets
 from tests.oracles.programs import built_program, find_assets, why_not
 
 _DENIED = 'Forbidden: admission webhook "rules.plots.hortus.test" denied the request'
@@ -47,7 +47,7 @@ SEEN: dict[str, Any] = {
 def _programs(of: str, folder: Path) -> Path:
     """Where envtest finds the server's programs."""
     if of == "ours":
-        return assets(folder)
+        return write_assets(folder)
     found = find_assets()
     if found is None:
         pytest.skip(why_none())

@@ -9,6 +9,9 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
+
+from cryptography import x509
 
 from hortus.apiserver import clusters as logical
 from hortus.apiserver.admission import ServiceResolver
@@ -55,7 +58,8 @@ async def open_server(
 
     `definitions` are served in every logical cluster, the built-in kinds unless said otherwise; `tokens` are fixed
     bearer tokens by (logical cluster, token); `services` says where webhooks given as services listen. Raises
-    StoreFailed, OSError (the port is taken), audit.PolicyError.
+    StoreFailed, OSError (the port is taken, a file cannot be read), ValueError (a file of settings.client_ca without
+    certificates), audit.PolicyError.
     """
     clock = clock or SystemClock()
     listening = socket.create_server((settings.host, settings.port), backlog=1024)
@@ -79,7 +83,7 @@ async def open_server(
     objects = StoredObjects(overlay)
     tokens_of_accounts = ServiceAccountTokens(clusters, objects, clock)
     authentication = Authentication(
-        CertificateAuthenticator(clusters, clock),
+        CertificateAuthenticator(clusters, clock, authorities=_authorities(settings.client_ca)),
         StaticTokens(tokens or {}),
         tokens_of_accounts,
         anonymous=settings.anonymous,
@@ -97,7 +101,7 @@ async def open_server(
         with_identities(kinds, authorizer, authentication, tokens_of_accounts, TokenRequests(clusters, objects)),
         authentication,
         authorizer,
-        tls=keys.tls_context(),
+        tls=keys.tls_context(serving=settings.serving, client_ca=settings.client_ca),
         listening=listening,
         clusters=clusters,
         admission=[EscalationGuard(authorizer), SigningGuard(authorizer), *admission, quota],
@@ -112,3 +116,7 @@ async def open_server(
     storage.on_dropped(server.forget_cluster)
     server.extend(logical.ROOT, [logical.definition(clusters, server_url=server.url)])
     return server
+
+
+def _authorities(path: Path | None) -> Sequence[x509.Certificate]:
+    return () if path is None else x509.load_pem_x509_certificates(path.read_bytes())

@@ -23,6 +23,13 @@ class AuditSettings(msgspec.Struct, frozen=True):
     """Files put aside that are kept."""
 
 
+class ServingFiles(msgspec.Struct, frozen=True):
+    """A serving certificate from outside, as kube-apiserver's --tls-cert-file and --tls-private-key-file; PEM."""
+
+    certificate: Path
+    key: Path
+
+
 class Settings(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 0
@@ -40,6 +47,10 @@ class Settings(msgspec.Struct, frozen=True):
     audit: AuditSettings | None = None
     """Where and what to record of requests; None records nothing."""
     limits: Limits = Limits()
+    serving: ServingFiles | None = None
+    """The certificate to present; None presents one of the server's own authority."""
+    client_ca: Path | None = None
+    """PEM file of authorities whose client certificates name users of the root cluster, as --client-ca-file."""
 
 
 def version_info() -> dict[str, str]:

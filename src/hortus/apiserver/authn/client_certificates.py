@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import ssl
+from collections.abc import Sequence
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -19,6 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from hortus.apiserver.authn.cluster_keys import Checked, ClusterKeys, ClusterLookup
 from hortus.apiserver.authn.identity import Credentials, UserInfo
 from hortus.apiserver.authn.subjects import subject_of
+from hortus.apiserver.tenants import ROOT_CLUSTER
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Unauthorized
 
@@ -33,9 +35,12 @@ def peer_certificate(transport: asyncio.BaseTransport | None) -> bytes:
 
 
 class CertificateAuthenticator:
-    def __init__(self, clusters: ClusterLookup, clock: Clock) -> None:
+    """Certificates of each cluster's own authority, and of `authorities` for users of the root cluster."""
+
+    def __init__(self, clusters: ClusterLookup, clock: Clock, *, authorities: Sequence[x509.Certificate] = ()) -> None:
         self._clusters = clusters
         self._clock = clock
+        self._authorities = authorities
 
     async def authenticate(self, credentials: Credentials) -> UserInfo | None:
         return self.check(credentials.cluster, credentials.certificate)
@@ -49,22 +54,26 @@ class CertificateAuthenticator:
             raise Unauthorized("Unauthorized")
         checked = keys.certificates.get(der) if keys.certificates is not None else None
         if checked is None:
-            checked = _verified(keys, der)
+            authorities = self._authorities if cluster == ROOT_CLUSTER else ()
+            checked = _verified(keys, der, authorities)
             keys.remember_certificate(der, checked)
         if not checked.not_before <= self._clock.now() <= checked.not_after:
             raise Unauthorized("Unauthorized")
         return checked.user
 
 
-def _verified(keys: ClusterKeys, der: bytes) -> Checked:
+def _verified(keys: ClusterKeys, der: bytes, authorities: Sequence[x509.Certificate]) -> Checked:
     try:
         certificate = x509.load_der_x509_certificate(der)
-        issuer = keys.authority
-        if certificate.issuer != issuer.certificate.subject or not _for_clients(certificate):
+        if not _for_clients(certificate):
             raise Unauthorized("Unauthorized")
-        issuer.key.public_key().verify(
-            certificate.signature, certificate.tbs_certificate_bytes, ec.ECDSA(hashes.SHA256())
-        )
+        issuer = keys.authority
+        if certificate.issuer == issuer.certificate.subject:
+            issuer.key.public_key().verify(
+                certificate.signature, certificate.tbs_certificate_bytes, ec.ECDSA(hashes.SHA256())
+            )
+        elif not any(_issued_by(certificate, authority) for authority in authorities):
+            raise Unauthorized("Unauthorized")
         return Checked(
             _user(certificate, der),
             certificate.not_valid_before_utc.timestamp(),
@@ -74,8 +83,19 @@ def _verified(keys: ClusterKeys, der: bytes) -> Checked:
         raise Unauthorized("Unauthorized") from problem
 
 
+def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
 def _for_clients(certificate: x509.Certificate) -> bool:
-    constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+    try:
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+    except x509.ExtensionNotFound:
+        constraints = x509.BasicConstraints(ca=False, path_length=None)
     usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     return not constraints.ca and ExtendedKeyUsageOID.CLIENT_AUTH in usage
 

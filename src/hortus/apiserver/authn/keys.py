@@ -31,6 +31,7 @@ from hortus.apiserver.authn.certificates import (
     serving_certificate,
     sub_authority,
 )
+from hortus.apiserver.settings import ServingFiles
 from hortus.apiserver.store.backend import Backend, Key, Mismatch, Value
 
 KEY = Key("_server/keys", "/keys")
@@ -83,8 +84,10 @@ class ServerKeys:
         """What the logical cluster `uid` signs its ServiceAccounts' tokens with."""
         return derived_key(self._stored.seed, f"tokens/{uid}")
 
-    def tls_context(self) -> ssl.SSLContext:
+    def tls_context(self, *, serving: ServingFiles | None = None, client_ca: Path | None = None) -> ssl.SSLContext:
         """The one TLS context of the port on which all logical clusters answer.
+
+        `serving` replaces the server's own certificate; clients of the authorities in `client_ca` are let in, too.
 
         It asks for a client certificate and takes none too. OpenSSL checks the chain up to the one client root (a
         client sends its leaf and its cluster's authority), so this trust store never grows; whose certificate it is,
@@ -95,8 +98,13 @@ class ServerKeys:
         context.verify_mode = ssl.CERT_OPTIONAL
         context.verify_flags = ssl.VerifyFlags(context.verify_flags | _NO_CHECK_TIME)
         context.load_verify_locations(cadata=self._stored.client_certificate.decode())
+        if client_ca is not None:
+            context.load_verify_locations(client_ca)
         context.set_alpn_protocols(["http/1.1"])
-        self.load_serving_certificate(context)
+        if serving is None:
+            self.load_serving_certificate(context)
+        else:
+            context.load_cert_chain(serving.certificate, serving.key)
         return context
 
     def load_serving_certificate(self, context: ssl.SSLContext) -> None:

@@ -57,6 +57,12 @@ def default_directory() -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".local" / "state") / "hortus"
 
 
+def cache_directory() -> Path:
+    """`$XDG_CACHE_HOME/hortus`, else `~/.cache/hortus` (XDG Base Directory Specification 0.8)."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "hortus"
+
+
 def command_for(name: str, directory: Path) -> str:
     """`hortus NAME` as a person types it for the fleet of this directory."""
     where = "" if directory == default_directory() else f" --state-dir {quote(str(directory))}"
