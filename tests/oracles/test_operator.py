@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from tests.oracles.controlplane import why_none
-from hortus.cli.envtest import write_assets
 from tests.oracles.programs import built_program, find_assets, why_not
+
+from hortus.cli.envtest import write_assets
 
 _DENIED = 'Forbidden: admission webhook "rules.plots.hortus.test" denied the request'
 SEEN: dict[str, Any] = {
