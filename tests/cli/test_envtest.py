@@ -164,7 +164,7 @@ async def test_users_are_those_of_the_client_authority(folder: Path, tmp_path: P
         async with await connected(port, clients.sign("guest"), trusted) as guest:
             with pytest.raises(Forbidden, match='User "guest"'):
                 await guest.list(NAMESPACES)
-        stranger = Maker("envtest-clients").sign("admin", ["system:masters"])
-        async with await connected(port, stranger, trusted) as other:
+        untrusted = Maker("envtest-clients").sign("admin", ["system:masters"])
+        async with await connected(port, untrusted, trusted) as other:
             with pytest.raises((KubeError, ssl.SSLError)):
                 await other.list(NAMESPACES)

@@ -42,7 +42,7 @@ async def store() -> AsyncIterator[Overlay]:
 
 
 class TestOverlay(StoreContract):
-    """Where clusters are born with nothing."""
+    """The contract where clusters are born with nothing."""
 
 
 async def names(store: Backend, bucket: str = ROLES, **options: object) -> tuple[list[str], int]:
