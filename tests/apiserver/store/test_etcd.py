@@ -9,7 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import aclosing
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -40,6 +40,9 @@ from hortus.apiserver.store import (
     Value,
     WatchLimits,
 )
+from hortus.apiserver.store import etcd as etcd_module
+from hortus.apiserver.store._etcdwire import EtcdWire
+from hortus.apiserver.store.etcd import _PAGE
 from hortus.kube.clock import Clock
 
 _roots = (f"/test-{number}/" for number in itertools.count())
@@ -59,6 +62,92 @@ def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with running_etcd(_ETCD, tmp_path_factory.mktemp("etcd"), port):
         EtcdMachine.endpoint = f"http://127.0.0.1:{port}"
         yield EtcdMachine.endpoint
+
+
+_RANGE = {"key", "range_end", "revision", "limit"}
+_FIELDS: dict[str, set[str]] = {
+    "/v3/kv/range": _RANGE,
+    "/v3/kv/put": {"key", "value"},
+    "/v3/kv/txn": {"compare", "success", "failure"},
+    "/v3/kv/compaction": {"revision"},
+    "/v3/watch": {"create_request"},
+    "compare": {"key", "target", "result", "version", "mod_revision"},
+    "success": {"request_put", "request_delete_range", "request_range"},
+    "failure": {"request_range"},
+    "request_put": {"key", "value"},
+    "request_delete_range": {"key", "range_end"},
+    "request_range": _RANGE,
+    "create_request": {"key", "range_end", "start_revision"},
+}
+"""Fields of etcd's messages (etcd-io/etcd, api/etcdserverpb/rpc.proto): its gateway ignores others."""
+
+
+def _check_fields(name: str, message: object) -> None:
+    for each in message if isinstance(message, list) else [message]:
+        if isinstance(each, dict):
+            assert each.keys() <= _FIELDS[name], f"{name} has no {each.keys() - _FIELDS[name]}"
+            for field, value in each.items():
+                if isinstance(value, dict | list):
+                    _check_fields(field, value)
+
+
+@pytest.fixture(autouse=True)
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """Every request of the test, path and body, each with fields that etcd knows."""
+    seen: list[tuple[str, dict[str, Any]]] = []
+    post = EtcdWire._post
+
+    def checked(self: EtcdWire, path: str, body: dict[str, Any], *rest: Any) -> Any:
+        _check_fields(path, body)
+        seen.append((path, body))
+        return post(self, path, body, *rest)
+
+    monkeypatch.setattr(EtcdWire, "_post", checked)
+    return seen
+
+
+async def test_a_page_of_the_present_is_read_again_without_asking_etcd(
+    etcd: str, asked: list[tuple[str, dict[str, Any]]]
+) -> None:
+    store = EtcdBackend([etcd], root=next(_roots))
+    await store.start()
+    last = await put(store, "default/a")
+    asked.clear()
+    assert [record.name for record in (await store.list(PODS, revision=last.revision)).records] == ["default/a"]
+    assert (await store.list(PODS, fresh=False)).records == [last]
+    assert asked == []
+    await store.list(PODS)
+    assert len(asked) == 1
+    await store.close()
+
+
+async def test_state_is_loaded_in_pages_of_a_bounded_size(etcd: str, asked: list[tuple[str, dict[str, Any]]]) -> None:
+    root = next(_roots)
+    store = EtcdBackend([etcd], root=root)
+    await store.start()
+    await put(store, "default/a")
+    await store.close()
+    asked.clear()
+    again = EtcdBackend([etcd], root=root)
+    await again.start()
+    pages = [body for path, body in asked if path == "/v3/kv/range" and "range_end" in body]
+    assert [body["limit"] for body in pages] == [_PAGE]
+    await again.close()
+
+
+async def test_a_watch_that_etcd_ends_or_that_is_silent_is_reported_with_its_reason(
+    etcd: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = EtcdBackend([etcd], root=next(_roots))
+    await store.start()
+    with pytest.raises(StoreFailed, match="etcd ended the watch: no quorum"):
+        await store._resume({"cancel_reason": "no quorum"})
+    with pytest.raises(StoreFailed, match="etcd ended the watch: no reason given"):
+        await store._resume({})
+    monkeypatch.setattr(etcd_module, "_DELIVERY_SECONDS", 0.01)
+    with pytest.raises(StoreFailed, match=f"etcd has revision 999999999, .* {store.revision}; "):
+        await store._reach(999_999_999)
+    await store.close()
 
 
 @pytest.fixture

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 
 import pytest
 from aiohttp import web
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.kube.scripted import json, serving
 
 from hortus.apiserver.store import _etcdwire
-from hortus.apiserver.store._etcdwire import CONNECTIONS, EtcdWire
+from hortus.apiserver.store._etcdwire import CONNECTIONS, EtcdWire, span
 from hortus.apiserver.store.backend import StoreFailed
 
 
@@ -34,6 +37,22 @@ class Etcd:
         finally:
             self.going -= 1
         return json({"header": {"revision": "1"}})
+
+
+@given(st.binary(max_size=4), st.lists(st.binary(max_size=6), max_size=20))
+@example(b"\x01\xff", [b"\x01\xff\xff", b"\x02", b"\x01\xfe"])
+@example(b"ab\xff\xff", [b"ab\xff\xff\x00", b"ac", b"bb"])
+@example(b"\xff", [b"\xff", b"\xfe\xff"])
+def test_a_span_holds_the_keys_that_begin_with_its_prefix(prefix: bytes, keys: list[bytes]) -> None:
+    fields = span(prefix)
+    first, end = (base64.b64decode(fields[name]) for name in ("key", "range_end"))
+    for key in [prefix + key for key in keys] + keys:
+        assert key.startswith(prefix) == (key >= first and (end == b"\0" or key < end))
+
+
+def test_a_store_without_endpoints_is_refused() -> None:
+    with pytest.raises(ValueError, match="no etcd endpoint given"):
+        EtcdWire([])
 
 
 async def test_however_many_calls_there_are_the_connections_to_etcd_are_bounded() -> None:

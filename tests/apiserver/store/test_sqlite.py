@@ -395,6 +395,25 @@ async def test_a_lost_file_is_refused_with_what_to_do(tmp_path: Path, damage: st
     assert path.exists() is (damage == "empty")
 
 
+async def test_a_file_that_an_empty_one_replaces_fails_the_writes_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    disk = Disk()
+    store = SqliteBackend(path, connect=disk.connect)
+    await store.start()
+    base = await put(store, "default/a")
+    disk.error = sqlite3.OperationalError("disk I/O error")
+    with pytest.raises(StoreFailed):
+        await put(store, "default/b")
+    disk.error = None
+    empty = tmp_path / "empty"
+    empty.touch()
+    empty.replace(path)
+    with pytest.raises(StoreFailed, match="the state file is empty; it held objects before"):
+        await put(store, "default/c")
+    assert (await store.list(PODS)).records == [base]
+    await store.close()
+
+
 @pytest.mark.parametrize("damage", ["text", "cut"])
 async def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "store.db"
