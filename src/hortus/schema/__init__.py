@@ -25,7 +25,7 @@ from hortus.schema.conditions import Condition
 from hortus.schema.crd import KindError, crd, schema
 from hortus.schema.definition import check_structural, validate_crd, with_crd_defaults
 from hortus.schema.jsonpath import JsonPath, JsonPathError, Template
-from hortus.schema.kind import Facts, Fields, Kind, decode, encode, kind
+from hortus.schema.kind import Facts, Fields, Kind, ObjectMeta, OwnerReference, decode, encode, kind
 from hortus.schema.markers import (
     AGE,
     Atomic,
@@ -69,7 +69,9 @@ __all__ = [
     "ListMap",
     "ListSet",
     "Nullable",
+    "ObjectMeta",
     "Overdue",
+    "OwnerReference",
     "PreserveUnknown",
     "Program",
     "Rule",

@@ -54,7 +54,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     @property
     def api_version(self) -> str:
-        return f"{self.group}/{self.version}"
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def crd_name(self) -> str:
@@ -103,6 +103,7 @@ def kind(
     *,
     group: str,
     version: str,
+    name: str = "",
     plural: str = "",
     singular: str = "",
     list_name: str = "",
@@ -116,17 +117,21 @@ def kind(
     served: bool = True,
     deprecation: str | None = None,
 ) -> Callable[[type[K]], type[K]]:
-    """Declare a struct as a kind. `deprecation` is the warning of a deprecated version."""
+    """Declare a struct as a kind, named like its class unless `name` says otherwise.
+
+    `deprecation` is the warning of a deprecated version.
+    """
 
     def declare(cls: type[K]) -> type[K]:
-        lower = cls.__name__.lower()
+        called = name or cls.__name__
+        lower = called.lower()
         cls.FACTS = Facts(
             group=group,
             version=version,
-            name=cls.__name__,
+            name=called,
             plural=plural or f"{lower}s",
             singular=singular or lower,
-            list_name=list_name or f"{cls.__name__}List",
+            list_name=list_name or f"{called}List",
             scope=scope,
             short_names=short_names,
             categories=categories,
