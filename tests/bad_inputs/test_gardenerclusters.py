@@ -14,7 +14,7 @@ from tests.domains.credentials.world import CRDS, World, content, world
 from tests.scenarios.running import kubectl
 
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
-from hortus.domains.credentials.vault import SECRETS
+from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube import Client, yaml
 from hortus.kube.errors import ApiError, BadRequest, Invalid
 from hortus.kube.objects import Object

@@ -28,7 +28,8 @@ from urllib.parse import urlsplit
 import uvloop
 
 from hortus.engine import Controller, Flows, Manager, Selection, Trigger
-from hortus.engine.remote import SECRETS, Place, RemotePool, RemoteSettings, RemoteWatch, SecretCredentials, digests
+from hortus.engine.kubeconfigs import sealed
+from hortus.engine.remote import SECRETS, Place, RemotePool, RemoteSettings, RemoteWatch, SecretCredentials
 from hortus.kube import Client, SystemClock, yaml
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, ObjectKey, Resource
@@ -163,7 +164,7 @@ async def _offer(asking: _Asking, trigger: Trigger, keys: list[ObjectKey], secon
 async def _measure(kubeconfig: Path, clusters: int, hang: Event, seconds: float) -> Figures:
     async with Client.from_kubeconfig(kubeconfig) as client:
         manager = Manager(client)
-        secrets = manager.cache(SECRETS, namespace="default", labels="bench=yes", transform=digests)
+        secrets = manager.cache(SECRETS, namespace="default", labels="bench=yes", transform=sealed)
         pool = RemotePool(
             SecretCredentials(client, secrets), settings=RemoteSettings(deny=()), registry=manager.registry
         )

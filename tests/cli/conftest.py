@@ -15,7 +15,7 @@ from hortus.cli.arguments import hoisted
 from hortus.cli.main import app
 from hortus.domains.credentials import service
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
-from hortus.domains.credentials.vault import SECRETS
+from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.clock import SystemClock
 from hortus.kube.objects import Object

@@ -14,7 +14,7 @@ from tests.cli.conftest import Fleet, cluster
 from tests.scenarios.running import environment
 
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation
-from hortus.domains.credentials.vault import SECRETS
+from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube import kubeconfig, yaml
 
 ESCAPE = "\x1b[31mred\x1b[0m\u202e\x9b1m\x7f"

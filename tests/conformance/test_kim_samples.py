@@ -16,8 +16,8 @@ from tests.domains.credentials.world import content, kubeconfig, world
 from tests.scenarios.running import UP, Up, environment, hortus, kubectl, until, up
 
 from hortus.cli.program import FLAGS
-from hortus.domains.credentials.vault import SECRETS
 from hortus.engine.flags import FlagSet
+from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube import kubeconfig as kubeconfigs
 from hortus.kube import yaml
 from hortus.testing.apiserver import started_apiserver

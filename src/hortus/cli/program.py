@@ -18,10 +18,10 @@ from hortus.domains.clusters import settings as clusters
 from hortus.domains.clusters.garden import SHOOTS
 from hortus.domains.clusters.inside import PoolWorkloads
 from hortus.domains.clusters.outline import outline as runtime_outline
-from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials import settings as credentials
 from hortus.domains.credentials.composition import add_controller
 from hortus.domains.credentials.composition import outline as credential_outline
+from hortus.domains.credentials.types import SECRET_SELECTOR
 from hortus.engine import (
     Cache,
     EventRecorder,
@@ -30,8 +30,9 @@ from hortus.engine import (
 from hortus.engine.configuration import Configuration, Reloader
 from hortus.engine.flags import Flag, FlagError, FlagSet
 from hortus.engine.hosting import HOST_FLAGS, follow, hosted, log_settings
+from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.logging import set_level
-from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
+from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import (
     LOCAL_NETWORKS,
     Client,
@@ -171,7 +172,7 @@ class _WaysIn(NamedTuple):
 
 def _ways_in(manager: Manager, client: Client, values: Mapping[str, Any], observer: RequestObserver) -> _WaysIn:
     chosen = credentials.Settings.from_flags(values)
-    kubeconfigs = manager.cache(SECRETS, namespace=chosen.namespace, labels=kept.SELECTOR, transform=kept.sealed)
+    kubeconfigs = manager.cache(SECRETS, namespace=chosen.namespace, labels=SECRET_SELECTOR, transform=sealed)
     limits = RemoteSettings(
         timeout=chosen.cluster_timeout,
         connect_timeout=chosen.cluster_timeout,

@@ -12,7 +12,7 @@ from hortus.domains.access import service
 from hortus.domains.access.rotation import LEAST_WAIT, SPREAD, due_in, share_of, wait_of
 from hortus.domains.access.service import Issued, Setback
 from hortus.domains.access.types import Annotation, Label
-from hortus.engine.remote import digests
+from hortus.engine.kubeconfigs import sealed
 from hortus.kube.objects import Object
 
 NOW = 1_700_000_000.0
@@ -39,7 +39,7 @@ def secret(**changes: Any) -> Object:
     """The Secret as the cache keeps it, written just now."""
     made = service.new_secret(access(), Issued(b"kubeconfig", NOW, NOW + 3600, "home"))
     made["metadata"] |= {"uid": "s-1", **changes}
-    return digests(made)
+    return sealed(made)
 
 
 _SECONDS = some.floats(600, 86400)

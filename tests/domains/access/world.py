@@ -26,7 +26,8 @@ from hortus.domains.credentials.settings import FLAGS as CREDENTIAL_FLAGS
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
 from hortus.engine import Manager, find_condition
 from hortus.engine.flags import FlagSet
-from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials, digests
+from hortus.engine.kubeconfigs import sealed
+from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Access, Client, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import Forbidden
@@ -270,7 +271,7 @@ class World:
             values = FlagSet((*CREDENTIAL_FLAGS, *settings.FLAGS)).parse(
                 ["--watch-namespace=", f"--access-allow={self.allowed}", *self.flags]
             )
-            kubeconfigs = manager.cache(SECRETS, labels=Label.SHOOT_NAME, transform=digests)
+            kubeconfigs = manager.cache(SECRETS, labels=Label.SHOOT_NAME, transform=sealed)
             pool = RemotePool(
                 SecretCredentials(client, kubeconfigs),
                 settings=RemoteSettings(deny=()),

@@ -27,7 +27,8 @@ from hortus.domains.canary.traces import SHOOTS
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import Manager, Result
-from hortus.engine.remote import SECRETS, digests
+from hortus.engine.kubeconfigs import sealed
+from hortus.engine.remote import SECRETS
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.errors import NotFound
@@ -92,7 +93,7 @@ class Yard:
                 garden=self.garden,
                 garden_namespace=self.garden_namespace,
                 shoots=manager.caches_of(self.garden).get(SHOOTS, namespace=self.garden_namespace),
-                secrets=manager.cache(SECRETS, namespace=self.namespace, transform=digests),
+                secrets=manager.cache(SECRETS, namespace=self.namespace, transform=sealed),
                 clusters=lambda place: self.way_in,
                 watched=self.namespace,
                 settings=self.settings,

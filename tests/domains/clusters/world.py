@@ -25,7 +25,8 @@ from hortus.domains.clusters.settings import Settings
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import Cache, EventRecorder, Manager
-from hortus.engine.remote import SECRETS, digests
+from hortus.engine.kubeconfigs import sealed
+from hortus.engine.remote import SECRETS
 from hortus.kube import Client, Resource
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.errors import KubeError, NotFound
@@ -386,7 +387,7 @@ class World:
                 client=client,
                 garden=garden,
                 shoots=self._shoots(manager, garden),
-                secrets=manager.cache(SECRETS, namespace=self.namespace, labels=SECRET_LABELS, transform=digests),
+                secrets=manager.cache(SECRETS, namespace=self.namespace, labels=SECRET_LABELS, transform=sealed),
                 settings=self.settings(),
                 workloads=self.inside,
             )

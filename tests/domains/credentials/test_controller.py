@@ -11,11 +11,9 @@ from structlog.testing import capture_logs
 from tests.domains.credentials.world import CANARY, World, at, condition, content, kubeconfig, world
 
 from hortus.domains.credentials.garden import GardenFailure
-from hortus.domains.credentials.proof import ProofFailed
-from hortus.domains.credentials.secrets import checksum_of
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, Label
-from hortus.domains.credentials.vault import SECRETS
 from hortus.engine import Actor
+from hortus.engine.kubeconfigs import SECRETS, ProofFailed, checksum, encoded
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, parse_time
 from hortus.testing.apiserver import running_apiserver
@@ -61,7 +59,7 @@ async def test_a_new_cluster_gets_its_secret_and_says_so(here: World) -> None:
             "annotations": {
                 "operator.kyma-project.io/last-sync": "2023-01-01T12:00:00Z",
                 "credentials.hortus.dev/expiration": "2023-01-02T12:00:00Z",
-                "credentials.hortus.dev/checksum": checksum_of(kubeconfig("c-1-1")),
+                "credentials.hortus.dev/checksum": checksum(encoded(kubeconfig("c-1-1"))),
                 "credentials.hortus.dev/cluster": "s-1 https://api.c-1",
             },
             "ownerReferences": [

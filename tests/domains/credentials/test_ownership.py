@@ -12,9 +12,9 @@ from hortus.domains.credentials.garden import GardenFailure
 from hortus.domains.credentials.grants import Grants
 from hortus.domains.credentials.settings import FLAGS, Settings
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, Label
-from hortus.domains.credentials.vault import SECRETS
 from hortus.engine import Actor
 from hortus.engine.flags import FlagError, FlagSet
+from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.testing.apiserver import running_apiserver

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from hortus.domains.credentials import ownership, service
-from hortus.domains.credentials.rotation import RotationPolicy
-from hortus.domains.credentials.secrets import checksum_of, sealed
 from hortus.domains.credentials.service import Action
+from hortus.domains.credentials.settings import contract_policy
 from hortus.domains.credentials.types import Annotation, Label, Reason
+from hortus.engine.kubeconfigs import checksum, encoded, sealed
 from hortus.kube.objects import Object, format_time, parse_time
 from hortus.kube.patches import apply_merge_patch
 
 NOW = parse_time("2023-01-01T12:00:00Z")
 HOUR = 3600.0
-POLICY = RotationPolicy()
+POLICY = contract_policy()
 KUBECONFIG = b"apiVersion: v1\nkind: Config\n"
 
 
@@ -64,7 +64,7 @@ def test_the_new_secret_is_as_the_contract_says() -> None:
             },
             "annotations": {
                 "operator.kyma-project.io/last-sync": "2023-01-01T12:00:00Z",
-                "credentials.hortus.dev/checksum": checksum_of(KUBECONFIG),
+                "credentials.hortus.dev/checksum": checksum(encoded(KUBECONFIG)),
                 "credentials.hortus.dev/expiration": "2023-01-02T12:00:00Z",
             },
             "ownerReferences": [
@@ -161,7 +161,7 @@ def test_a_renewal_replaces_key_stamps_and_whatever_label_was_lost() -> None:
             "labels": {Label.CLUSTER_NAME: "rt-1"},
             "annotations": {
                 Annotation.LAST_SYNC: "2023-01-01T12:00:00Z",
-                Annotation.CHECKSUM: checksum_of(b"new"),
+                Annotation.CHECKSUM: checksum(encoded(b"new")),
                 Annotation.EXPIRATION: None,
                 Annotation.CLUSTER: None,
             },

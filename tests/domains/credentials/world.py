@@ -18,12 +18,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from hortus.domains.credentials.composition import assemble
 from hortus.domains.credentials.garden import GardenFailure, Grant
-from hortus.domains.credentials.proof import ProofFailed
 from hortus.domains.credentials.settings import FLAGS, Settings
 from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annotation, GardenerCluster, Label
-from hortus.domains.credentials.vault import SECRETS
 from hortus.engine import Actor, Cache, EventRecorder, Manager
 from hortus.engine.flags import FlagSet
+from hortus.engine.kubeconfigs import SECRETS, ProofFailed
 from hortus.kube import Client, Resource
 from hortus.kube.objects import Object, ObjectKey, format_time
 from hortus.schema import crd
@@ -79,7 +78,7 @@ class FakeProof:
         self.failure: ProofFailed | None = None
         self.proven: list[bytes] = []
 
-    async def prove(self, kubeconfig: bytes, *, shoot: str) -> None:
+    async def prove(self, kubeconfig: bytes, *, origin: str) -> None:
         if self.failure is not None:
             raise self.failure
         self.proven.append(kubeconfig)

@@ -22,7 +22,8 @@ from tests.engine.remote.world import (
 )
 
 from hortus.engine import Manager
-from hortus.engine.remote import SECRETS, Phase, RemotePool, RemoteUnavailable, SecretCredentials, digests
+from hortus.engine.kubeconfigs import sealed
+from hortus.engine.remote import SECRETS, Phase, RemotePool, RemoteUnavailable, SecretCredentials
 from hortus.kube import LOCAL_NETWORKS, Access, Client, Connection, Credentials, Secret
 from hortus.kube.errors import Garbage, KubeError, NotFound, Unauthorized
 from hortus.kube.objects import Object
@@ -219,7 +220,7 @@ async def test_a_connection_is_made_with_the_pools_limits_clock_and_memory(serve
 
     async with Client.from_kubeconfig(server.kubeconfig) as client:
         manager = Manager(client)
-        secrets = manager.cache(SECRETS, namespace="default", transform=digests)
+        secrets = manager.cache(SECRETS, namespace="default", transform=sealed)
         chosen = settings_with(qps=7.0, burst=3, timeout=11.0)
         pool = RemotePool(SecretCredentials(client, secrets), settings=chosen, clock=manager.clock, connect=connect)
         manager.on_stop(pool.close)

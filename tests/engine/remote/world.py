@@ -10,7 +10,8 @@ from typing import Any
 
 from hortus.engine import Backoff, Cache, Manager
 from hortus.engine.cache import version_of
-from hortus.engine.remote import SECRETS, Place, RemotePool, RemoteSettings, RemoteState, SecretCredentials, digests
+from hortus.engine.kubeconfigs import sealed
+from hortus.engine.remote import SECRETS, Place, RemotePool, RemoteSettings, RemoteState, SecretCredentials
 from hortus.kube import Client, yaml
 from hortus.kube.kubeconfig import Trust
 from hortus.kube.objects import Object, Resource, key_of
@@ -60,7 +61,7 @@ class World:
             "data": {KEY: base64.b64encode(text.encode()).decode()},
         }
         written = await self.client.apply(SECRETS, secret, field_manager="test")
-        secrets = self.manager.cache(SECRETS, namespace=NAMESPACE, transform=digests)
+        secrets = self.manager.cache(SECRETS, namespace=NAMESPACE, transform=sealed)
         await self.until(lambda: self._has_seen(secrets, written))
         return place_of(name)
 
@@ -101,7 +102,7 @@ async def world_of(server: TestServer, **options: Any) -> AsyncIterator[World]:
     calls = Calls()
     async with Client.from_kubeconfig(server.kubeconfig) as client:
         manager = Manager(client)
-        secrets = manager.cache(SECRETS, namespace=NAMESPACE, transform=digests)
+        secrets = manager.cache(SECRETS, namespace=NAMESPACE, transform=sealed)
         pool = RemotePool(
             SecretCredentials(client, secrets),
             settings=settings_with(**options),

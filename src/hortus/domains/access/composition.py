@@ -21,7 +21,8 @@ from hortus.engine import (
     to_owner,
     without_managed_fields,
 )
-from hortus.engine.remote import SECRETS, RemotePool, RemoteStates, digests
+from hortus.engine.kubeconfigs import sealed
+from hortus.engine.remote import SECRETS, RemotePool, RemoteStates
 from hortus.kube import Client
 
 NAME = "cluster-access-controller"
@@ -40,7 +41,7 @@ def add_controller(
     accesses = manager.cache(CLUSTER_ACCESSES, namespace=settings.namespace, transform=without_managed_fields)
     clusters = manager.cache(GARDENER_CLUSTERS, namespace=settings.namespace, transform=without_managed_fields)
     own = f"{Label.REQUEST},{Label.MANAGED_BY}={MANAGER}"
-    secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=own, transform=digests)
+    secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=own, transform=sealed)
     events = EventRecorder(client, component=NAME, clock=manager.clock)
     manager.add_server(events)
     lookup = ClusterLookup(client, accesses=accesses, clusters=clusters, kubeconfigs=kubeconfigs)

@@ -195,7 +195,7 @@ def time_of(secret: Object, annotation: str) -> float | None:
 
 
 def checksum(kubeconfig: bytes) -> str:
-    """Of the value that it becomes in a Secret, as `hortus.engine.remote.digests` leaves it."""
+    """Of the value that it becomes in a Secret, as `hortus.engine.kubeconfigs.sealed` leaves it."""
     return f"sha256:{hashlib.sha256(base64.b64encode(kubeconfig)).hexdigest()}"
 
 

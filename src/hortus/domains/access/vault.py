@@ -9,7 +9,8 @@ from __future__ import annotations
 from hortus.domains.access import service
 from hortus.domains.access.types import MANAGER, Reason
 from hortus.engine import Cache, StepError
-from hortus.engine.remote import SECRETS, digests
+from hortus.engine.kubeconfigs import sealed
+from hortus.engine.remote import SECRETS
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from hortus.kube.objects import Object
@@ -79,7 +80,7 @@ class Vault:
 
     async def _read(self, name: str, namespace: str) -> Object | None:
         try:
-            return digests(await self._client.get(SECRETS, name, namespace))
+            return sealed(await self._client.get(SECRETS, name, namespace))
         except NotFound:
             return None
 
@@ -96,9 +97,9 @@ class Vault:
         return self._learn(written)
 
     def _learn(self, written: Object) -> Object:
-        sealed = digests(written)
-        self._cache.learn(sealed)
-        return sealed
+        kept = sealed(written)
+        self._cache.learn(kept)
+        return kept
 
     def _taken(self, name: str) -> service.Setback:
         return service.Setback(

@@ -7,14 +7,15 @@ can be found by nothing: then, and only then, a finalizer holds its cluster.
 from __future__ import annotations
 
 from hortus.domains.credentials.ownership import (
+    LABEL_LIMIT,
     Claim,
     choose_secret,
     is_guessed,
     key_of_claim,
+    label_of,
     names_place,
     secret_reference,
 )
-from hortus.domains.credentials.secrets import LABEL_LIMIT, label_of
 from hortus.domains.credentials.types import FINALIZER, GARDENER_CLUSTERS
 from hortus.domains.credentials.vault import Vault
 from hortus.engine import Cache, add_finalizer, has_finalizer, remove_finalizer

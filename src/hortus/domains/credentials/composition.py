@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials import service
 from hortus.domains.credentials.controller import GardenerClusterController
 from hortus.domains.credentials.garden import Garden, GardenClient
 from hortus.domains.credentials.grants import allowed_namespaces
 from hortus.domains.credentials.metrics import CredentialMetrics
-from hortus.domains.credentials.proof import ClusterProof, NoProof, Proof
 from hortus.domains.credentials.settings import Settings
-from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.domains.credentials.vault import SECRETS
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, SECRET_SELECTOR
 from hortus.engine import (
     Backoff,
     Cache,
@@ -22,8 +19,18 @@ from hortus.engine import (
     spec_or_metadata_changed,
     without_managed_fields,
 )
+from hortus.engine.kubeconfigs import (
+    SECRETS,
+    Advice,
+    ClusterProof,
+    DocumentProof,
+    KubeconfigProof,
+    TrialClients,
+    sealed,
+)
 from hortus.kube import Client
 from hortus.kube.dialing import Network
+from hortus.kube.kubeconfig import Trust
 from hortus.kube.objects import Object
 
 _API_SERVERS = frozenset({"external", "wildcard-tls-seed-bound", "internal", "unmanaged"})
@@ -31,6 +38,12 @@ _API_SERVERS = frozenset({"external", "wildcard-tls-seed-bound", "internal", "un
 
 LONGEST_PAUSE = 300.0
 """Seconds between two attempts at most: a garden that comes back after an hour must not be waited for another half."""
+
+ADVICE = Advice(
+    unusable="garden operator: see what issues kubeconfigs",
+    refused="garden operator: its credential or the cluster's client CA is wrong",
+    unreachable="cluster owner: see the shoot's conditions; tried again",
+)
 
 NAME = "gardener-cluster-controller"
 """The controller's name in metrics and logs."""
@@ -51,17 +64,15 @@ def add_controller(
     `shoots` holds at least what `outline` leaves of the project's Shoots. `deny` are networks that no kubeconfig may
     lead to.
     """
-    proof = (
-        ClusterProof(timeout=settings.cluster_timeout, plain_http=settings.plain_http, deny=deny)
-        if settings.prove
-        else NoProof(plain_http=settings.plain_http)
-    )
+    trust, proof = Trust(plain_http=settings.plain_http), None
+    if settings.prove:
+        proof = ClusterProof(TrialClients(timeout=settings.cluster_timeout, trust=trust, deny=deny), advice=ADVICE)
     return assemble(
         manager,
         client=client,
         garden=GardenClient(garden, settings.garden_namespace),
         shoots=shoots,
-        proof=proof,
+        proof=proof or DocumentProof(trust=trust, advice=ADVICE),
         settings=settings,
         events=events,
     )
@@ -73,13 +84,13 @@ def assemble(
     client: Client,
     garden: Garden,
     shoots: Cache,
-    proof: Proof,
+    proof: KubeconfigProof,
     settings: Settings,
     events: EventRecorder,
 ) -> GardenerClusterController:
     """The same with any garden and any way of proving; `shoots` holds what `outline` leaves of Shoots."""
     clusters = manager.cache(GARDENER_CLUSTERS, namespace=settings.namespace, transform=without_managed_fields)
-    secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=kept.SELECTOR, transform=kept.sealed)
+    secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=SECRET_SELECTOR, transform=sealed)
     reconciler = GardenerClusterController(
         client=client,
         clusters=clusters,

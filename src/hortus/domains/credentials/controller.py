@@ -7,7 +7,7 @@ It watches: GardenerClusters (spec and metadata), Secrets with a shoot label, Sh
 It asks the garden only when a kubeconfig is due, and writes nothing when nothing changed.
 It never: changes a Shoot, adopts or deletes a Secret that belongs to another GardenerCluster (`ownership`), fetches or
 stores more than the operator grants (`grants`), drops a kubeconfig before the next one was seen to work, undoes another
-writer as fast as it can (`rewrites`), puts a credential into a log, an event or a condition.
+writer as fast as it can (`RepairBackoff`), puts a credential into a log, an event or a condition.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import NoReturn
 
 import structlog
 
-from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials import service
 from hortus.domains.credentials.cleanup import Cleanup
 from hortus.domains.credentials.garden import Garden, GardenFailure, Grant
@@ -26,6 +25,7 @@ from hortus.domains.credentials.ownership import (
     AmbiguousSecret,
     Claim,
     by_claim,
+    by_shoot,
     choose_secret,
     claim_of,
     holder_of,
@@ -35,8 +35,6 @@ from hortus.domains.credentials.ownership import (
     secret_reference,
     shoot_name,
 )
-from hortus.domains.credentials.proof import Proof, ProofFailed
-from hortus.domains.credentials.rewrites import Rewrites
 from hortus.domains.credentials.service import Action, Decision
 from hortus.domains.credentials.settings import Settings
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, Reason, State
@@ -52,6 +50,7 @@ from hortus.engine import (
     is_deleting,
     redact_text,
 )
+from hortus.engine.kubeconfigs import KubeconfigProof, ProofFailed, RepairBackoff
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import AlreadyExists, BadRequest, KubeError, NotFound
@@ -80,7 +79,7 @@ class GardenerClusterController:
         secrets: Cache,
         shoots: Cache,
         garden: Garden,
-        proof: Proof,
+        proof: KubeconfigProof,
         settings: Settings,
         metrics: CredentialMetrics,
         events: EventRecorder,
@@ -93,7 +92,7 @@ class GardenerClusterController:
         self._cleanup = Cleanup(
             client=client, clusters=clusters, secrets=secrets, vault=self._vault, namespace=settings.namespace
         )
-        self._rewrites = Rewrites()
+        self._repairs = RepairBackoff()
         self._shoots = shoots
         self._garden = garden
         self._proof = proof
@@ -108,7 +107,7 @@ class GardenerClusterController:
         clusters.add_index("shoot", lambda cluster: (shoot_name(cluster),))
         clusters.add_index("name", lambda cluster: (cluster["metadata"]["name"],))
         clusters.add_index("claim", lambda cluster: (key_of_claim(cluster),))
-        secrets.add_index("shoot", kept.by_shoot)
+        secrets.add_index("shoot", by_shoot)
         secrets.add_index("claim", by_claim)
 
     def become(self, settings: Settings) -> None:
@@ -120,7 +119,7 @@ class GardenerClusterController:
     async def reconcile(self, key: ObjectKey) -> Result | None:
         cluster = self._clusters.get(key)
         if cluster is None:
-            self._rewrites.forget(key)
+            self._repairs.forget(key)
             if not self._clusters.by("name", key.name):
                 self._metrics.clear(key.name)
             await self._cleanup.after(key)
@@ -170,7 +169,7 @@ class GardenerClusterController:
                 await self._take_turns(cluster, decision.why)
             reason, secret = await self._renew(cluster, secret, decision, shared=shared)
             if decision.damaged:
-                self._rewrites.mended(key_of(cluster), self._clock.monotonic())
+                self._repairs.repaired(key_of(cluster), self._clock.monotonic())
         if service.is_forced(cluster):
             await self._settle(cluster)
         await self._show(cluster, service.ready_status(cluster, reason, self._clock.now()))
@@ -185,7 +184,7 @@ class GardenerClusterController:
         if claim is not None and not found:
             # Its GardenerCluster is gone, perhaps while we were down: the key has it cleaned up.
             found[ObjectKey(claim.namespace, claim.name)] = None
-        for shoot in kept.by_shoot(secret):
+        for shoot in by_shoot(secret):
             found |= dict.fromkeys(self._clusters.keys_by("shoot", shoot))
         return found
 
@@ -279,7 +278,7 @@ class GardenerClusterController:
 
     async def _take_turns(self, cluster: Object, why: str) -> None:
         """Have a Secret that is damaged again and again mended less and less often, and say so."""
-        pause = self._rewrites.pause(key_of(cluster), self._clock.monotonic())
+        pause = self._repairs.pause(key_of(cluster), self._clock.monotonic())
         if not pause:
             return
         reference = secret_reference(cluster)
@@ -300,7 +299,7 @@ class GardenerClusterController:
     async def _prove(self, cluster: Object, grant: Grant) -> None:
         shoot = shoot_name(cluster)
         try:
-            await self._proof.prove(grant.kubeconfig, shoot=shoot)
+            await self._proof.prove(grant.kubeconfig, origin=f"kubeconfig of shoot {shoot}")
         except ProofFailed as error:
             if error.unreachable and await self._sleeps(shoot):
                 return
@@ -356,7 +355,7 @@ class GardenerClusterController:
             await self._take_turns(cluster, "its labels or owners are taken off")
         await self._update(cluster, secret, patch)
         if damaged:
-            self._rewrites.mended(key_of(cluster), self._clock.monotonic())
+            self._repairs.repaired(key_of(cluster), self._clock.monotonic())
 
     async def _settle(self, cluster: Object) -> None:
         """Take the force annotation off, now that what it asked for is done."""

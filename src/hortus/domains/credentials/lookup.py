@@ -7,11 +7,11 @@ import base64
 
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials import ownership
+from hortus.domains.credentials.composition import ADVICE
 from hortus.domains.credentials.garden import SHOOTS
-from hortus.domains.credentials.proof import ClusterProof, ProofFailed
 from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annotation, Label
-from hortus.domains.credentials.vault import SECRETS
 from hortus.domains.credentials.views import Node, cluster_node, runtime_node, secret_node, shoot_node
+from hortus.engine.kubeconfigs import SECRETS, ClusterProof, ProofFailed, TrialClients
 from hortus.kube import Client
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object
@@ -149,7 +149,8 @@ async def _reached(cluster: Object, secret: Object) -> Node:
     key = ownership.secret_reference(cluster).key
     content = base64.b64decode((secret.get("data") or {}).get(key) or "")
     try:
-        await ClusterProof(timeout=_PROOF_TIMEOUT).prove(content, shoot=name)
+        proof = ClusterProof(TrialClients(timeout=_PROOF_TIMEOUT), advice=ADVICE)
+        await proof.prove(content, origin=f"kubeconfig of shoot {name}")
     except ProofFailed as error:
         return Node(kind="Cluster", name=name, healthy=False, note=str(error))
     return Node(kind="Cluster", name=name, healthy=True, note="answers to this kubeconfig")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from hortus.domains.credentials.rotation import RotationPolicy
 from hortus.domains.credentials.types import Label
+from hortus.engine.kubeconfigs import RotationPolicy
 from hortus.kube.objects import Object
 
 _PREFIX = "infrastructure_manager_im_"
@@ -43,9 +43,10 @@ class CredentialMetrics:
     def set_expiration(self, cluster: Object, last_sync: float, policy: RotationPolicy) -> None:
         """last-sync plus the lifetime that the rotation period stands for, in seconds since the epoch."""
         name = cluster["metadata"]["name"]
-        lifetime = policy.period / policy.minimal_ratio
+        period = policy.period(policy.lifetime)
+        lifetime = period / policy.share
         expires = last_sync + lifetime
-        series = (*_identity(cluster), go_number(expires), go_number(policy.period), go_number(lifetime))
+        series = (*_identity(cluster), go_number(expires), go_number(period), go_number(lifetime))
         if self._expiration_of.get(name) == series:
             return
         self._drop_expiration(name)

@@ -7,12 +7,22 @@ namespace. So a namesake in another namespace neither finds, changes nor deletes
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from hortus.domains.credentials.secrets import label_of
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, MANAGER, Annotation, Label
 from hortus.kube.objects import Object
+
+LABEL_LIMIT = 63
+"""Characters of a label's value; names of objects have 253."""
+
+
+def label_of(name: str) -> str:
+    """The value of the cluster label for a GardenerCluster's name: itself, shortened where no label is that long."""
+    if len(name) <= LABEL_LIMIT:
+        return name
+    return f"{name[: LABEL_LIMIT - 13]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 class AmbiguousSecret(Exception):
@@ -92,6 +102,12 @@ def by_claim(secret: Object) -> Iterable[str]:
     """For the index of a cache."""
     claim = claim_of(secret)
     return () if claim is None else (claim.key,)
+
+
+def by_shoot(secret: Object) -> Iterable[str]:
+    """For the index of a cache."""
+    shoot = (secret["metadata"].get("labels") or {}).get(Label.SHOOT_NAME)
+    return (shoot,) if shoot else ()
 
 
 def mark_of(cluster: Object) -> str:

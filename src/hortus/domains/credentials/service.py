@@ -7,15 +7,13 @@ Contract: infrastructure-manager, sections 1.1, 1.4 to 1.6 and 2.1.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from hortus.domains.credentials.ownership import is_at_home, mark_of, secret_reference, shoot_name
-from hortus.domains.credentials.rotation import RotationPolicy, next_rotation, share_of
-from hortus.domains.credentials.secrets import checksum_of, label_of
+from hortus.domains.credentials.ownership import is_at_home, label_of, mark_of, secret_reference, shoot_name
 from hortus.domains.credentials.types import CONDITION, MANAGER, MESSAGES, Annotation, Label, Reason, State
+from hortus.engine.kubeconfigs import RotationPolicy, checksum, encoded, fraction_of
 from hortus.kube.objects import Object, format_time, parse_time
 
 
@@ -52,17 +50,18 @@ def home_of(shoot: Object | None) -> str:
 def decide(cluster: Object, secret: Object | None, policy: RotationPolicy, now: float, *, home: str = "") -> Decision:
     """Whether a kubeconfig is to be fetched now, and when to look again. `home` is as of `home_of`."""
     forced = is_forced(cluster) or (secret is not None and is_forced(secret))
-    share = share_of(cluster["metadata"].get("uid") or _name(cluster))
+    fraction = fraction_of(cluster["metadata"].get("uid") or _name(cluster))
     if secret is None:
-        return Decision(Action.CREATE, policy.wait(None, share), forced, "no secret yet", _served(cluster))
-    wait = policy.wait(granted_lifetime(secret), share)
-    due = next_rotation(last_sync=last_sync(secret), now=now, wait=wait)
+        return Decision(Action.CREATE, policy.wait(None, fraction), forced, "no secret yet", _served(cluster))
+    due = policy.next(
+        issued=last_sync(secret), expires=_time(secret, Annotation.EXPIRATION), fraction=fraction, now=now
+    )
     damage = _damage(cluster, secret)
     moved = _moved(secret, home)
     if forced:
-        return Decision(Action.ROTATE, policy.wait(None, share), forced, "forced")
+        return Decision(Action.ROTATE, policy.wait(None, fraction), forced, "forced")
     if due.now or damage or moved:
-        return Decision(Action.ROTATE, policy.wait(None, share), forced, damage or moved or "due", bool(damage))
+        return Decision(Action.ROTATE, policy.wait(None, fraction), forced, damage or moved or "due", bool(damage))
     return Decision(Action.KEEP, due.after)
 
 
@@ -108,7 +107,7 @@ def new_secret(cluster: Object, kubeconfig: bytes, *, now: float, expires: float
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata,
-        "data": {reference.key: base64.b64encode(kubeconfig).decode()},
+        "data": {reference.key: encoded(kubeconfig)},
     }
 
 
@@ -135,7 +134,7 @@ def renewal(
         **({Annotation.FORCE_ROTATION: None} if is_forced(secret) else {}),
         **_stamps(kubeconfig, now=now, expires=expires, home=home),
     }
-    patch["data"] = {secret_reference(cluster).key: base64.b64encode(kubeconfig).decode()}
+    patch["data"] = {secret_reference(cluster).key: encoded(kubeconfig)}
     return patch
 
 
@@ -246,7 +245,7 @@ def _stamps(kubeconfig: bytes, *, now: float, expires: float | None, home: str) 
     """The annotations that tell when this kubeconfig was written, until when it lives and what it was."""
     stamps: dict[str, Any] = {
         Annotation.LAST_SYNC: format_time(now),
-        Annotation.CHECKSUM: checksum_of(kubeconfig),
+        Annotation.CHECKSUM: checksum(encoded(kubeconfig)),
     }
     if expires is not None:
         stamps[Annotation.EXPIRATION] = format_time(expires)

@@ -11,9 +11,16 @@ from typing import Any
 import msgspec
 
 from hortus.domains.credentials.grants import SECRETS_FLAG, SHOOTS_FLAG, Grants
-from hortus.domains.credentials.rotation import DEFAULT_SPREAD, RotationPolicy
 from hortus.domains.credentials.types import HOME
 from hortus.engine.flags import Flag, FlagError
+from hortus.engine.kubeconfigs import RotationPolicy
+
+LIFETIME = 24 * 3600.0
+"""Seconds asked for each kubeconfig, unless a flag says otherwise."""
+RATIO_MODIFIER = 0.95
+"""Share of the rotation period after which a kubeconfig is replaced."""
+DEFAULT_SPREAD = 0.05
+"""Largest share taken off the wait: 41 min of 13 h 40 min."""
 
 FLAGS: tuple[Flag, ...] = (
     Flag(
@@ -33,7 +40,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(
         "kubeconfig-expiration-time",
         "duration",
-        24 * 3600.0,
+        LIFETIME,
         "Lifetime asked for each kubeconfig.",
         reloadable=True,
     ),
@@ -125,7 +132,7 @@ class Settings(msgspec.Struct, frozen=True):
         return cls(
             garden_kubeconfig=values["gardener-kubeconfig-path"],
             project=values["gardener-project-name"],
-            policy=RotationPolicy(lifetime=values["kubeconfig-expiration-time"], minimal_ratio=ratio, spread=spread),
+            policy=contract_policy(values["kubeconfig-expiration-time"], ratio, spread=spread),
             reconcile_timeout=values["gardener-ctrl-reconcilation-timeout"],
             garden_timeout=values["gardener-request-timeout"],
             garden_qps=values["gardener-ratelimiter-qps"],
@@ -137,6 +144,12 @@ class Settings(msgspec.Struct, frozen=True):
             plain_http=values["allow-plain-http"],
             grants=_grants(values),
         )
+
+
+def contract_policy(lifetime: float = LIFETIME, ratio: float = 0.6, *, spread: float = 0.0) -> RotationPolicy:
+    """Rotation as the contract has it: the period is `ratio` of the lifetime, cut to whole minutes, and a kubeconfig is
+    replaced once 0.95 of the period have gone by. With the defaults, that is after 13 h 40 min 48 s of 24 h."""
+    return RotationPolicy(lifetime=lifetime, share=ratio, whole_minutes=True, margin=RATIO_MODIFIER, spread=spread)
 
 
 def _grants(values: Mapping[str, Any]) -> Grants:

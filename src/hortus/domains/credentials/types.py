@@ -136,6 +136,9 @@ class Label:
     """On a kubeconfig Secret: the name of its GardenerCluster, by which it is found when that is gone."""
 
 
+SECRET_SELECTOR: Final = Label.SHOOT_NAME
+"""Label selector of the Secrets that may be kubeconfig Secrets: the contract finds them by their shoot label."""
+
 FINALIZER: Final = "credentials.hortus.dev/secret"
 """On a GardenerCluster whose Secret lies where the controller does not watch, which alone could not be found again."""
 

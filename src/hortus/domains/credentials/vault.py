@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import structlog
 
-from hortus.domains.credentials import secrets as kept
 from hortus.domains.credentials.ownership import SecretReference
 from hortus.engine import Cache, StepError
+from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.kube import Client
 from hortus.kube.errors import Conflict, Forbidden, NotFound
-from hortus.kube.objects import Object, Resource
+from hortus.kube.objects import Object
 from hortus.kube.patches import apply_merge_patch
 
-SECRETS = Resource("", "v1", "secrets", "Secret")
 FIELD_MANAGER = "infrastructure-manager"
 _ATTEMPTS = 4
 """How often somebody may be faster than a replacement before it is left to the back-off."""
@@ -34,7 +33,7 @@ class Vault:
 
     async def read(self, reference: SecretReference) -> Object | None:
         try:
-            return kept.sealed(await self._client.get(SECRETS, reference.name, reference.namespace))
+            return sealed(await self._client.get(SECRETS, reference.name, reference.namespace))
         except NotFound:
             return None
 
@@ -81,4 +80,4 @@ class Vault:
 
     def _learn(self, written: Object) -> Object:
         self._cache.learn(written)
-        return kept.sealed(written)
+        return sealed(written)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hortus.domains.credentials import ownership, service
-from hortus.domains.credentials.rotation import RotationPolicy
+from hortus.domains.credentials.settings import LIFETIME
 from hortus.domains.credentials.types import CONDITION
 from hortus.kube.objects import Object
 
@@ -75,7 +75,7 @@ def secret_node(cluster: Object, secret: Object | None, now: float) -> Node:
     written = service.last_sync(secret)
     if written is None:
         return Node(kind="Secret", name=name, healthy=False, note="never written by us")
-    lifetime = service.granted_lifetime(secret) or RotationPolicy().lifetime
+    lifetime = service.granted_lifetime(secret) or LIFETIME
     left = written + lifetime - now
     note = f"key {reference.key}, written {span(now - written)} ago, "
     note += f"valid for {span(left)} more" if left > 0 else f"expired {span(-left)} ago"

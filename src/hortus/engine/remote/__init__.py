@@ -1,6 +1,6 @@
 """Thousands of remote clusters from one process: connections, watches and the manners for clusters that misbehave.
 
-    pool = RemotePool(SecretCredentials(client, manager.cache(SECRETS, labels="...", transform=digests)))
+    pool = RemotePool(SecretCredentials(client, manager.cache(SECRETS, labels="...", transform=sealed)))
     manager.on_stop(pool.close)
     place = Place("kcp-system", "kubeconfig-a", "config")
 
@@ -21,14 +21,13 @@
   in, `Flows` gives clusters turns and limits how many workers one may have.
 """
 
+from hortus.engine.kubeconfigs.secrets import SECRETS
 from hortus.engine.remote.budget import Budget
 from hortus.engine.remote.credentials import (
-    SECRETS,
     CredentialMissing,
     Credentials,
     Place,
     SecretCredentials,
-    digests,
 )
 from hortus.engine.remote.metrics import RemoteMetrics
 from hortus.engine.remote.pool import RemotePool
@@ -52,6 +51,5 @@ __all__ = [
     "RemoteUnavailable",
     "RemoteWatch",
     "SecretCredentials",
-    "digests",
     "to_member",
 ]

@@ -1,6 +1,6 @@
 """Where a remote cluster's kubeconfig lies, and how it is read: one key of one Secret of the management cluster.
 
-A cache of Secrets says when one changes; it may hold checksums in place of values (`digests`), so that thousands of
+A cache of Secrets says when one changes; it may hold checksums in place of values (`sealed`), so that thousands of
 credentials do not lie in memory. The value itself is read when a connection is opened, and forgotten after.
 """
 
@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from hortus.engine.cache import Cache, Change
+from hortus.engine.kubeconfigs.secrets import SECRETS
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, Resource
-
-SECRETS = Resource("", "v1", "secrets", "Secret")
 
 
 class Place(NamedTuple):
@@ -79,16 +77,3 @@ class SecretCredentials:
                 changed(change.key.namespace, change.key.name)
 
         return self._cache.subscribe(on_change)
-
-
-def digests(secret: Object) -> Object:
-    """The Secret with checksums in place of its values and without managedFields: a transform for the cache."""
-    data = secret.get("data")
-    if data:
-        secret["data"] = {key: value if ":" in value else _digest(value) for key, value in data.items()}
-    secret["metadata"].pop("managedFields", None)
-    return secret
-
-
-def _digest(value: str) -> str:
-    return f"sha256:{hashlib.sha256(value.encode()).hexdigest()}"

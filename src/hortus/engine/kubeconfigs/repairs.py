@@ -1,7 +1,7 @@
-"""Counts recent repairs of a Secret: two writers that undo each other must not do so as fast as they can.
+"""Back-off of repairs: two writers that undo each other's writes to a Secret must not do so as fast as they can.
 
 The first repair comes at once. While the same Secret is damaged again and again, each further one waits twice as long
-as the one before. In memory alone: a restart may mend once more at once.
+as the one before. In memory alone: a restart may repair once more at once.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ class _Repairs(NamedTuple):
     last: float
 
 
-class Rewrites:
-    """By cluster, the repairs of its Secret. Times are those of a monotonic clock."""
+class RepairBackoff:
+    """Counts the repairs of each object's Secret. Times are those of a monotonic clock."""
 
     def __init__(self) -> None:
         self._repairs: dict[ObjectKey, _Repairs] = {}
 
     def pause(self, key: ObjectKey, now: float) -> float:
-        """Seconds until damage that was just seen may be mended; 0 for at once."""
+        """Seconds until damage that was just seen may be repaired; 0 for at once."""
         known = self._known(key, now)
         if known is None:
             return 0.0
         return max(known.last + min(FIRST_PAUSE * 2.0 ** (known.times - 1), LONGEST_PAUSE) - now, 0.0)
 
-    def mended(self, key: ObjectKey, now: float) -> None:
+    def repaired(self, key: ObjectKey, now: float) -> None:
         """Count a repair that was written. One that failed does not count."""
         known = self._known(key, now)
         self._repairs[key] = _Repairs(1 if known is None else known.times + 1, now)
 
+    def forget(self, key: ObjectKey) -> None:
+        self._repairs.pop(key, None)
+
     def _known(self, key: ObjectKey, now: float) -> _Repairs | None:
         known = self._repairs.get(key)
         return None if known is None or now - known.last >= QUIET else known
-
-    def forget(self, key: ObjectKey) -> None:
-        self._repairs.pop(key, None)
