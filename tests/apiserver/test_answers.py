@@ -42,7 +42,7 @@ async def _asked(
         return status, found, await asyncio.wait_for(reader.read(), 10)
 
 
-async def test_a_client_that_closes_is_told_so_and_gets_the_whole_body(server: TestServer) -> None:
+async def test_a_client_that_closes_gets_connection_close_and_the_whole_body(server: TestServer) -> None:
     status, headers, body = await _asked(server, "GET", headers="Connection: close\r\n")
     assert status == "HTTP/1.1 200 OK"
     assert headers["connection"] == "close"

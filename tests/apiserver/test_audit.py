@@ -38,7 +38,7 @@ CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Recorded:
-    """What a server has written."""
+    """The lines that a server has written."""
 
     def __init__(self, server: TestServer, path: Path) -> None:
         self._server = server
@@ -141,7 +141,7 @@ async def test_a_watch_is_recorded_when_it_begins_and_when_it_ends(recorded: tup
     assert (log.last()["stage"], log.last()["responseStatus"]["code"]) == ("ResponseComplete", 200)
 
 
-async def test_what_the_policy_leaves_out_is_not_there(recorded: tuple[Wire, Recorded]) -> None:
+async def test_requests_that_the_policy_omits_are_not_recorded(recorded: tuple[Wire, Recorded]) -> None:
     wire, log = recorded
     await wire.get("/healthz")
     await wire.get("/version")
@@ -153,7 +153,7 @@ async def test_what_the_policy_leaves_out_is_not_there(recorded: tuple[Wire, Rec
     assert "responseObject" not in log.last()
 
 
-async def test_what_judges_say_is_recorded(recorded: tuple[Wire, Recorded]) -> None:
+async def test_annotations_of_webhooks_and_policies_are_recorded(recorded: tuple[Wire, Recorded]) -> None:
     wire, log = recorded
     path = "/apis/admissionregistration.k8s.io/v1"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
@@ -226,7 +226,7 @@ def test_rules(rule: dict[str, Any], asked: Question, matches: bool) -> None:
         ("[", "audit policy"),
     ],
 )
-def test_a_policy_that_cannot_be_read_says_where(tmp_path: Path, text: str, words: str) -> None:
+def test_an_unreadable_policy_is_refused_with_its_field(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text(text)
     with pytest.raises(PolicyError) as caught:

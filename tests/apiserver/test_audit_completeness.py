@@ -1,4 +1,4 @@
-"""Whatever a request is, the audit log has it; whatever a Secret holds, the log has it not."""
+"""The audit log has every request and no value of a Secret."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_no_value_of_a_secret_is_shown_under_another_kind(secret: Any, kind: str
         assert HUSH not in orjson.dumps(redacted({**secret, "kind": kind, **more}, "", "secrets")).decode()
 
 
-async def test_what_is_known_of_a_secret_is_shown(audited: Audited, wire: Wire) -> None:
+async def test_harmless_fields_of_a_secret_are_shown(audited: Audited, wire: Wire) -> None:
     secret = {"metadata": {"name": "s", "labels": {"a": "b"}, "annotations": {"n": HUSH}}, "stringData": {"k": HUSH}}
     await wire.post(SECRETS, secret)
     event = audited.events()[-1]

@@ -1,4 +1,4 @@
-"""What strangers send: every answer is a Status of the right code, and the server goes on serving."""
+"""Untrusted input: every answer is a Status with the right code, and the server continues to serve."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
 async def _raw(server: TestServer, sent: bytes, *, until: bytes = b"") -> bytes:
-    """What the server answers to these bytes, until it closes (or `until` has come)."""
+    """The server's answer to these bytes, until it closes (or `until` has come)."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.load_verify_locations(cadata=server.ca.decode())
     reader, writer = await asyncio.open_connection("127.0.0.1", server.server.port, ssl=tls)
@@ -154,7 +154,7 @@ async def test_methods_that_fit_nothing(wire: Wire) -> None:
         b"GET / HTTP/1.1\r\nHost: x\r\n folded: y\r\n\r\n",
     ],
 )
-async def test_what_is_no_http_gets_a_bad_request_and_no_more(server: TestServer, sent: bytes) -> None:
+async def test_bytes_that_are_no_http_get_a_bad_request_and_no_more(server: TestServer, sent: bytes) -> None:
     answer = await _raw(server, sent)
     assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400")), answer[:200]
     assert b'"kind":"Status"' in answer
@@ -176,8 +176,8 @@ async def test_tokens_that_are_wrong_or_missing(server: TestServer, wire: Wire) 
 
 
 async def test_a_token_of_one_cluster_opens_no_other(server: TestServer, wire: Wire) -> None:
-    server.create_cluster("stranger")
-    answer = await wire.get("/clusters/stranger/api/v1/namespaces")
+    server.create_cluster("another")
+    answer = await wire.get("/clusters/another/api/v1/namespaces")
     assert answer.code == 401
 
 

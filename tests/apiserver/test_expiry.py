@@ -1,4 +1,4 @@
-"""Events go an hour after their last write, on each store, and watchers are told."""
+"""Events are deleted an hour after their last write, on each store, and watchers see it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def record(storage: Storage, clock: FakeClock, name: str, bucket: str = EV
 
 
 async def gone(storage: Storage, after: int, count: int) -> list[str]:
-    """The names of the next objects that go, as a watch tells."""
+    """The names of the next deleted objects, as a watch reports them."""
     found: list[str] = []
     async with asyncio.timeout(20), aclosing(storage.watch(EVENTS, after=after)) as watch:
         while len(found) < count:
@@ -85,7 +85,7 @@ async def gone(storage: Storage, after: int, count: int) -> list[str]:
     return found
 
 
-async def test_an_event_goes_an_hour_after_its_last_write_and_nothing_else_does(opener: Opener) -> None:
+async def test_an_event_is_deleted_an_hour_after_its_last_write_and_nothing_else_is(opener: Opener) -> None:
     clock, backend = FakeClock(), await opener()
     storage = Storage(backend)
     expiry = EventExpiry(storage, clock, HOUR)
@@ -106,7 +106,7 @@ async def test_an_event_goes_an_hour_after_its_last_write_and_nothing_else_does(
     await backend.close()
 
 
-async def test_a_restart_neither_forgets_the_hour_nor_begins_it_anew(opener: Opener) -> None:
+async def test_a_restart_neither_forgets_nor_restarts_the_hour(opener: Opener) -> None:
     clock, backend = FakeClock(), await opener()
     storage = Storage(backend)
     for name in ("a", "b", "c"):
@@ -125,7 +125,7 @@ async def test_a_restart_neither_forgets_the_hour_nor_begins_it_anew(opener: Ope
     await backend.close()
 
 
-async def test_what_the_store_refuses_to_delete_is_deleted_later() -> None:
+async def test_a_deletion_that_the_store_refuses_is_repeated_later() -> None:
     class Failing(MemoryBackend):
         broken = False
 

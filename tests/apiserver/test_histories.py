@@ -203,7 +203,7 @@ class HistoryMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), text=st.text("AZaz09-_", max_size=8))
     def forged_tokens(self, data: st.DataObject, text: str) -> None:
-        """What no server gave out, or was altered, is 400; what is too old is 410; and neither shows more."""
+        """Forged and altered tokens are 400, expired ones are 410; neither shows objects."""
         start = data.draw(st.sampled_from(["m0\0", "zz", "../x\0", "", "../../kube-system/a\0", "m0/../m1\0"]))
         number = data.draw(st.sampled_from([self.last, 1, 0, -2, 1 << 70, "x", None]))
         made = {"v": data.draw(st.sampled_from(["meta.k8s.io/v1", "v2"])), "rv": number, "start": start}

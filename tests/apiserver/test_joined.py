@@ -62,7 +62,7 @@ def _kind() -> Any:
     )
 
 
-def test_what_is_kept_stays_within_its_bytes() -> None:
+def test_the_cache_stays_within_its_bytes() -> None:
     kind, lists = _kind(), JoinedLists(most_bytes=500)
     pages = {name: Page([Record(name, "a", b"x" * 100, 1)], 1, 0, object()) for name in "abc"}
     for name in "aabbcc":
@@ -71,7 +71,7 @@ def test_what_is_kept_stays_within_its_bytes() -> None:
     assert kept == [False, True, True]
 
 
-def test_another_state_or_another_kind_is_joined_anew() -> None:
+def test_another_revision_or_kind_is_joined_again() -> None:
     kind, lists, state = _kind(), JoinedLists(), object()
     page = Page([Record("b", "a", b"old", 1)], 1, 0, state)
     assert lists.of(kind, "b", "", page) is None, "asked for once"

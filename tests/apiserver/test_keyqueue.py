@@ -92,7 +92,7 @@ async def test_a_key_that_is_cut_off_comes_back(loop: Loop) -> None:
 
 
 async def test_work_belongs_to_no_request(loop: Loop) -> None:
-    remarks().warn("told to somebody else")
+    remarks().warn("reported to somebody else")
     seen = []
 
     async def look(key: Key) -> None:
@@ -118,7 +118,7 @@ steps = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(steps)
-def test_what_was_added_is_worked_on_once_its_cluster_is_sound(history: list[tuple[str, str]]) -> None:
+def test_keys_are_processed_once_their_cluster_is_healthy(history: list[tuple[str, str]]) -> None:
     asyncio.run(_lived(history))
 
 

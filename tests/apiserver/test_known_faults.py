@@ -1,13 +1,11 @@
-"""What etcd's record teaches about watches and revisions, class by class; here are those that no other test shows.
+"""Known faults of etcd's watches and revisions, class by class; this file tests those that no other one does.
 
-lost under starvation (etcd 17529)           here; slow watchers: contract.py
-duplicated (17247)                           here; test_histories.py (replay), crash/test_kill.py
-back in time after a reconnect (15271)       here; crash/test_kill.py
-deletion lost at the compacted revision      here (18089, 19179)
-progress ahead of data (15220)               here; contract.py (`seen` never runs ahead), several/
-stale read after a pause (20418)             here
-revision backwards after a crash (17780)     store/test_crash.py, store/test_sqlite.py, crash/test_kill.py
-a write lost by a crash (14370)              store/test_crash.py, crash/test_kill.py
+lost under starvation (etcd 17529)           here; slow watchers: contract.py duplicated (17247)
+here; test_histories.py (replay), crash/test_kill.py back in time after a reconnect (15271)       here;
+crash/test_kill.py deletion lost at the compacted revision      here (18089, 19179) progress ahead of data (15220)
+here; contract.py (`seen` never runs ahead), several/ stale read after a pause (20418)             here revision
+backwards after a crash (17780)     store/test_crash.py, store/test_sqlite.py, crash/test_kill.py a write lost by a
+crash (14370)              store/test_crash.py, crash/test_kill.py
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
     return SqliteBackend(tmp_path / "state.db") if request.param == "sqlite" else MemoryBackend()
 
 
-async def test_a_watch_beside_a_storm_of_lists_loses_and_doubles_nothing(backend: Backend) -> None:
+async def test_a_watch_next_to_many_lists_loses_and_repeats_nothing(backend: Backend) -> None:
     async with running_apiserver(backend=backend) as server, connected(server.url, server.token, server.tls()) as wire:
         for number in range(15):
             await wire.post(MAPS, configmap(f"fill{number}", {"a": "x" * 20_000}))
@@ -81,7 +79,7 @@ async def test_a_watch_beside_a_storm_of_lists_loses_and_doubles_nothing(backend
         await asyncio.gather(*storms)
 
 
-async def test_a_deletion_at_the_compacted_revision_is_shown_or_said_to_be_gone(backend: Backend) -> None:
+async def test_a_deletion_at_the_compacted_revision_is_shown_or_expired(backend: Backend) -> None:
     await backend.start()
     first = await put(backend, "default/a")
     open_watch = backend.watch(PODS, after=first.revision)
@@ -102,8 +100,8 @@ async def test_a_deletion_at_the_compacted_revision_is_shown_or_said_to_be_gone(
 async def test_events_that_come_again_after_a_reconnect_change_nothing(etcd: str) -> None:
     store = EtcdBackend([etcd], root=next(_ROOTS))
     await store.start()
-    told: list[int] = []
-    store.follow(lambda change: told.append(change.revision), lambda prefix: None)
+    reported: list[int] = []
+    store.follow(lambda change: reported.append(change.revision), lambda prefix: None)
     batches: list[list[dict[str, object]]] = []
     apply = store._apply
     store._apply = lambda events: (batches.append([*events]), apply(batches[-1]))[1]  # type: ignore[method-assign]
@@ -114,15 +112,15 @@ async def test_events_that_come_again_after_a_reconnect_change_nothing(etcd: str
         assert store.revision == records[-1].revision == watch.seen
         last = await put(store, "default/last")
         assert [change.record for change in await changes(watch, 1)] == [last]
-    assert told == [*(record.revision for record in records), last.revision]
+    assert reported == [*(record.revision for record in records), last.revision]
     assert {record.name: record.revision for record in (await store.list(PODS)).records} == {
         record.name: record.revision for record in [*records[-2:], last]
     }
     await store.close()
 
 
-async def test_a_bookmark_is_never_ahead_of_what_the_watch_has_shown(etcd: str) -> None:
-    """What a second server writes is in this one's index before `seen` says so, however the two are interleaved."""
+async def test_a_bookmark_is_never_ahead_of_the_delivered_events(etcd: str) -> None:
+    """Writes of a second server are in this one's index before `seen` includes them, in every interleaving."""
     root = next(_ROOTS)
     here, there = EtcdBackend([etcd], root=root), EtcdBackend([etcd], root=root)
     await here.start()
@@ -161,7 +159,7 @@ async def serving_process(folder: Path, etcd: str) -> AsyncIterator[tuple[Wire, 
             process.kill()
 
 
-async def test_a_server_that_was_paused_shows_nothing_stale_when_it_goes_on(tmp_path: Path) -> None:
+async def test_a_server_that_was_paused_shows_nothing_stale_when_it_resumes(tmp_path: Path) -> None:
     port = free_port()
     with running_etcd(etcd_binary(), tmp_path / "etcd", port):
         address = f"http://127.0.0.1:{port}"

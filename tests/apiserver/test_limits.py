@@ -1,4 +1,4 @@
-"""What the server gives at most at once, apart from the wire: turns of large bodies, and files for connections."""
+"""Limits of concurrency, without the wire: turns of large bodies, and files for connections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _spend(seconds: float) -> None:
         pass
 
 
-async def test_who_holds_the_loop_is_followed_by_as_long_a_rest_for_small_requests() -> None:
+async def test_long_work_is_followed_by_an_equal_rest_for_small_requests() -> None:
     turns, ends, small = Turns(), [], 0
 
     async def large() -> None:
@@ -124,7 +124,7 @@ async def test_short_work_shares_a_turn_until_it_is_over(
     assert counts == [shared] + [1] * (10 - shared)
 
 
-async def test_who_waits_is_not_overtaken_by_short_work() -> None:
+async def test_waiting_work_is_not_overtaken_by_short_work() -> None:
     turns, order = Turns(), []
 
     async def work(name: str) -> None:
@@ -140,7 +140,7 @@ async def test_who_waits_is_not_overtaken_by_short_work() -> None:
 
 
 @pytest.mark.parametrize("cancelled", [0, 1, 2])
-async def test_who_gives_up_waiting_holds_up_nobody(cancelled: int) -> None:
+async def test_cancelled_waiters_block_no_one(cancelled: int) -> None:
     turns, order = Turns(), []
 
     async def work(number: int) -> None:
@@ -172,7 +172,7 @@ async def test_work_in_threads_is_done_one_at_a_time_also_when_nobody_waits_for_
     assert seen == ["slow", "next"]
 
 
-async def test_only_who_is_ahead_of_its_share_waits_and_only_in_company(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_users_beyond_their_share_wait_and_only_under_contention(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(turns_module.time, "perf_counter", lambda: now[0])
     turns, waited = Turns(), []

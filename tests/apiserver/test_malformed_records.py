@@ -265,7 +265,7 @@ VALUES = st.sampled_from([None, 0, -1, 2.5, True, "", "x", [], ["x"], [None], {}
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where something stands in a document, but for what the layout of stored objects begins with."""
+    """The places in a document, without those that begin the layout of stored objects."""
     found = [path] if path and path not in (("apiVersion",), ("kind",), ("metadata",)) else []
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in items:

@@ -207,6 +207,6 @@ async def test_a_status_may_be_left_out(server: TestServer, plural: str, kind: s
     assert answer.code == 200, answer
 
 
-def test_whole_floats_get_the_digits_that_go_writes() -> None:
+def test_whole_floats_have_the_digits_of_go() -> None:
     sent = {"a": [2.0, -0.5, 1.2345678901234567e18], "b": {"c": 1e30}}
     assert orjson.dumps(with_whole_numbers(sent)) == b'{"a":[2,-0.5,1234567890123456800],"b":{"c":1e+30}}'

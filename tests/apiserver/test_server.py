@@ -60,7 +60,7 @@ async def test_a_stop_ends_watches_cleanly() -> None:
         await stopped
 
 
-async def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
+async def test_writes_survive_a_restart(tmp_path: Path) -> None:
     async with running_apiserver(store="sqlite", folder=tmp_path, clusters=["kept"]) as server:
         async with connected(server.cluster_url("kept"), server.token, server.tls()) as wire:
             made = (await wire.post(CONFIGMAPS, configmap("a"))).body
@@ -75,7 +75,7 @@ async def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None
                 assert await events.take(1) == [("ADDED", "b")]
 
 
-async def test_collection_of_garbage_goes_on_after_a_restart(tmp_path: Path) -> None:
+async def test_garbage_collection_continues_after_a_restart(tmp_path: Path) -> None:
     async with (
         running_apiserver(store="sqlite", folder=tmp_path) as server,
         connected(server.url, server.token, server.tls()) as wire,
@@ -92,7 +92,7 @@ async def test_collection_of_garbage_goes_on_after_a_restart(tmp_path: Path) -> 
             assert names(await wire.get(CONFIGMAPS)) == []
 
 
-async def test_what_is_compacted_is_gone_for_watches_lists_and_pages(wire: Wire, server: TestServer) -> None:
+async def test_compacted_revisions_are_gone_for_watches_lists_and_pages(wire: Wire, server: TestServer) -> None:
     for name in ("c-1", "c-2", "c-3"):
         await wire.post(CONFIGMAPS, configmap(name))
     page = await wire.get(f"{CONFIGMAPS}?limit=1")
@@ -155,7 +155,7 @@ async def test_an_extension_is_served_where_it_is_bound_and_nowhere_else() -> No
             assert (await wire.get(BEDS.path("default"))).code == 404
 
 
-async def test_code_of_the_process_goes_by_the_same_rules(server: TestServer, wire: Wire) -> None:
+async def test_code_of_the_process_obeys_the_same_rules(server: TestServer, wire: Wire) -> None:
     local = server.server.local("root", UserInfo("gardenlet"), manager="gardenlet")
 
     async def go() -> None:
@@ -190,7 +190,7 @@ async def test_health_version_and_metrics(wire: Wire) -> None:
     assert "apiserver_request_duration_seconds_bucket" in metrics
 
 
-async def test_discovery_in_both_forms_says_the_same(wire: Wire) -> None:
+async def test_both_forms_of_discovery_agree(wire: Wire) -> None:
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
     aggregated = (await wire.get("/apis", accept=accept)).body
     legacy = (await wire.get("/apis")).body
@@ -203,7 +203,7 @@ async def test_discovery_in_both_forms_says_the_same(wire: Wire) -> None:
     assert (await wire.get("/api")).body["versions"] == ["v1"]
 
 
-async def test_openapi_says_that_fields_are_validated_here(wire: Wire) -> None:
+async def test_openapi_declares_field_validation(wire: Wire) -> None:
     index = (await wire.get("/openapi/v3")).body["paths"]
     document = (await wire.get(index["apis/apps/v1"]["serverRelativeURL"])).body
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]

@@ -53,7 +53,7 @@ async def test_an_approved_request_becomes_a_certificate(wire: Wire) -> None:
     assert leaf.subject.rfc4514_string() == "CN=jane,O=devs"
 
 
-async def test_nobody_makes_an_identity_of_the_rights_to_write_requests(wire: Wire) -> None:
+async def test_permission_to_write_signing_requests_gives_no_identity(wire: Wire) -> None:
     everything = "certificatesigningrequests certificatesigningrequests/approval certificatesigningrequests/status"
     mallory = await _may(wire, "mallory", ("*", everything))
     assert (await wire.post(BASE, _asked("bad", "system:masters"), headers=mallory)).code == 403

@@ -124,7 +124,7 @@ async def test_an_etcd_that_dies_stops_writes_and_fresh_reads_until_it_is_back(t
         await asyncio.to_thread(manager.__exit__, None, None, None)
 
 
-async def test_a_paused_etcd_is_a_store_that_failed_and_then_goes_on(tmp_path: Path) -> None:
+async def test_a_paused_etcd_fails_the_store_until_it_resumes(tmp_path: Path) -> None:
     binary, port = etcd_binary(), free_port()
     with running_etcd(binary, tmp_path / "data", port) as process:
         async with (

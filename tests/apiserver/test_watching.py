@@ -1,4 +1,4 @@
-"""What a watch does with its timers."""
+"""The timers of a watch."""
 
 from __future__ import annotations
 

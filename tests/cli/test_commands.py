@@ -104,7 +104,7 @@ def test_without_a_fleet_one_is_offered(fleet: Fleet, tmp_path: Path) -> None:
     without_garden.write_bytes((fleet.folder / "kubeconfig").read_bytes())
     answer = fleet.type("get", "shoots", "--kubeconfig", str(without_garden), where=False)
     assert answer.code == 1
-    assert "the management cluster does not serve 'shoots', and nothing says where the garden is" in answer.err
+    assert "the management cluster does not serve 'shoots', and no option names the garden" in answer.err
 
 
 def test_kubeconfig_prints_what_opens_the_cluster(fleet: Fleet) -> None:

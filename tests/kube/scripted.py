@@ -1,4 +1,4 @@
-"""A server that answers what a test tells it to, on loopback."""
+"""A server on loopback whose answers a test scripts."""
 
 from __future__ import annotations
 

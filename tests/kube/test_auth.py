@@ -171,7 +171,7 @@ async def test_an_exec_plugin_without_expiry_runs_again_after_a_401(tmp_path: Pa
         assert await seen(client) == "Bearer t2"
 
 
-async def test_an_exec_plugin_is_told_about_the_cluster_when_it_asks(tmp_path: Path) -> None:
+async def test_an_exec_plugin_gets_the_cluster_when_it_asks(tmp_path: Path) -> None:
     asked = plugin(tmp_path, {}, "info", provide_cluster_info=True, environment={"EXTRA": "-x-"})
     async with serving(Doorman()) as access, Client(using(access, exec=asked)) as client:
         assert await seen(client) == f"Bearer {access.server}-x-False"
@@ -188,7 +188,7 @@ async def test_an_exec_plugin_is_told_about_the_cluster_when_it_asks(tmp_path: P
         ({"arguments": ("-c", "print('x' * (2 << 20))")}, "exceeds"),
     ],
 )
-async def test_a_failing_exec_plugin_says_what_failed(tmp_path: Path, fields: dict[str, object], problem: str) -> None:
+async def test_an_error_names_the_failing_exec_plugin(tmp_path: Path, fields: dict[str, object], problem: str) -> None:
     access = Access(server="http://127.0.0.1:1", credentials=Credentials(exec=plugin(tmp_path, {}, **fields)))
     async with Client(access) as client:
         with pytest.raises(CredentialsFailed, match=problem):

@@ -370,7 +370,7 @@ async def test_networks_that_are_denied_are_not_reached_under_any_name() -> None
 
 
 _CLOUDS = ["100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"]
-"""Where clouds keep their metadata, and give credentials out."""
+"""The addresses of clouds' metadata services, which hand out credentials."""
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ async def test_a_proxy_that_is_down_is_named_without_its_password() -> None:
     assert "canary" not in str(caught.value)
 
 
-async def test_nobody_listening_says_so() -> None:
+async def test_a_port_without_a_listener_is_named_in_the_error() -> None:
     async with serving(Script(ONE)) as access:
         pass
     async with Client(access, settings=QUICK) as client:
@@ -445,8 +445,8 @@ async def test_a_404_that_names_no_object_says_nothing_about_any_object() -> Non
     assert found == [True, False, True]
 
 
-def told_by(request: web.Request) -> str:
-    """What a sloppy server, or a proxy before it, says of a request: all of its headers, and what they say."""
+def echo_of(request: web.Request) -> str:
+    """All headers of a request, as a careless server or proxy repeats them."""
     header = request.headers["Authorization"]
     plain = base64.b64decode(header.split()[1]).decode() if header.startswith("Basic") else ""
     return f"denied: {dict(request.headers)} {header.split()[1]} {plain}"
@@ -458,16 +458,21 @@ def told_by(request: web.Request) -> str:
     [Credentials(token=Secret("opaque-0123456789")), Credentials(username="me", password=Secret("opaque-0123456789"))],
     ids=["token", "password"],
 )
-async def test_an_error_that_repeats_our_credential_is_told_without_it(credentials: Credentials, code: int) -> None:
+async def test_an_error_that_repeats_the_credential_is_shown_without_it(credentials: Credentials, code: int) -> None:
     async def refusing(request: web.Request) -> web.Response:
-        text = told_by(request)
+        text = echo_of(request)
         status = {"kind": "Status", "message": text, "details": {"causes": [{"message": text}]}, "reason": "X"}
         return json(status, code)
 
     async def watched(request: web.Request) -> web.StreamResponse:
         if not request.path.endswith("/events"):
             return await refusing(request)
-        status = {"kind": "Status", "code": code, "message": told_by(request), "details": {"retryAfterSeconds": 10**9}}
+        status = {
+            "kind": "Status",
+            "code": code,
+            "message": echo_of(request),
+            "details": {"retryAfterSeconds": 10**9},
+        }
         return web.Response(body=orjson.dumps({"type": "ERROR", "object": status}) + b"\n")
 
     async with serving(watched) as access:
@@ -481,9 +486,9 @@ async def test_an_error_that_repeats_our_credential_is_told_without_it(credentia
             ):
                 with pytest.raises(errors.ApiError, match="denied: ") as caught:
                     await call()
-                told = f"{caught.value} {caught.value.status()}"
-                assert "opaque" not in told
-                assert base64.b64encode(b"me:opaque-0123456789").decode() not in told
+                reported = f"{caught.value} {caught.value.status()}"
+                assert "opaque" not in reported
+                assert base64.b64encode(b"me:opaque-0123456789").decode() not in reported
                 assert (caught.value.retry_after or 0) <= 600
 
 
@@ -519,7 +524,7 @@ ODD_METADATA: list[Any] = [
 
 
 @pytest.mark.parametrize("metadata", ODD_METADATA, ids=str)
-async def test_what_has_no_metadata_of_an_object_is_garbage(metadata: Any) -> None:
+async def test_an_answer_without_object_metadata_is_garbage(metadata: Any) -> None:
     """Readers rely on it: a hostile server would end each of them in an error that nobody planned for."""
     if metadata:
         metadata = {"namespace": "default", "resourceVersion": "2", **metadata}
@@ -537,7 +542,7 @@ async def test_what_has_no_metadata_of_an_object_is_garbage(metadata: Any) -> No
 
 
 @pytest.mark.parametrize("items", [[1], ["a"], [None], [[]], [{}], [ONE, 1]], ids=str)
-async def test_a_list_of_what_are_no_objects_is_garbage(items: list[Any]) -> None:
+async def test_a_list_of_items_that_are_no_objects_is_garbage(items: list[Any]) -> None:
     script = Script({"metadata": {"resourceVersion": "1"}, "items": items})
     async with serving(script) as access, Client(access) as client:
         with pytest.raises(errors.Garbage, match="what are no objects"):

@@ -15,7 +15,7 @@ NANOSECONDS = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(NANOSECONDS)
-def test_what_is_printed_reads_back(nanoseconds: int) -> None:
+def test_printed_quantities_parse_again(nanoseconds: int) -> None:
     assert durations.parse(durations.format(nanoseconds)) == nanoseconds
 
 
@@ -78,7 +78,7 @@ TOO_LONG = [
 
 
 @pytest.mark.parametrize("text", MALFORMED + TOO_LONG)
-def test_what_go_refuses_is_refused_with_a_short_message(text: str) -> None:
+def test_durations_that_go_refuses_are_refused_with_a_short_message(text: str) -> None:
     with pytest.raises(DurationError) as caught:
         durations.parse(text)
     assert len(str(caught.value)) < 300

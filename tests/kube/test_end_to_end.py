@@ -51,7 +51,7 @@ async def test_an_object_is_made_read_changed_and_deleted(client: Client) -> Non
         await client.get(CONFIGMAPS, "one", "default")
 
 
-async def test_apply_owns_its_fields_and_says_who_owns_them_already(client: Client) -> None:
+async def test_apply_owns_its_fields_and_names_other_owners(client: Client) -> None:
     mine = {"metadata": {"name": "one", "namespace": "default"}, "data": {"a": "1"}}
     first = await client.apply(CONFIGMAPS, mine, field_manager="me")
     again = await client.apply(CONFIGMAPS, mine, field_manager="me")
@@ -76,7 +76,7 @@ async def test_lists_select_and_page(client: Client) -> None:
     assert len((await client.list(CONFIGMAPS, "default", labels="parity")).items) == 3
 
 
-async def test_a_watch_goes_on_where_a_list_ended(client: Client) -> None:
+async def test_a_watch_continues_from_a_list(client: Client) -> None:
     found = await client.list(CONFIGMAPS, "default")
     async with client.watch(CONFIGMAPS, "default", resource_version=found.resource_version) as events:
         await client.create(CONFIGMAPS, configmap("one"))
@@ -115,7 +115,7 @@ async def test_logical_clusters_are_reached_by_their_path(server: TestServer, cl
         await client.get(CONFIGMAPS, "there", "default")
 
 
-async def test_discovery_finds_what_is_served(client: Client) -> None:
+async def test_discovery_finds_all_served_resources(client: Client) -> None:
     discovery = await Discovery.look(client)
     assert discovery.find("cm").resource == CONFIGMAPS
     assert discovery.find("deploy").resource.api_version == "apps/v1"

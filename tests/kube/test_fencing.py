@@ -52,7 +52,7 @@ async def test_each_attempt_asks_again() -> None:
     assert len(script.requests) == 1
 
 
-async def test_a_client_that_is_cut_fails_what_is_on_its_way_and_goes_on() -> None:
+async def test_a_cut_client_fails_calls_in_flight_and_stays_usable() -> None:
     held = asyncio.Event()
     reached = asyncio.Event()
 

@@ -80,9 +80,7 @@ def test_of_several_files_the_first_to_name_an_entry_wins(tmp_path: Path) -> Non
     assert found.access("y").server == "https://d:1"
 
 
-def test_without_anything_said_it_is_the_file_in_the_home_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_options_the_file_in_the_home_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(KubeconfigError, match=r"no kubeconfig at .*\.kube/config: set KUBECONFIG"):
         kubeconfig.load(environment={})
@@ -114,7 +112,7 @@ def test_a_file_named_outright_must_exist(tmp_path: Path) -> None:
         (config({"insecure-skip-tls-verify": "yes"}), "neither true nor false"),
         (
             config({"insecure-skip-tls-verify": True, "certificate-authority-data": encoded(CA)}),
-            "cannot be true beside",
+            "cannot be true together with",
         ),
         (config({"certificate-authority-data": "&&&"}), "certificate-authority-data is not base64"),
         (config({"certificate-authority": "missing.crt"}), "names .*missing.crt, which cannot be read"),
@@ -237,7 +235,7 @@ def test_inline_data_out_of_an_object_is_fine() -> None:
         ({"server": "https://h/?x=1"}, {}, "server"),
     ],
 )
-def test_what_a_kubeconfig_out_of_an_object_may_not_say_is_refused_by_its_field(
+def test_forbidden_fields_of_an_untrusted_kubeconfig_are_refused_by_name(
     cluster: Object, user: Object, field: str
 ) -> None:
     with pytest.raises(KubeconfigError, match=rf"(cluster|user) \"[cu]\": {field} ") as caught:
@@ -279,7 +277,7 @@ def test_configuration_may_allow_single_things() -> None:
     ],
     ids=["long", "aliases", "deep", "tag", "surrogate", "nul", "half", "empty", "null", "number"],
 )
-def test_documents_of_strangers_that_are_no_kubeconfigs_are_refused(text: bytes | str) -> None:
+def test_untrusted_documents_that_are_no_kubeconfigs_are_refused(text: bytes | str) -> None:
     with pytest.raises(KubeconfigError) as caught:
         kubeconfig.from_untrusted(text, origin="secret garden/kubeconfig").access()
     assert len(str(caught.value)) < 400
@@ -301,7 +299,7 @@ def test_a_document_reads_back_as_the_access_it_was_made_for() -> None:
     assert content["current-context"] == "here"
 
 
-def test_merging_keeps_what_else_is_in_the_file_and_is_private(tmp_path: Path) -> None:
+def test_merging_keeps_other_entries_and_the_mode_0600(tmp_path: Path) -> None:
     path = tmp_path / "config"
     old = config()
     old["preferences"] = {"colors": True}

@@ -36,7 +36,7 @@ def test_never_more_calls_pass_than_burst_and_rate_allow(qps: float, burst: int,
             assert last - first + 1 <= burst + (turns[last] - turns[first]) * qps + 1e-6
 
 
-async def test_those_who_wait_pass_in_the_order_they_came() -> None:
+async def test_waiting_callers_pass_in_order_of_arrival() -> None:
     clock = FakeTime()
     limiter = RateLimiter(2, 1, clock=clock)
     assert [limiter.reserve() for _ in range(4)] == pytest.approx([0.0, 0.5, 1.0, 1.5])
@@ -92,7 +92,7 @@ async def test_a_server_that_asks_for_no_pause_is_not_asked_again_at_once() -> N
     assert clock.time - began >= own.first_wait * (1 + 2 + 4) / 2
 
 
-def test_a_crowd_that_is_told_to_wait_does_not_come_back_at_once() -> None:
+def test_clients_that_were_asked_to_wait_retry_at_different_times() -> None:
     error = errors.TooManyRequests("slow down", retry_after=5.0)
     delays = [Retries().delay(error, 1, repeatable=False) or 0.0 for _ in range(500)]
     assert 5.0 <= min(delays) < 5.05

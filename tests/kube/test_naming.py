@@ -17,7 +17,7 @@ def test_texts_that_are_no_dns_labels(text: str) -> None:
     assert naming.dns_label(text)
 
 
-def test_a_label_with_dots_is_told_so() -> None:
+def test_a_label_with_dots_gets_the_message_about_dots() -> None:
     assert naming.dns_label("a.b") == ["must not contain dots"]
 
 

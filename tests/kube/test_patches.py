@@ -148,7 +148,7 @@ def test_an_operation_that_does_not_fit_is_refused_by_its_place(operation: Any) 
     assert orjson.dumps(document) == before
 
 
-def test_a_failed_test_is_told_apart() -> None:
+def test_a_failed_test_operation_has_its_own_error() -> None:
     with pytest.raises(PatchError) as caught:
         apply_json_patch({"a": 1}, [{"op": "test", "path": "/a", "value": 2}])
     assert caught.value.test_failed

@@ -46,7 +46,7 @@ def test_a_selector_is_the_conjunction_of_its_requirements(selector: LabelSelect
 
 
 @given(SELECTORS.filter(lambda found: not {Operator.ABOVE, Operator.BELOW} & {p.operator for p in found.requirements}))
-def test_a_label_selector_object_says_the_same(selector: LabelSelector) -> None:
+def test_a_label_selector_object_selects_the_same(selector: LabelSelector) -> None:
     again = LabelSelector.from_object(selector.to_object())
     assert again is not None
     assert again == selector

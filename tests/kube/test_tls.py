@@ -138,7 +138,7 @@ class FakeTime:
         self.time += seconds
 
 
-async def test_a_port_that_speaks_no_tls_is_told_so() -> None:
+async def test_a_port_without_tls_is_named_in_the_error() -> None:
     async with serving(Script(VERSION)) as access:
         plain = Access(server=access.server.replace("http:", "https:"), insecure=True)
         async with Client(plain) as client:

@@ -56,7 +56,7 @@ async def test_events_come_whatever_the_pieces() -> None:
         assert await collect(client, 3) == [("ADDED", "2"), ("MODIFIED", "3"), ("DELETED", "4")]
 
 
-async def test_a_watch_goes_on_from_the_last_version_when_the_server_ends_the_stream() -> None:
+async def test_a_watch_continues_from_the_last_version_when_the_server_ends_the_stream() -> None:
     script = Script(stream(event("ADDED", "2"), event("BOOKMARK", "8")), stream(event("MODIFIED", "9")))
     async with serving(script) as access, Client(access) as client:
         assert await collect(client, 3) == [("ADDED", "2"), ("BOOKMARK", "8"), ("MODIFIED", "9")]
@@ -65,7 +65,7 @@ async def test_a_watch_goes_on_from_the_last_version_when_the_server_ends_the_st
     assert script.requests[0].query["allowWatchBookmarks"] == "true"
 
 
-async def test_a_watch_without_a_version_ends_rather_than_skip_what_it_never_saw() -> None:
+async def test_a_watch_without_a_version_ends_instead_of_skipping_events() -> None:
     script = Script(stream(event("ADDED", "5")))
     async with serving(script) as access, Client(access) as client:
         found = [event.type async for event in client.watch(CONFIGMAPS)]

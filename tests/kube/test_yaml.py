@@ -39,7 +39,7 @@ def as_stored(value: Any) -> Any:
 
 
 @given(VALUES)
-def test_what_is_dumped_loads_as_it_was(value: Any) -> None:
+def test_dumped_yaml_loads_unchanged(value: Any) -> None:
     assert yaml.load(yaml.dump(value)) == as_stored(value)
 
 
@@ -122,7 +122,7 @@ def test_scalars_and_keys(text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_encodings_are_told_apart_by_their_mark(encoding: str) -> None:
+def test_encodings_are_detected_by_their_byte_order_mark(encoding: str) -> None:
     assert yaml.load("a: ü".encode(encoding)) == {"a": "ü"}
 
 
@@ -156,7 +156,7 @@ def test_encodings_are_told_apart_by_their_mark(encoding: str) -> None:
         ("\ud800", "not YAML text"),
     ],
 )
-def test_what_is_refused_names_the_line(text: str, problem: str) -> None:
+def test_refused_yaml_names_the_line(text: str, problem: str) -> None:
     with pytest.raises(YamlError, match=problem):
         yaml.load(text)
 

@@ -35,7 +35,7 @@ STRING, INTEGER, OBJECT = {"type": "string"}, {"type": "integer"}, {"type": "obj
 class Case(NamedTuple):
     name: str
     crd: dict[str, Any]
-    told: tuple[str, ...]
+    reported: tuple[str, ...]
 
 
 def at(*path: str | int, value: Any) -> dict[str, Any]:
@@ -279,7 +279,7 @@ CASES = (
         ),
     ),
     Case(
-        "an integer or string, told the usual way",
+        "an integer or string, in the usual form",
         spec({"x-kubernetes-int-or-string": True, "anyOf": [INTEGER, STRING]}),
         (),
     ),

@@ -68,7 +68,7 @@ def test_expressions_of_kubernetes_libraries_hold(expression: str) -> None:
         ("9223372036854775807 + self.a", "integer overflow"),
     ],
 )
-def test_what_fails_at_run_time_fails_in_the_words_of_cel_go(expression: str, words: str) -> None:
+def test_run_time_failures_have_the_words_of_cel_go(expression: str, words: str) -> None:
     with pytest.raises(CelError, match=words.replace("[", r"\[")):
         value_of(expression, self=SELF)
 
@@ -84,7 +84,7 @@ def test_what_fails_at_run_time_fails_in_the_words_of_cel_go(expression: str, wo
         ("'" + "x" * 70_000 + "'", "longer than"),
     ],
 )
-def test_what_is_no_expression_is_refused_when_compiled(expression: str, words: str) -> None:
+def test_invalid_expressions_are_refused_when_compiled(expression: str, words: str) -> None:
     with pytest.raises(CompileError, match=words):
         compile_expression(expression, {"self": "any"})
 
@@ -93,7 +93,7 @@ def shape(**schema: Any) -> Shape:
     return Shape(compile_node({"type": "object", **schema}))
 
 
-def test_an_unknown_field_is_a_mistake_of_the_author_told_with_its_place() -> None:
+def test_an_unknown_field_is_reported_to_the_author_with_its_place() -> None:
     of = shape(properties={"name": {"type": "string"}})
     with pytest.raises(CompileError) as caught:
         compile_expression("true ||\n self.nmae == 'x'", {"self": of})

@@ -16,7 +16,7 @@ from hortus.domains.credentials.types import GardenerCluster
 from hortus.schema import crd, validate_crd, with_crd_defaults
 
 
-def told(definition: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
+def errors(definition: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
     definition = copy.deepcopy(definition)
     with_crd_defaults(definition)
     return sorted(str(problem) for problem in validate_crd(definition, old))
@@ -24,11 +24,11 @@ def told(definition: dict[str, Any], old: dict[str, Any] | None = None) -> list[
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_definition_is_judged_in_the_words_of_kubernetes(case: Case) -> None:
-    assert told(case.crd) == sorted(case.told)
+    assert errors(case.crd) == sorted(case.reported)
 
 
 def test_our_own_kinds_are_sound() -> None:
-    assert told(crd(GardenerCluster)) == []
+    assert errors(crd(GardenerCluster)) == []
 
 
 def test_names_and_conversion_have_defaults() -> None:
@@ -39,17 +39,17 @@ def test_names_and_conversion_have_defaults() -> None:
 
 
 def test_exactly_one_version_is_stored_and_names_are_unique() -> None:
-    assert "exactly one version marked as storage version" in told(at(*V1, "storage", value=False))[0]
+    assert "exactly one version marked as storage version" in errors(at(*V1, "storage", value=False))[0]
     twice = copy.deepcopy(BASE)
     twice["spec"]["versions"].append(copy.deepcopy(twice["spec"]["versions"][0]) | {"storage": False})
-    assert "must contain unique version names" in told(twice)[0]
+    assert "must contain unique version names" in errors(twice)[0]
 
 
-def test_versions_that_differ_are_told_each_at_its_own_place() -> None:
+def test_problems_of_one_version_are_reported_at_that_version() -> None:
     two = copy.deepcopy(BASE)
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}}
     two["spec"]["versions"].append({"name": "v2", "served": True, "storage": False, "schema": schema})
-    assert told(two) == [
+    assert errors(two) == [
         "spec.versions[1].schema.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified"
         " object fields"
     ]
@@ -57,16 +57,16 @@ def test_versions_that_differ_are_told_each_at_its_own_place() -> None:
 
 def test_groups_of_the_kubernetes_project_need_its_approval() -> None:
     definition = at("spec", "group", value="foo.k8s.io") | {"metadata": {"name": "foos.foo.k8s.io"}}
-    assert "api-approved.kubernetes.io" in told(definition)[0]
+    assert "api-approved.kubernetes.io" in errors(definition)[0]
     definition["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
-    assert told(definition) == []
+    assert errors(definition) == []
 
 
-def test_what_stored_objects_hang_on_cannot_change_once_served() -> None:
+def test_fields_that_stored_objects_depend_on_are_immutable_once_served() -> None:
     served = copy.deepcopy(BASE) | {"status": {"conditions": [{"type": "Established", "status": "True"}]}}
     changed = at("spec", "scope", value="Cluster")
-    assert told(changed, served) == ['spec.scope: Invalid value: "Cluster": field is immutable']
-    assert told(changed, BASE) == []
+    assert errors(changed, served) == ['spec.scope: Invalid value: "Cluster": field is immutable']
+    assert errors(changed, BASE) == []
 
 
 def test_the_definitions_of_the_go_systems_are_sound(upstream: Path) -> None:
@@ -77,7 +77,7 @@ def test_the_definitions_of_the_go_systems_are_sound(upstream: Path) -> None:
             continue
         for document in yaml.safe_load_all(text):
             if isinstance(document, dict) and document.get("apiVersion") == "apiextensions.k8s.io/v1":
-                assert told(document) == [], path
+                assert errors(document) == [], path
                 seen += 1
     assert seen > 20
 
@@ -98,13 +98,13 @@ def test_a_definition_with_anything_anywhere_is_judged_and_breaks_nothing(data: 
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = data.draw(anything)
-    assert all(": " in problem for problem in told(broken))
+    assert all(": " in problem for problem in errors(broken))
 
 
-def test_a_wrong_type_is_told_at_its_place_and_alone() -> None:
+def test_a_wrong_type_is_reported_at_its_place_and_alone() -> None:
     wrong = ruled({"type": "object"}, "true")
     wrong["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] = "name"
-    assert told(wrong) == [
+    assert errors(wrong) == [
         'spec.versions[0].schema.openAPIV3Schema.properties[spec].required: Invalid value: "string":'
         " spec.versions[0].schema.openAPIV3Schema.properties[spec].required in body must be of type array:"
         ' "string"'
@@ -115,4 +115,4 @@ def test_a_schema_nested_beyond_reason_is_refused() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(150):
         schema = {"type": "object", "properties": {"a": schema}}
-    assert "must not be nested" in told(at(*V1, "schema", value={"openAPIV3Schema": schema}))[0]
+    assert "must not be nested" in errors(at(*V1, "schema", value={"openAPIV3Schema": schema}))[0]

@@ -92,12 +92,12 @@ def test_ranges_nest() -> None:
         "{'a}",
     ],
 )
-def test_what_is_no_path_is_refused(text: str) -> None:
+def test_malformed_paths_are_refused(text: str) -> None:
     with pytest.raises(JsonPathError):
         Template.parse(text)
 
 
-def test_a_path_that_does_not_fit_the_object_says_so() -> None:
+def test_a_path_that_does_not_fit_the_object_fails() -> None:
     with pytest.raises(JsonPathError, match="is not array"):
         JsonPath.parse(".metadata[0]").find(NODE)
     assert JsonPath.parse(".metadata[0]").first(NODE) is None

@@ -132,7 +132,7 @@ def test_a_schema_that_refers_to_itself_without_end_ends() -> None:
         JsonSchema.compile(deep)
 
 
-def test_a_violation_names_the_place_and_what_is_wanted() -> None:
+def test_a_violation_names_the_place_and_the_expectation() -> None:
     schema = JsonSchema.compile(
         {"properties": {"a/b": {"items": {"type": ["string", "null"]}}}, "required": ["x", "y"]}
     )

@@ -46,7 +46,7 @@ class Bed(Fields, frozen=True):
 
 
 class GardenSpec(Fields, frozen=True):
-    """What is wanted."""
+    """The wanted state."""
 
     __rules__ = (Rule("self.soil != 'clay' || self.beds.size() == 1", message="clay takes one bed"),)
 
@@ -87,11 +87,11 @@ class OldGarden(Kind, frozen=True):
     """A garden, as it was."""
 
 
-def test_each_marker_says_its_part_of_the_schema() -> None:
+def test_each_marker_adds_its_keywords_to_the_schema() -> None:
     spec = schema(Garden)["properties"]["spec"]
     assert spec == {
         "type": "object",
-        "description": "What is wanted.",
+        "description": "The wanted state.",
         "required": ["beds"],
         "x-kubernetes-validations": [
             {"rule": "self.soil != 'clay' || self.beds.size() == 1", "message": "clay takes one bed"}
@@ -189,7 +189,7 @@ def test_an_object_survives_the_way_through_its_struct() -> None:
     assert encode(decode(Garden, obj | {"unknown": 1})) == obj
 
 
-def test_what_the_structs_default_the_server_defaults_too() -> None:
+def test_defaults_of_the_structs_are_defaults_of_the_server() -> None:
     obj: dict[str, Any] = {"metadata": {}, "spec": {"beds": [{"name": "a"}]}}
     filled = msgspec.json.decode(msgspec.json.encode(obj))
     Structural.compile(schema(Garden)).default(filled)

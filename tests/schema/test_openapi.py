@@ -30,7 +30,7 @@ def test_the_root_names_its_kind_and_shares_its_metadata() -> None:
     assert shown["properties"]["kind"]["type"] == "string"
 
 
-def test_version_3_keeps_what_version_2_cannot_say() -> None:
+def test_version_3_keeps_keywords_that_version_2_lacks() -> None:
     spec = {"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [{"required": ["a"]}]}
     schema = {"type": "object", "properties": {"spec": spec}}
     assert published(schema, FOO)["properties"]["spec"] == spec

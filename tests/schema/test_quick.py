@@ -1,4 +1,4 @@
-"""What the predicate vouches for, the walk finds nothing in; and of what is plainly good it vouches."""
+"""The walk finds no problem in values that the predicate accepts, and the predicate accepts plainly valid values."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def walked(schema: dict[str, Any], value: Any, *, native: bool) -> list[FieldErr
 
 @given(SCHEMAS, VALUES, st.booleans())
 @settings(max_examples=500, deadline=None)
-def test_what_it_vouches_for_is_good(schema: dict[str, Any], value: Any, native: bool) -> None:
+def test_accepted_values_are_valid(schema: dict[str, Any], value: Any, native: bool) -> None:
     if predicate(compile_node(schema, native=native))(value):
         assert not walked(schema, value, native=native)
 

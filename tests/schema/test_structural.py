@@ -17,7 +17,7 @@ def complaints(schema: Structural, obj: Any, old: Any = None) -> list[str]:
     return [str(problem) for problem in schema.validate(obj, old)]
 
 
-def told(spec: dict[str, Any], value: Any, old: Any = None) -> list[str]:
+def errors(spec: dict[str, Any], value: Any, old: Any = None) -> list[str]:
     """The complaints about `spec: value`; `old` is a whole old spec."""
     return complaints(structural(spec), {"spec": value}, None if old is None else {"spec": old})
 
@@ -76,18 +76,18 @@ def told(spec: dict[str, Any], value: Any, old: Any = None) -> list[str]:
         ),
     ],
 )
-def test_a_broken_rule_is_told_in_the_words_of_kubernetes(spec: dict[str, Any], value: Any, sentence: str) -> None:
-    assert told(spec, value) == [sentence]
+def test_a_broken_rule_is_reported_in_the_words_of_kubernetes(spec: dict[str, Any], value: Any, sentence: str) -> None:
+    assert errors(spec, value) == [sentence]
 
 
-def test_a_missing_field_is_told_at_its_own_path() -> None:
+def test_a_missing_field_is_reported_at_its_own_path() -> None:
     spec = {"type": "object", "required": ["shoot"], "properties": {"shoot": {"type": "object"}}}
     [problem] = structural(spec).validate({"spec": {}})
     assert (str(problem), problem.reason) == ("spec.shoot: Required value", "FieldValueRequired")
 
 
 def test_a_whole_float_counts_as_an_integer() -> None:
-    assert told({"type": "integer"}, 2.0) == []
+    assert errors({"type": "integer"}, 2.0) == []
 
 
 def test_numbers_with_a_32_bit_format_keep_their_range_only_for_native_kinds() -> None:
@@ -98,18 +98,20 @@ def test_numbers_with_a_32_bit_format_keep_their_range_only_for_native_kinds() -
 
 def test_an_int_or_string_takes_both_and_nothing_else() -> None:
     spec = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
-    assert told(spec, 1) == told(spec, "50%") == []
-    assert 'spec: Invalid value: "boolean": spec in body must be of type integer,string: "boolean"' in told(spec, True)
+    assert errors(spec, 1) == errors(spec, "50%") == []
+    assert 'spec: Invalid value: "boolean": spec in body must be of type integer,string: "boolean"' in errors(
+        spec, True
+    )
 
 
 def test_alternatives_that_all_fail_name_the_field_and_the_closest_complaint() -> None:
     spec = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
     spec |= {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}
-    assert told(spec, {}) == [
+    assert errors(spec, {}) == [
         '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found none valid',
         "spec.a: Required value",
     ]
-    assert told(spec, {"a": "", "b": ""}) == [
+    assert errors(spec, {"a": "", "b": ""}) == [
         '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found 2 valid alternatives'
     ]
 
@@ -118,10 +120,10 @@ def test_members_of_a_keyed_list_are_duplicates_by_their_keys() -> None:
     item = {"type": "object", "properties": {"type": {"type": "string"}, "status": {"type": "string"}}}
     spec = {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     value = [{"type": "Ready", "status": "True"}, {"type": "Ready", "status": "False"}]
-    assert told(spec, value) == ['spec[1]: Duplicate value: {"type":"Ready"}']
+    assert errors(spec, value) == ['spec[1]: Duplicate value: {"type":"Ready"}']
 
 
-def test_pruning_drops_what_the_schema_does_not_know_and_names_it() -> None:
+def test_pruning_drops_and_names_undeclared_fields() -> None:
     schema = structural(
         {
             "type": "object",
@@ -186,7 +188,7 @@ def test_defaults_reach_into_present_parents_only() -> None:
     assert obj == {"spec": {"tls": {"on": True}, "list": [{"size": "10Gi"}]}}
 
 
-def test_a_null_takes_the_default_or_goes_unless_the_field_is_nullable() -> None:
+def test_a_null_is_defaulted_or_dropped_unless_the_field_is_nullable() -> None:
     schema = structural(
         {
             "type": "object",
@@ -212,19 +214,19 @@ def test_defaults_are_never_shared_between_objects() -> None:
     assert second == {"spec": {"list": []}}
 
 
-def test_an_update_may_keep_what_was_bad_before_but_not_touch_it() -> None:
+def test_an_update_may_keep_but_not_change_an_invalid_value() -> None:
     spec = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 1}, "b": {"type": "string"}}}
-    assert told(spec, {"a": "long", "b": "new"}, {"a": "long", "b": "old"}) == []
-    assert told(spec, {"a": "longer"}, {"a": "long"}) == ["spec.a: Too long: may not be more than 1 bytes"[:-1]]
+    assert errors(spec, {"a": "long", "b": "new"}, {"a": "long", "b": "old"}) == []
+    assert errors(spec, {"a": "longer"}, {"a": "long"}) == ["spec.a: Too long: may not be more than 1 bytes"[:-1]]
 
 
 def test_members_of_a_keyed_list_ratchet_wherever_they_moved() -> None:
     item = {"type": "object", "properties": {"name": {"type": "string"}, "v": {"type": "string", "maxLength": 2}}}
     spec = {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
     old = [{"name": "a", "v": "long"}]
-    assert told(spec, [{"name": "b", "v": "ok"}, {"name": "a", "v": "long"}], old) == []
+    assert errors(spec, [{"name": "b", "v": "ok"}, {"name": "a", "v": "long"}], old) == []
     plain = {"type": "array", "items": item}
-    assert told(plain, [{"name": "b", "v": "ok"}, {"name": "a", "v": "long"}], old) != []
+    assert errors(plain, [{"name": "b", "v": "ok"}, {"name": "a", "v": "long"}], old) != []
 
 
 def test_equal_sub_schemas_share_one_node_whatever_their_descriptions() -> None:

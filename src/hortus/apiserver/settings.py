@@ -37,9 +37,9 @@ class Settings(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     """Further DNS names and addresses for the serving certificate."""
     anonymous: bool = True
-    """Whether requests without credentials are let in as system:anonymous, for the authorizer to judge."""
+    """True if requests without credentials are let in as system:anonymous, for the authorizer to judge."""
     compress: bool = True
-    """Whether large bodies are compressed for those who take it; a waste when all clients are on this machine."""
+    """True if large bodies are compressed for those who take it; a waste when all clients are on this machine."""
     grace: float = 5.0
     """Seconds that requests in progress have to finish at a stop."""
     event_ttl: float = 3600.0

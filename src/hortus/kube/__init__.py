@@ -1,4 +1,4 @@
-"""The client side of Kubernetes. Knows no domain and no kinds beyond what it is told.
+"""The client side of Kubernetes. It knows no domain, and only the kinds that its callers name.
 
     async with Client.from_kubeconfig() as client:
         found = await client.list(configmaps, "default", labels="app=web")
@@ -8,7 +8,7 @@
 - `Client`: one cluster as one user; verbs on plain dicts. `Watch`, `ObjectList`, `PatchKind`, `Propagation` go with it.
 - `errors`: everything a call may raise, a tree under `KubeError`; the embedded API server raises the same classes.
 - `kubeconfig`: `load` for the operator's own, `from_untrusted` for one out of an object, `document` and `merge_into`.
-- `Discovery`: from words to resources.
+- `Discovery`: finds the resource that a word means.
 - `objects`: `Resource` (how a kind is reached), keys, times. `clock`: time as a dependency.
 - `selectors`, `patches`, `quantities`, `durations`, `naming`: the API's algebra, pure, worded as by API servers.
 - `yaml`: documents in and out, bounded and without surprises.
@@ -54,7 +54,8 @@ _MODULE_OF = {name: module for module, names in _PLACES.items() for name in name
 
 
 def __getattr__(name: str) -> object:
-    """Load what needs aiohttp when it is first asked for: a command that prints its help must not wait for it."""
+    """Loads the modules that need aiohttp on first use, so that a command which prints its help does not wait for
+    them."""
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""How one cluster is reached and as whom: the values a kubeconfig or a pod's mount comes down to.
+"""The address, the trust and the credentials for one cluster, as a kubeconfig or a pod's mount gives them.
 
-Plain frozen values, read from wherever, used by `Connection`. Confidential parts are `Secret`s, so that an `Access` may
-be printed.
+Frozen values without behaviour; `Connection` uses them. Confidential parts are `Secret`s, so that an `Access` may be
+printed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = {}
     directory: str = ""
-    """Where a relative command path starts: the folder of the kubeconfig that names it."""
+    """The folder of the kubeconfig that names the plugin; relative command paths start here."""
     install_hint: str = ""
     provide_cluster_info: bool = False
     cluster_config: object = None
-    """What the cluster's `client.authentication.k8s.io/exec` extension holds, handed to the plugin."""
+    """The content of the cluster's `client.authentication.k8s.io/exec` extension, handed to the plugin."""
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """Who we are. A certificate is always shown; beside it the first of exec plugin, token file, token, password."""
+    """The credentials of one user. The certificate is always shown; besides it the first of exec plugin, token file,
+    token, password."""
 
     certificate: bytes = b""
     """PEM chain of the client certificate."""
@@ -46,7 +47,8 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
-    """Act as somebody else (Kubernetes docs, "User impersonation"). An empty user is an error, never oneself."""
+    """Acts as another user (Kubernetes docs, "User impersonation"). An empty user is an error, never the client's own
+    user."""
 
     user: str
     uid: str = ""
@@ -77,7 +79,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     ca: bytes = b""
     """PEM certificates of the cluster's own CA; when empty the system's are used."""
     insecure: bool = False
-    """Do not check the server's certificate."""
+    """The server's certificate is not checked."""
     tls_server_name: str = ""
     proxy_url: Secret | None = None
     """May hold a password."""

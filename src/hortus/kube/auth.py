@@ -1,8 +1,8 @@
-"""Credentials in use: the Authorization header of the moment and the client certificate of the moment.
+"""Credentials in use: the current Authorization header and the current client certificate.
 
-Fixed credentials cost nothing per call. Files are looked at once a second and read again when they changed, or after
-60 s in any case (tokens mounted into pods rotate). An exec plugin runs when there is no answer of it yet, when its
-answer expires, and when the server answers 401.
+Fixed credentials cost nothing per call. Files are checked once a second and read again when they changed, or after 60 s
+in any case (tokens mounted into pods rotate). An exec plugin runs before the first call, when its answer expires, and
+after a 401.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.i
 
 
 class CredentialsFailed(KubeError):
-    """Our own credentials could not be had: a token file is gone, an exec plugin failed."""
+    """The client's own credentials are not available: a token file is missing or an exec plugin failed."""
 
 
 class Authenticator:
-    """Keeps one user's credentials fresh. `version` grows whenever the client certificate is another one."""
+    """Keeps one user's credentials fresh. `version` grows with each change of the client certificate."""
 
     def __init__(self, access: Access, *, clock: Clock) -> None:
         self._access = access
@@ -52,18 +52,18 @@ class Authenticator:
 
     @property
     def renewable(self) -> bool:
-        """Whether a 401 may be cured by asking for the credentials again."""
+        """True if new credentials may cure a 401."""
         return not _fixed(self._credentials)
 
     def due(self) -> bool:
-        """Whether `refresh` must run before the next call."""
+        """Reports whether `refresh` must run before the next call."""
         return self._due != math.inf and self._clock.monotonic() >= self._due
 
     async def refresh(self, *, rejected: str | None = None, force: bool = False) -> None:
-        """Bring the credentials up to date; callers at the same time share one run.
+        """Brings the credentials up to date; concurrent callers share one run.
 
-        With `force`, also when nothing is due, unless another caller has replaced the `rejected` header meanwhile.
-        Raises CredentialsFailed.
+        With `force`, also when nothing is due, unless another caller has already replaced the `rejected` header. Raises
+        CredentialsFailed.
         """
         async with self._lock:
             if force and self.authorization != rejected:
@@ -228,7 +228,7 @@ def _command(plugin: ExecPlugin) -> str:
 
 
 def _exec_info(plugin: ExecPlugin, access: Access) -> str:
-    """The ExecCredential the plugin gets in its environment."""
+    """The ExecCredential that the plugin gets in its environment."""
     spec: Object = {"interactive": False}
     if plugin.provide_cluster_info:
         cluster: Object = {"server": access.server}

@@ -1,7 +1,7 @@
 """The verbs of the Kubernetes API on plain dicts.
 
-A `Client` is one cluster as one user. It turns a `Resource` and a few words into a path and a query, hands bytes to
-`Connection`, and decodes each answer once. It knows no kinds: what exists is said by the caller or by `discovery`.
+A `Client` is one cluster as one user. It turns a `Resource` and options into a path and a query, hands bytes to
+`Connection`, and decodes each answer once. It knows no kinds: the caller names them, or `discovery` finds them.
 Semantics: Kubernetes docs, "API Concepts"; errors: `hortus.kube.errors`.
 """
 
@@ -40,7 +40,7 @@ JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 _RESTARTS = 3
-"""How often a paged list that expired underneath begins again before it is asked for in one piece."""
+"""Times that a paged list begins again after it expired, before it is requested in one piece."""
 
 
 class ObjectList(NamedTuple):
@@ -49,7 +49,7 @@ class ObjectList(NamedTuple):
     items: list[Object]
     resource_version: str
     remaining: int = 0
-    """How many more the server says there are; 0 for a whole list."""
+    """The number of further objects that the server reports; 0 for a whole list."""
     restarted: bool = False
     """The list expired between two pages and began again: all pages handed out before are void."""
 
@@ -73,7 +73,7 @@ class Client:
 
     @classmethod
     def over(cls, transport: Transport) -> Self:
-        """A client over a connection that is made and kept elsewhere, as by a pool of them."""
+        """A client over a connection that is made and kept elsewhere, for example in a pool."""
         made = cls.__new__(cls)
         made._connection = transport
         return made
@@ -113,11 +113,12 @@ class Client:
 
     @property
     def access(self) -> Access:
-        """How the cluster is reached, and as whom."""
+        """The address, trust and credentials in use."""
         return self._connection.access
 
     def become(self, access: Access) -> None:
-        """Use `access` from the next call on, as when a kubeconfig file was replaced; see `Connection.become`."""
+        """Uses `access` from the next call on, for example after a kubeconfig file was replaced; see
+        `Connection.become`."""
         self._connection.become(access)
 
     @property
@@ -130,10 +131,9 @@ class Client:
         await self._connection.close()
 
     def cut(self) -> None:
-        """Shut every socket at once, so that no request written before is sent after; may be called in a signal
-        handler. Calls and watches in flight fail, new ones open new connections. A transport that was handed in is
-        cut by its owner.
-        """
+        """Shut every socket at once, so that no request that is still buffered is sent; may be called in a signal
+        handler. Calls and watches in flight fail, new ones open new connections. A transport that was handed in is cut
+        by its owner."""
         if isinstance(self._connection, Connection):
             self._connection.cut()
 
@@ -179,8 +179,8 @@ class Client:
     ) -> ObjectList:
         """All objects, fetched in pages of `limit` (0: in one piece). An empty namespace means all of them.
 
-        `labels` and `fields` are selectors as text or as selector objects. `resource_version="0"` takes what the server
-        has at hand. Starts again by itself when the list expires between two pages.
+        `labels` and `fields` are selectors as text or as selector objects. `resource_version="0"` accepts what the
+        server has in its cache. Starts again when the list expires between two pages.
         """
         items: list[Object] = []
         version = ""
@@ -204,7 +204,8 @@ class Client:
         resource_version: str = "",
         metadata_only: bool = False,
     ) -> AsyncIterator[ObjectList]:
-        """The list page by page. A page with `restarted` says that the list expired and begins anew with this page."""
+        """The list page by page. A page with `restarted` means that the list expired and begins again with this
+        page."""
         accept = _METADATA_LIST if metadata_only else JSON
         path, token, restarts, restarted, size = collection(resource, namespace), "", 0, False, 0
         selectors = {"labelSelector": str(labels), "fieldSelector": str(fields)}
@@ -242,7 +243,7 @@ class Client:
         metadata_only: bool = False,
         timeout: float | None = None,
     ) -> Watch:
-        """Events after `resource_version`, for ever: see `Watch`. BOOKMARK events are handed out too.
+        """The events after `resource_version`, without end: see `Watch`. BOOKMARK events are included.
 
         `initial_events` asks for the present state first, ended by a bookmark (KEP-3157); `timeout` is the length of
         one stream in seconds, 300 to 600 when not given.
@@ -304,7 +305,7 @@ class Client:
         validation: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """PUT the whole object. With a resourceVersion in it, raises Conflict when somebody else was faster."""
+        """PUT the whole object. With a resourceVersion in it, raises Conflict when the object has changed since."""
         target = item(resource, namespace_of(obj), name_of(obj), subresource)
         target += query_of(**write_options(field_manager, validation, dry_run))
         return self._object(await self._connection.call("PUT", target, orjson.dumps(obj)))
@@ -323,7 +324,7 @@ class Client:
         validation: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Change parts of an object. `patch` is a list of operations for PatchKind.JSON, else a partial object.
+        """Changes parts of an object. `patch` is a list of operations for PatchKind.JSON, else a partial object.
 
         A merge patch or apply without a resourceVersion is repeated after a broken connection, others are not.
         """

@@ -1,6 +1,6 @@
 """Time as a dependency: everything that waits or stamps takes a `Clock`, so that tests move time by hand.
 
-The fake beside it is `hortus.testing.FakeClock`.
+The fake is `hortus.testing.FakeClock`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _monotonic: Callable[[], float] = (
 
 class Timer(Protocol):
     def cancel(self) -> None:
-        """Make sure that the callback is not called any more; harmless when it has been."""
+        """Prevents the callback from being called; has no effect after it was called."""
 
 
 class Clock(Protocol):
@@ -30,15 +30,15 @@ class Clock(Protocol):
         """Seconds that only grow; for intervals and deadlines."""
 
     async def sleep(self, seconds: float) -> None:
-        """Return after `seconds` of this clock's monotonic time."""
+        """Returns after `seconds` of this clock's monotonic time."""
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
-        """Call `callback` on the running loop after `seconds` of monotonic time; many waits can share one timer."""
+        """Calls `callback` on the running loop after `seconds` of monotonic time; many waits can share one timer."""
 
 
 class SystemClock:
-    """The machine's clocks. Its monotonic time goes on while the machine is suspended, where the system can tell
-    (CLOCK_BOOTTIME): a lease runs out meanwhile for all others too. Timers do not; they ring late after a suspend.
+    """The machine's clocks. Its monotonic time includes suspends of the machine where the system counts them
+    (CLOCK_BOOTTIME), because a lease expires for all others meanwhile. Timers do not; they fire late after a suspend.
     """
 
     def now(self) -> float:

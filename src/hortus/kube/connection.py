@@ -1,12 +1,12 @@
 """HTTP to one API server: sessions, TLS, credentials, limits, retries, and every failure as one of our errors.
 
-In: a method, a path with its query, perhaps a body, as bytes. Out: status, headers and body as bytes, or a
-`KubeError`. What the bytes mean is `Client`'s business. HTTP/1.1 over a pool: a slow call never blocks another one, and
-it costs less CPU in Python than any HTTP/2 there is. Watches take connections outside the limit for calls, so
-that a hundred watches cannot starve them.
+In: a method, a path with its query, perhaps a body, as bytes. Out: status, headers and body as bytes, or a `KubeError`.
+`Client` decodes the bytes. HTTP/1.1 over a pool: a slow call never blocks another one, and it costs less CPU than the
+HTTP/2 libraries for Python. Watches take connections outside the limit for calls, so that a hundred watches cannot
+starve them.
 
-Retried are answers 429 (the server did nothing), 5xx with Retry-After, and, for calls that may be repeated without
-harm, 5xx and broken connections. Redirects are never followed: they would carry credentials to another host.
+A call is retried after 429 (the server did nothing) and after 5xx with Retry-After; a repeatable call also after any
+5xx and a broken connection. Redirects are never followed: they would carry credentials to another host.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ _JSON = "application/json"
 _GRAIN = 256 << 10
 """Bytes of an answer that are counted at once where memory is shared; shorter answers are not counted."""
 _LARGE_BODY = 1 << 20
-"""Bytes; from here on aiohttp wants a file-like body."""
+"""Bytes; aiohttp wants a file-like body from here on."""
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one connection; sizes in bytes, times in seconds."""
 
     connections: int = 64
-    """Calls in flight at once, watches apart; more wait in line."""
+    """Calls in flight at once, without watches; more calls wait."""
     qps: float = 0.0
     """Calls a second on average; 0 leaves it to the server's own priority and fairness (429 and Retry-After)."""
     burst: int = 100
     timeout: float = 30.0
-    """For one attempt, from first byte out to last byte in."""
+    """For one attempt, from the first byte sent to the last byte received."""
     connect_timeout: float = 10.0
     max_response: int = 256 << 20
     max_list: int = 1 << 40
@@ -68,13 +68,14 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_event: int = 16 << 20
     """For one line of a watch."""
     bookmark_period: float = 60.0
-    """Seconds between two bookmarks of a watch, as kube-apiserver sends them; a watch silent for two is given up."""
+    """Seconds between two bookmarks of a watch, as kube-apiserver sends them; a watch that is silent for two periods is
+    ended."""
     compression: bool = False
     """Ask for gzip: saves network on large lists, costs CPU."""
     retries: Retries = Retries()
     user_agent: str = "hortus"
     deny: tuple[Network, ...] = ()
-    """Networks never to connect to, whatever a name resolves to: `LOCAL_NETWORKS` for servers that strangers name."""
+    """Networks that are never connected to, whatever a name resolves to: `LOCAL_NETWORKS` for untrusted addresses."""
 
 
 class Answer(NamedTuple):
@@ -86,7 +87,7 @@ class Answer(NamedTuple):
 
 
 Reader = Callable[[], Awaitable[bytes]]
-"""Gives a piece of a body at each call, b"" at its end."""
+"""Returns the next piece of a body at each call, b"" at its end."""
 
 
 class CallOptions(TypedDict, total=False):
@@ -127,7 +128,7 @@ class Transport(Protocol):
 
 
 class Connection:
-    """A pool of connections to one cluster as one user. Made anywhere, used in one event loop, closed once."""
+    """A pool of connections to one cluster as one user. It is made anywhere, used in one event loop and closed once."""
 
     def __init__(
         self,
@@ -174,7 +175,7 @@ class Connection:
         self._options: dict[str, object] = {"server_hostname": access.tls_server_name} if access.tls_server_name else {}
 
     def become(self, access: Access) -> None:
-        """Use `access` from the next call on. Calls in flight end as they began; watches are ended within `timeout`.
+        """Uses `access` from the next call on. Calls in flight keep the old one; watches are ended within `timeout`.
 
         Raises ValueError for a server that is no URL, and changes nothing then.
         """
@@ -182,23 +183,23 @@ class Connection:
         self._pool.become(access, self._auth, host=self.host)
 
     async def close(self) -> None:
-        """Drop all connections; calls and streams in flight fail."""
+        """Closes all connections; calls and streams in flight fail."""
         self.end_streams()
         await self._pool.close()
 
     def end_streams(self) -> None:
-        """Cut every stream that is being read; calls go on."""
+        """Ends every stream that is being read; calls continue."""
         for response in tuple(self._streams):
-            # A reader hears of it from us: aiohttp tells it nothing when the session is closed in the next moment.
+            # Readers are stopped here, because aiohttp does not wake them when the session is closed next.
             response.content.set_exception(aiohttp.ClientPayloadError())
             _cut(response)
 
     def close_idle(self) -> int:
-        """Close the connections that nobody uses; returns how many. Calls and streams go on."""
+        """Closes the idle connections and returns their number. Calls and streams continue."""
         return self._pool.close_idle()
 
     def cut(self) -> None:
-        """Shut every socket at once, also for what is written and not sent yet. New calls open new ones."""
+        """Shuts every socket at once, so that buffered bytes are not sent. New calls open new sockets."""
         self._pool.cut()
 
     async def call(
@@ -212,10 +213,10 @@ class Connection:
         repeatable: bool | None = None,
         timeout: float | None = None,
     ) -> Answer:
-        """One call, retried as the settings allow. `target` is the encoded path and query below the server's URL.
+        """Makes one call, retried as the settings allow. `target` is the encoded path and query below the server's URL.
 
-        `repeatable` says that doing it twice is doing it once; default: GET, HEAD and PUT. `timeout` is for each
-        attempt. Raises KubeError; an answer of 400 and above is an ApiError, a redirect Garbage.
+        `repeatable` marks the call as idempotent; default: GET, HEAD and PUT. `timeout` is for each attempt. Raises
+        KubeError; an answer of 400 and above is an ApiError, a redirect Garbage.
         """
         if repeatable is None:
             repeatable = method in ("GET", "HEAD", "PUT")
@@ -254,7 +255,8 @@ class Connection:
     async def stream(
         self, target: str, *, accept: str = _JSON, idle_timeout: float | None = None
     ) -> AsyncIterator[Reader]:
-        """A GET whose body is read as it comes: each call of the reader gives a piece, b"" at the end. Not retried.
+        """Opens a GET whose body is read as it arrives: each call of the reader returns a piece, b"" at the end. Not
+        retried.
 
         `idle_timeout` is the longest silence, in seconds.
         """
@@ -322,7 +324,7 @@ class Connection:
                 self._observer.answered(method, self.host, code, self.clock.monotonic() - started)
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        """The whole body, which gives the connection back. Whatever goes wrong on the way closes it."""
+        """Reads the whole body, which returns the connection to the pool. Any failure on the way closes it."""
         limit = self.settings.max_response
         length = response.content_length
         held = 0
@@ -385,7 +387,7 @@ class Connection:
         return error
 
     def _hidden(self, content: bytes) -> bytes:
-        """What a server says, without the credential that it was sent."""
+        """The server's message without the credential that it was sent."""
         return without_credential(content, self._auth.authorization)
 
     def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
@@ -397,13 +399,13 @@ def _believed(wish: float | None) -> float | None:
 
 
 def _cut(response: aiohttp.ClientResponse) -> None:
-    """Cut, not closed: a farewell over TLS would wait for the server's, and outlive us for that long."""
+    """Aborts instead of closing: a TLS shutdown would wait for the server and keep the socket open meanwhile."""
     if response.connection is not None and response.connection.transport is not None:
         response.connection.transport.abort()
 
 
 def _headers(content_type: str, accept: str) -> dict[str, str] | None:
-    """What differs from the session's own headers."""
+    """The headers that differ from the session's own."""
     if accept == _JSON:
         return {"Content-Type": content_type} if content_type else None
     return {"Accept": accept, "Content-Type": content_type} if content_type else {"Accept": accept}

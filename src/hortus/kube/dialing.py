@@ -1,8 +1,7 @@
-"""Opening sockets: where to, and how a dead peer is noticed.
+"""Opening sockets: the address check and the detection of dead peers.
 
-The address is checked here, after names are resolved and for every single attempt, so that no DNS answer and no
-spelling of an address gets around it. Clients for clusters that a stranger's kubeconfig names are given
-`LOCAL_NETWORKS`.
+The address is checked here, after names are resolved and for every attempt, so that no DNS answer and no spelling of an
+address evades the check. Clients for clusters that an untrusted kubeconfig names are given `LOCAL_NETWORKS`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _METADATA = ("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:e
 """Alibaba Cloud; Azure's platform; Oracle Cloud; services of AWS that instances reach by IPv6, credentials of EKS pods
 among them; Google Cloud by IPv6. The others are link-local."""
 LOCAL_NETWORKS: tuple[Network, ...] = tuple(map(ip_network, _LOCAL + _METADATA))
-"""This machine itself, link-local addresses, and where clouds keep their metadata services."""
+"""This machine, link-local addresses, and the metadata services of clouds."""
 
 _TRANSLATED = ip_network("64:ff9b::/96")
 """IPv4 addresses behind a translator (RFC 6052)."""
@@ -40,35 +39,35 @@ class AddressDenied(OSError):
 
 
 class Memory:
-    """Bytes that the answers of many clients may hold together while they are read."""
+    """A budget of bytes that the answers of many clients share while they are read."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.held = 0
 
     def take(self, size: int) -> bool:
-        """Count `size` bytes more, unless that is too much."""
+        """Reserves `size` bytes; False when the budget does not hold them."""
         if self.held + size > self.limit:
             return False
         self.held += size
         return True
 
     def give(self, size: int) -> None:
-        """Count `size` bytes less."""
+        """Returns `size` bytes to the budget."""
         self.held -= size
 
 
 class Dialing(NamedTuple):
-    """What a client shares with many others that keep to one budget with it."""
+    """The settings and budgets that the clients of one pool share."""
 
     contexts: Contexts | None = None
-    """Where TLS contexts are shared by clients that trust the same CA."""
+    """Shares TLS contexts between clients that trust the same CA."""
     make_socket: Callable[[int, int, int], socket.socket] = socket.socket
-    """Makes a socket of a family, type and protocol; one that counts itself, say."""
+    """Makes a socket of a family, type and protocol; a pool passes one that counts."""
     opened: Callable[[], None] | None = None
-    """Called when an attempt to connect is over, its TLS handshake included, well or not."""
+    """Called when an attempt to connect ended, its TLS handshake included, whether it succeeded or failed."""
     memory: Memory | None = None
-    """For long answers; one for which there is no room fails with ResponseTooLarge."""
+    """The budget for long answers; an answer that does not fit fails with ResponseTooLarge."""
 
 
 class Dialer:
@@ -95,7 +94,7 @@ class Dialer:
         return made
 
     def open_sockets(self) -> list[socket.socket]:
-        """Those made here which nobody has closed yet."""
+        """The sockets made here that are not closed yet."""
         return [made for made in self._made if made.fileno() != -1]
 
     def _check(self, text: str) -> None:

@@ -1,8 +1,8 @@
-"""What a server serves: from the words people type to a `Resource`.
+"""Discovery of the resources of a server: finds the `Resource` that a word on the command line means.
 
-One look-up is two calls with aggregated discovery (KEP-3352, apidiscovery.k8s.io/v2 and its v2beta1), or one for
-each group and version with the older form that every server has. A group whose own server is down does not hide
-the others; it is named in `failed`. The result is a value: who wants to know of new kinds looks again.
+It takes two calls with aggregated discovery (KEP-3352, apidiscovery.k8s.io/v2 and v2beta1), or one for each group and
+version with the older form that every server has. A group whose own server is down does not hide the others; it is
+named in `failed`. The result is a value; new kinds are found by another call of `look`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AGGREGATED = ",".join(
 
 
 class UnknownResource(LookupError):
-    """Nothing of that name is served; the message says what comes close."""
+    """No resource of that name is served; the message suggests similar ones."""
 
 
 class ServedResource(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class ServedResource(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Lower-case words that mean it: plural, singular, kind and short names."""
+        """The lower-case words that mean the resource: plural, singular, kind and short names."""
         return (self.resource.plural, self.singular, self.resource.kind.lower(), *self.short_names)
 
 
@@ -53,7 +53,7 @@ class Discovery:
     def __init__(self, served: Iterable[ServedResource], *, failed: Iterable[str] = ()) -> None:
         self.served = tuple(served)
         self.failed = tuple(failed)
-        """Groups and versions (`group/version`) about which nothing could be learned."""
+        """Groups and versions (`group/version`) whose resources are unknown."""
         self._by_kind = {entry.resource.gvk: entry for entry in reversed(self.served)}
         self._by_name: dict[str, list[ServedResource]] = {}
         for entry in self.served:
@@ -62,7 +62,7 @@ class Discovery:
 
     @classmethod
     async def look(cls, client: Client) -> Discovery:
-        """Ask a server. Raises KubeError when it tells nothing at all."""
+        """Asks a server. Raises KubeError when there is no answer at all."""
         core, groups = await asyncio.gather(
             client.get_raw("/api", accept=_AGGREGATED), client.get_raw("/apis", accept=_AGGREGATED)
         )
@@ -75,9 +75,10 @@ class Discovery:
         return cls(reader.served, failed=reader.failed)
 
     def find(self, word: str) -> ServedResource:
-        """What `word` means: plural, singular, kind or short name, alone or with `.group` or `.version.group` after it.
+        """The resource that `word` means: plural, singular, kind or short name, alone or followed by `.group` or
+        `.version.group`.
 
-        Of several the server's first choice. Raises UnknownResource.
+        Returns the server's first choice of several. Raises UnknownResource.
         """
         name, _, rest = word.lower().partition(".")
         found = [entry for entry in self._by_name.get(name, ()) if _belongs(entry.resource, rest)]
@@ -88,7 +89,8 @@ class Discovery:
         return found[0]
 
     def find_all(self, words: str) -> list[ServedResource]:
-        """What a list such as `po,svc` or a category such as `all` means, each once. Raises UnknownResource."""
+        """The resources that a list such as `po,svc` or a category such as `all` means, each once. Raises
+        UnknownResource."""
         found: dict[ServedResource, None] = {}
         for word in filter(None, words.split(",")):
             members = list(self._category(word.lower()))
@@ -103,7 +105,7 @@ class Discovery:
         return found
 
     def _category(self, category: str) -> Iterator[ServedResource]:
-        """Members of a category, each in the version the server prefers."""
+        """The members of a category, each in the version that the server prefers."""
         seen = set()
         for entry in self.served:
             place = (entry.resource.group, entry.resource.plural)

@@ -1,7 +1,7 @@
 """Go durations: the texts of `time.Duration`, in whole nanoseconds.
 
-API fields and flags of Go systems (`metav1.Duration`) are read and written so. Bounds are those of a signed 64-bit
-count of nanoseconds, about 292 years: what Go refuses is refused here.
+API fields and flags of Go systems (`metav1.Duration`) have this form. The bounds are those of a signed 64-bit count of
+nanoseconds, about 292 years; a text that Go refuses is refused here.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _part(found: re.Match[str], text: str) -> int:
 
 
 def _fraction(digits: str, size: int) -> int:
-    """In floating point and with the digits that fit into 63 bits, as Go counts: `0.3333333333333333333h` is 20m."""
+    """Computed in floating point from the digits that fit into 63 bits, as in Go: `0.3333333333333333333h` is 20m."""
     kept = digits[: _FITTING if int(digits[:_FITTING]) <= _LARGEST else _FITTING - 1]
     return int(float(int(kept)) * (float(size) / 10.0 ** len(kept)))
 

@@ -1,9 +1,8 @@
 """The errors of the Kubernetes API, one class per `reason`, the same on both sides of the wire.
 
 A server raises them and answers with `status()`; a client builds them from a Status body with `from_status`.
-Beside them stand the `TransportError`s, for a client that got no proper answer at all. Both are `KubeError`s.
-Reasons and codes: API conventions, "Response Status Kind" (kubernetes/community,
-contributors/devel/sig-architecture/api-conventions.md).
+`TransportError`s are for a client that got no proper answer at all. Both are `KubeError`s. Reasons and codes: API
+conventions, "Response Status Kind" (kubernetes/community, contributors/devel/sig-architecture/api-conventions.md).
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from typing import Any, ClassVar
 
 
 class KubeError(Exception):
-    """Whatever can go wrong between this process and an API server."""
+    """The base of all errors between this process and an API server."""
 
 
 class ApiError(KubeError):
-    """An answer of an API server other than success. `code` is the HTTP status, `reason` the machine-readable cause."""
+    """An error answer of an API server. `code` is the HTTP status, `reason` the machine-readable cause."""
 
     code: ClassVar[int] = 500
     reason: ClassVar[str] = "InternalError"
@@ -36,14 +35,14 @@ class ApiError(KubeError):
         self.details: dict[str, Any] = dict(details or {})
         self._shows_details = details is not None
         self.retry_after = retry_after
-        """Seconds after which the server asks to be tried again, or None."""
+        """Seconds after which the server asks for another attempt, or None."""
         self.metadata: dict[str, Any] = {}
-        """ListMeta of the Status: after an expired list, the token that goes on from where it stopped."""
+        """ListMeta of the Status: after an expired list, the token that continues where it stopped."""
         self.http_code = code if code is not None else self.code
         self.status_reason = reason if reason is not None else self.reason
 
     def say(self, message: str) -> None:
-        """Have another message."""
+        """Replaces the message."""
         self.message, self.args = message, (message,)
 
     def status(self) -> dict[str, Any]:
@@ -196,7 +195,7 @@ def from_status(code: int, body: Mapping[str, Any] | None, *, retry_after: float
 
 
 class TransportError(KubeError):
-    """No proper answer came from `host`; whether the server acted on the request is not known.
+    """No proper answer came from `host`; the server may or may not have acted on the request.
 
     The message says what happened and what to do, and never holds a credential.
     """
@@ -204,7 +203,7 @@ class TransportError(KubeError):
     retry_after: float | None = None
     """Seconds after which another attempt makes sense, where that is known."""
     permanent: ClassVar[bool] = False
-    """Nothing will change before somebody changes the configuration or the server."""
+    """True if only a change of the configuration or the server can help."""
 
     def __init__(self, host: str, problem: str, advice: str = "") -> None:
         super().__init__(f"{host}: {problem}; {advice}" if advice else f"{host}: {problem}")

@@ -1,4 +1,4 @@
-"""Foreign exceptions, mapped where they enter: what aiohttp, ssl and the system raise becomes a `TransportError`.
+"""Foreign exceptions, mapped where they enter: those of aiohttp, ssl and the system become `TransportError`s.
 
 Only parts known to be harmless reach a message: error names, the host, an HTTP status. Never a URL, which may hold the
 password of a proxy, and never a body.
@@ -15,13 +15,12 @@ from hortus.kube.dialing import AddressDenied
 from hortus.kube.errors import BadAddress, ConnectionFailed, Garbage, RequestTimedOut, TlsFailed, TransportError
 
 FOREIGN = (aiohttp.ClientError, OSError, RuntimeError)
-"""What a call through aiohttp may raise. A TimeoutError is an OSError; RuntimeErrors are those of a session closed in
-the middle, and of uvloop where asyncio has OSErrors.
-"""
+"""The exceptions of calls through aiohttp. A TimeoutError is an OSError; RuntimeErrors are those of a session closed in
+the middle, and of uvloop where asyncio has OSErrors."""
 
 
 def mapped(error: Exception, host: str, timeout: float) -> TransportError:
-    """The error of ours for one of `FOREIGN`."""
+    """The `TransportError` for one of `FOREIGN`."""
     if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
         return _tls(error, host)
     if isinstance(error, TimeoutError):
@@ -59,7 +58,7 @@ def _unreachable(error: aiohttp.ClientConnectorError, host: str) -> ConnectionFa
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return ConnectionFailed(host, "its name cannot be resolved", "check the server URL and the DNS")
     if isinstance(error.os_error, AddressDenied):
-        advice = "a kubeconfig of a stranger may not lead to this machine or its metadata service"
+        advice = "an untrusted kubeconfig may not lead to this machine or its metadata service"
         return BadAddress(host, f"its address {error.os_error.address} is not allowed", advice)
     advice = "check that the API server runs and can be reached from here"
     return ConnectionFailed(host, f"cannot connect: {_system_reason(error)}", advice)

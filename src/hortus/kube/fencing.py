@@ -1,9 +1,9 @@
-"""The last check before a request leaves: whether the work it belongs to may still act.
+"""Fencing: the last check of a lease before a request leaves.
 
-A process can be stopped between any two steps and go on a minute later, when its work is long another's. So a check
-before the work begins is not enough: whoever runs work under a lease sets a fence in its context, and every client asks
-it when the connection is there and the bytes are about to be handed to the system, for each attempt anew. What is left
-is one turn of the event loop between that check and the system call; `Client.cut` is for that.
+A process can be stopped between any two steps and continue a minute later, when another process owns its work. A check
+before the work begins is therefore not enough. The worker that holds a lease sets a fence in its context, and every
+client asks the fence for each attempt, when the connection is open and the bytes are about to be handed to the system.
+One turn of the event loop remains between that check and the system call; `Client.cut` covers it.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
 
 
 class Fenced(Exception):
-    """The request was not sent: the work it belongs to is not this process's any more.
+    """The request was not sent: another process owns the work by now.
 
-    No `KubeError`: nothing is wrong with the cluster, and what deals with its failures must not deal with this one.
+    Not a `KubeError`: nothing is wrong with the cluster, and code that handles its failures must not handle this one.
     """
 
 
 Fence = Callable[[], None]
-"""Raises `Fenced` when the work in whose context it is called must not act any more."""
+"""Raises `Fenced` when the work of the context it is called in must not act any more."""
 
 _FENCE: ContextVar[Fence | None] = ContextVar("hortus_fence", default=None)
 
 
 def set_fence(fence: Fence | None) -> None:
-    """For workers: what follows in this task, and in tasks and timers it makes, acts only while `fence` lets it."""
+    """Sets the fence of this task and of the tasks and timers it makes; called by workers."""
     _FENCE.set(fence)
 
 
 def check_fence() -> None:
-    """Raise `Fenced` when the work running here must not act any more; free for work without a fence."""
+    """Raises `Fenced` when the current work must not act any more; costs nothing for work without a fence."""
     fence = _FENCE.get()
     if fence is not None:
         fence()
 
 
 class FencedBody(io.BytesIO):
-    """A long body that asks the fence before each piece: it is sent over many turns of the loop."""
+    """A long body that asks the fence before each piece, because it is sent over many turns of the loop."""
 
     stopped: Fenced | None = None
 
@@ -60,7 +60,7 @@ class FencedBody(io.BytesIO):
 
 
 class FencedRequest(aiohttp.ClientRequest):
-    """A request that asks the fence once it has a connection, in the step that writes its body, and within a long one.
+    """A request that asks the fence when it has a connection, in the step that writes its body, and within a long body.
 
     A server never acts on a body that is shorter than its Content-Length.
     """
@@ -72,7 +72,7 @@ class FencedRequest(aiohttp.ClientRequest):
     async def write_bytes(
         self, writer: AbstractStreamWriter, conn: Connection, content_length: int | None = None
     ) -> None:
-        # Head and body leave together, in a task of their own: a turn of the loop after `send`.
+        # Head and body are written together, in a task of their own, one turn of the loop after `send`.
         try:
             check_fence()
         except Fenced as error:

@@ -1,9 +1,8 @@
 """libyaml's events, given as Go's port of libyaml gives them.
 
-The port that Kubernetes' tools read YAML with is older than the C library here, and the two cut some texts otherwise:
-in `[a b:, c]` the port takes `a b:` for a text, it ends a plain text of a flow collection at a question mark, does not
-know the escape `\\/`, and refuses a document that calls itself YAML 1.2. Texts that hold nothing of the kind, nearly
-all, go through the C library alone.
+The port that Kubernetes' tools read YAML with is older than the C library, and the two differ: in `[a b:, c]` the port
+reads `a b:` as a text, ends a plain text of a flow collection at a question mark, does not know the escape `\\/`, and
+refuses a document that declares YAML 1.2. Nearly all texts have none of this and are read by the C library alone.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class Events:
         return Mark("", index, self._text.count("\n", 0, index), index - begin, None, 0)
 
     def _repair(self, error: yaml.MarkedYAMLError) -> None:
-        """Quote the text whose colon the C library refuses, and come back to where the error was."""
+        """Quotes the text whose colon the C library refuses, and returns to the place of the error."""
         assert error.context_mark is not None and error.problem_mark is not None
         begin, end = error.context_mark.index, error.problem_mark.index + 1
         quoted = self._text[begin:end].replace("\\", "\\\\").replace('"', '\\"')

@@ -1,7 +1,7 @@
-"""What each call looked like, for whoever counts: the observer seam and its Prometheus side.
+"""Metrics of calls: the observer interface and its Prometheus implementation.
 
 Metric names and labels are client-go's (k8s.io/component-base/metrics/prometheus/restclient), so existing boards work.
-Counting stands in the path of every call, so it is a few list operations here; the families are made when scraped.
+Counting is on the path of every call, so it is a few list operations; the metric families are made at the scrape.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class RequestMetrics:
         durations.total += seconds
 
     def forget(self, host: str) -> None:
-        """Drop the series of a cluster that is gone."""
+        """Drops the series of a cluster that was removed."""
         for series in [series for series in self._counts if series[2] == host]:
             del self._counts[series]
         for place in [place for place in self._durations if place[1] == host]:
             del self._durations[place]
 
     def collect(self) -> Iterator[Metric]:
-        """The families, for the registry."""
+        """Yields the metric families to the registry."""
         requests = CounterMetricFamily(
             "rest_client_requests",
             "Calls to API servers; code is <error> where no answer came.",

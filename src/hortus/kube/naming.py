@@ -1,4 +1,4 @@
-"""What names, label keys and label values may look like.
+"""Validation of names, label keys and label values.
 
 Each check returns the problems found, worded as API servers word them (k8s.io/apimachinery/pkg/util/validation), so
 that both sides of the wire say the same; an empty list means that the text is valid.

@@ -38,7 +38,7 @@ class GroupVersionKind(NamedTuple):
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """How a kind is reached over REST. `group` is empty for core/v1."""
+    """The REST mapping of a kind. `group` is empty for core/v1."""
 
     group: str
     version: str
@@ -71,7 +71,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
-    """What every reader of objects relies on; each type is ObjectMeta's."""
+    """The metadata that every reader relies on, with ObjectMeta's types."""
 
     name: str
     namespace: str = ""
@@ -92,7 +92,8 @@ class _Shape(msgspec.Struct):
 
 
 def is_object(value: object) -> bool:
-    """True when `value`, as a server sent it, has the metadata of an API object: a name, no field of another type."""
+    """Reports whether `value`, as a server sent it, has the metadata of an API object: a name, no field of another
+    type."""
     return shaped(value, _Shape) is not None
 
 

@@ -4,9 +4,9 @@ Pure: the document given is never changed, and a patch that fails in the middle 
 patch does not touch are shared between old and new, not copied. Patches are input: pointers cannot reach beyond arrays,
 and a patch cannot grow a document beyond a bound by copying it into itself.
 
-Operations are carried out as by the library that kube-apiserver and kustomize use (evanphx/json-patch, v4), which is
-more lenient than the RFC: what is not there counts as null except to `remove` and `move`, so `replace` adds it; indices
-may count from the end; what stands before the first slash of a pointer does not count, nor does a wrong escape.
+Operations follow the library that kube-apiserver and kustomize use (evanphx/json-patch, v4), which is more lenient than
+the RFC: a missing value counts as null except for `remove` and `move`, so `replace` adds it; indices may count from the
+end; text before the first slash of a pointer and wrong escapes are ignored.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import orjson
 from hortus.kube.objects import Object
 
 MAX_OPERATIONS = 10_000
-"""As kube-apiserver bounds a JSON patch (k8s.io/apiserver, maxJSONPatchOperations)."""
+"""The bound of kube-apiserver on operations of a JSON patch (k8s.io/apiserver, maxJSONPatchOperations)."""
 MAX_COPIED = 3 << 20
-"""Bytes of JSON that the `copy` operations of one patch may add; kube-apiserver's bound too."""
+"""Bytes of JSON that the `copy` operations of one patch may add; the bound of kube-apiserver."""
 
 _TOO_DEEP = "nested too deeply"
 _INDEX = re.compile(r"[+-]?[0-9]{1,9}")
@@ -38,7 +38,7 @@ class PatchError(ValueError):
 
 
 def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
-    """`document` after all of the operations (RFC 6902). Raises PatchError, and then nothing is done."""
+    """`document` after all of the operations (RFC 6902). Raises PatchError without any effect."""
     if not isinstance(operations, (list, tuple)):
         raise PatchError("a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
@@ -55,12 +55,12 @@ def apply_json_patch(document: Any, operations: Sequence[Any]) -> Any:
 
 
 class _Work:
-    """A document being changed. Containers on the way to a change are copied once, the first time they are entered."""
+    """A document being changed. Containers on the way to a change are copied once, when they are first entered."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
         self._own: dict[int, Any] = {}
-        """Containers that are ours to change, by id; holding them keeps the ids from being used again."""
+        """Containers that are copies and may be changed, by id; the reference keeps the id from being reused."""
         self._copied = 0
 
     def apply(self, operation: Any) -> None:
@@ -117,7 +117,7 @@ class _Work:
         self._copied += len(orjson.dumps(value))
         if self._copied > MAX_COPIED:
             raise PatchError(f"the patch copies more than {MAX_COPIED} bytes")
-        self._own.clear()  # what was ours alone now stands in two places
+        self._own.clear()  # a copied container may now be in the document twice
         self._add(path, value)
 
     def _test(self, path: list[str], operation: Object) -> None:
@@ -133,7 +133,7 @@ class _Work:
         return parent.get(path[-1]) if isinstance(parent, dict) else parent[_index(path, len(parent))]
 
     def _parent(self, path: list[str]) -> Any:
-        """The container of the value at `path`, ours to change."""
+        """The container of the value at `path`, copied and so changeable."""
         if not path:
             raise PatchError("the whole document can only be replaced or tested")
         self.root = container = self._owned(self.root)
@@ -171,7 +171,7 @@ def _pointer(operation: Object, field: str) -> list[str]:
 
 
 def _index(path: list[str], length: int) -> int:
-    """The place that a pointer names in an array, counted from the end where it is negative."""
+    """The index that a pointer names in an array, counted from the end where it is negative."""
     if not _INDEX.fullmatch(path[-1]):
         raise PatchError(f"{_shown(path)} is not the place of an array element")
     index = int(path[-1])
@@ -186,7 +186,7 @@ def _shown(path: list[str]) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equality of JSON values: 1 equals 1.0, but true does not equal 1."""
+    """Reports whether two JSON values are equal: 1 equals 1.0, but true does not equal 1."""
     if isinstance(one, dict):
         if not isinstance(other, dict) or len(one) != len(other):
             return False
@@ -201,7 +201,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _written_alike(one: Any, other: Any) -> bool:
-    """`same`, but that 1 and 1.0 differ: the library compares numbers as they are written."""
+    """Like `same`, but 1 and 1.0 differ: the library compares numbers as they are written."""
     if isinstance(one, dict):
         if not isinstance(other, dict) or len(one) != len(other):
             return False
@@ -239,9 +239,9 @@ def _merged(document: Any, patch: Any) -> Any:
 
 
 def merge_patch_between(old: Object, new: Object) -> Object:
-    """The merge patch that makes `new` of `old`; empty when nothing differs.
+    """The merge patch that turns `old` into `new`; empty when nothing differs.
 
-    Raises PatchError where `new` holds a null that `old` does not: a merge patch cannot say so.
+    Raises PatchError where `new` holds a null that `old` does not: a merge patch cannot express it.
     """
     patch: Object = {key: None for key in old if key not in new}
     for key, value in new.items():

@@ -1,7 +1,7 @@
-"""The pool of connections behind one client, made anew when the client certificate changes.
+"""The connection pool of one client, replaced when the client certificate changes.
 
-Connections are made with one TLS context; another certificate needs another pool. The old one is left to finish its
-calls and closed a while later. Headers that every call shares live here, so that a call has few of its own.
+Connections are made with one TLS context; another certificate needs another pool. The old pool finishes its calls and
+is closed later. Headers that every call shares are set here, so that a call carries few of its own.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from hortus.kube.fencing import FencedRequest
 from hortus.kube.tls import Contexts
 
 _KEEP_IDLE = 30.0
-"""Seconds an unused connection is kept; well below a server's own limit, so that we are the one to close."""
+"""Seconds that an unused connection is kept; below a server's own limit, so that this side closes first."""
 _ROUNDS = 10
-"""Of the loop, for it to notice that sockets were shut down; asyncio's needs four."""
+"""Rounds of the event loop until it notices that sockets were shut down; asyncio needs four."""
 _REMEMBER_NAMES = 30
-"""Seconds for which an answer of the DNS is used."""
+"""Seconds for which a DNS answer is used."""
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Tells when an attempt to connect is over."""
+    """Reports the end of each attempt to connect."""
 
     def __init__(
         self, context: ssl.SSLContext, dialer: Dialer, keep_idle: float, opened: Callable[[], None] | None
@@ -50,7 +50,7 @@ class _Connector(aiohttp.TCPConnector):
         self._opened = opened
 
     def drop_idle(self) -> int:
-        """Close the connections that are kept for later calls; returns how many those were."""
+        """Closes the idle connections and returns their number."""
         dropped = 0
         # aiohttp has no way to do this short of closing the connector.
         for kept in self._conns.values():
@@ -71,7 +71,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class Pool:
-    """Hands out the `aiohttp.ClientSession` of the moment."""
+    """Holds the current `aiohttp.ClientSession`."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Pool:
         self._host = host
         self._dialer = dialer
         self._opened = dialing.opened
-        # An empty one is false: it is shared all the same.
+        # Compared with None, because an empty one is false and still shared.
         self._contexts = dialing.contexts if dialing.contexts is not None else Contexts()
         self._compression = compression
         self._user_agent = user_agent
@@ -106,13 +106,13 @@ class Pool:
         """The header that the session sends now."""
 
     def become(self, access: Access, auth: Authenticator, *, host: str) -> None:
-        """From the next call on, be another user or speak to another server; calls in flight end as they began."""
+        """Switches to another user or server from the next call on; calls in flight keep the old one."""
         self._access, self._auth, self._host = access, auth, host
         self._headers = self._common_headers()
         self._version = -1
 
     def session(self) -> aiohttp.ClientSession:
-        """The session with the credentials of the moment. Raises ConnectionFailed after `close()`, TlsFailed."""
+        """The session with the current credentials. Raises ConnectionFailed after `close()`, TlsFailed."""
         session = self._session
         if session is None or self._version != self._auth.version:
             session = self._open()
@@ -121,7 +121,7 @@ class Pool:
         return session
 
     async def close(self) -> None:
-        """Drop all connections, those of retired sessions too."""
+        """Closes all connections, those of retired sessions too."""
         self._closed = True
         leaving = [self._session] if self._session is not None else []
         self._session = None
@@ -134,21 +134,22 @@ class Pool:
         await self._cut()
 
     def close_idle(self) -> int:
-        """Close the connections that nobody uses; returns how many."""
+        """Closes the idle connections and returns their number."""
         sessions = [*self._retired.values(), *([self._session] if self._session is not None else [])]
         connectors = [session.connector for session in sessions]
         return sum(connector.drop_idle() for connector in connectors if isinstance(connector, _Connector))
 
     def cut(self) -> None:
-        """Shut every socket, so that nothing which is buffered here leaves this machine; calls in flight fail."""
+        """Shuts every socket, so that no buffered byte leaves this machine; calls in flight fail."""
         for one in self._dialer.open_sockets():
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
     async def _cut(self) -> None:
-        """End what is still open: a call that was cancelled left its connection to a farewell over TLS.
+        """Ends connections that are still open: a cancelled call leaves its connection to the TLS shutdown.
 
-        That waits for the server's, and would outlive us. A socket that was shut down is closed within a few rounds.
+        The shutdown waits for the server and would outlive this process. A socket that was shut down is closed within a
+        few rounds of the loop.
         """
         for _ in range(_ROUNDS):
             lingering = self._dialer.open_sockets()

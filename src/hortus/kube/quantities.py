@@ -2,9 +2,9 @@
 
 Meaning and texts are those of k8s.io/apimachinery/pkg/api/resource: at most nine decimal places (rounded away from
 zero), canonical texts without fractions in the largest suffix that needs none. A text that Go would keep as it is
-(`1500m`, but also `05`) is kept. Two things Go takes are refused: texts without any digit (`Mi` is 0 to it, `Pi` an
-error), and exponents beyond 400, since `1e1000000` is a megabyte of digits. And where Go prints `1000000000000G` as
-`1`, having no suffix for 10^21, we print `1000E`.
+(`1500m`, but also `05`) is kept. There are three differences from Go. Texts without any digit are refused (`Mi` is 0 in
+Go, `Pi` an error). Exponents beyond 400 are refused, since `1e1000000` is a megabyte of digits. `1000000000000G` is
+printed as `1000E`, where Go, which has no suffix for 10^21, prints `1`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class QuantityError(ValueError):
 
 
 class Format(enum.Enum):
-    """How a quantity prefers to be written."""
+    """The preferred notation of a quantity."""
 
     DECIMAL_EXPONENT = "DecimalExponent"
     BINARY = "BinarySI"
@@ -139,7 +139,7 @@ def _suffix(suffix: str, text: str) -> tuple[Format, Fraction, int]:
 
 
 def _kept(whole: str, fraction: str, form: Format, exponent: int, digits: int) -> bool:
-    """Whether Go's fast path takes the text for canonical and keeps it."""
+    """Reports whether Go's fast path treats the text as canonical and keeps it."""
     if form is Format.BINARY:
         return not fraction and 15 - len(whole or "0") - exponent * 3 // 10 - 1 >= 0 and digits & 7 != 0
     shifted = (whole or "0") + fraction
@@ -158,7 +158,7 @@ def _binary(value: int) -> str:
 
 
 def _thousands(amount: Fraction, *, largest: int = 3 * _LARGEST_EXPONENT) -> tuple[int, int]:
-    """The whole number and the exponent, a multiple of three and as large as can be, that make `amount`."""
+    """The whole number and the exponent, the largest possible multiple of three, that make `amount`."""
     mantissa, exponent = int(amount * _NANO), -9
     while exponent < largest and mantissa % 1000 == 0:
         mantissa //= 1000

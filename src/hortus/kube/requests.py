@@ -1,7 +1,7 @@
-"""How a verb becomes a path, a query and a body.
+"""Paths, queries and bodies of the API's verbs.
 
-Paths hold names out of objects, so each segment is checked: no name may lead elsewhere than to its object, and a
-missing name or namespace is an error here rather than a call on the whole collection.
+Paths hold names out of objects, so each segment is checked: a name cannot lead to another object, and a missing name or
+namespace is an error here instead of a call on the whole collection.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PatchKind(enum.Enum):
 
 
 class Propagation(enum.Enum):
-    """What becomes of an object's dependents when it is deleted."""
+    """The treatment of an object's dependents when it is deleted."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -39,21 +39,22 @@ def collection(resource: Resource, namespace: str) -> str:
 
 
 def item(resource: Resource, namespace: str, name: str, subresource: str = "") -> str:
-    """The path of one object or a part of it. Raises BadRequest for a name that is none."""
+    """The path of one object or a part of it. Raises BadRequest for an invalid name."""
     if not name:
         raise BadRequest(f"no name of a {resource.kind} given: an empty one would address all of them")
     return place(resource, namespace).path(_segment(namespace, "namespace"), _segment(name, "name"), subresource)
 
 
 def place(resource: Resource, namespace: str) -> Resource:
-    """The resource itself. A namespaced one without a namespace is an error here, where the caller can be named."""
+    """The resource itself. A namespaced one without a namespace is an error here, where the message can name the
+    caller's input."""
     if resource.namespaced and not namespace:
         raise BadRequest(f"no namespace of a {resource.kind} given: {resource.plural} are namespaced")
     return resource
 
 
 def _segment(text: str, what: str) -> str:
-    """One path segment. A name that would leave its place in the path is an error, whoever made it."""
+    """One path segment. A name that would change the path's structure is an error, whatever its origin."""
     if not text or (text.isascii() and text.replace("-", "").replace(".", "").isalnum()):
         return text
     if text in (".", "..") or "/" in text or "%" in text:
@@ -77,7 +78,7 @@ def write_options(field_manager: str, validation: str, dry_run: bool) -> dict[st
 def delete_options(
     propagation: Propagation | None, grace: int | None, uid: str, resource_version: str, *, dry_run: bool
 ) -> bytes | None:
-    """The DeleteOptions body, or None when there is nothing to say."""
+    """The DeleteOptions body, or None when all options have their defaults."""
     options: Object = {}
     if propagation is not None:
         options["propagationPolicy"] = propagation.value
@@ -92,7 +93,8 @@ def delete_options(
 
 
 def repeatable(kind: PatchKind, patch: Object | Sequence[Object] | bytes) -> bool:
-    """Whether a patch sent twice does what it does once, and says so: neither steps from where it was, nor compares."""
+    """Reports whether a repeated patch has the effect of one: it depends neither on the old value nor on a
+    comparison."""
     if kind not in (PatchKind.MERGE, PatchKind.APPLY) or not isinstance(patch, dict):
         return False
     return not (patch.get("metadata") or {}).get("resourceVersion")

@@ -1,8 +1,8 @@
-"""When a failed attempt is worth another, and how long to wait first.
+"""Retries: the attempts that are worth it and the wait before each.
 
-What the server asks for by Retry-After is honoured up to `longest_wait`, and never shortens our own wait: "0", or a
-date that has passed, asks for nothing. A longer wish is not waited for here: the caller gets the error, with the
-(capped) wish in `retry_after`, and its own queue can do better than a blocked worker.
+A server's Retry-After is honoured up to `longest_wait`, and never shortens the client's own wait: "0" or a date in the
+past changes nothing. A longer request is not waited for here: the caller gets the error with the (capped) time in
+`retry_after`, and its queue can wait without blocking a worker.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import msgspec
 from hortus.kube.errors import ApiError, ConnectionFailed, KubeError
 
 LONGEST_WISH = 600.0
-"""Seconds; a server that says `Retry-After: 999999999` is not believed beyond this."""
+"""Seconds; the cap for a server that answers `Retry-After: 999999999`."""
 
 _STRETCH = 1.1
-"""Factor by which a requested wait is stretched at most, so that many clients do not come back in one moment."""
+"""The largest factor by which a requested wait is extended, so that many clients do not return at one moment."""
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """Attempts in all, and the bounds of the wait between two of them, in seconds."""
+    """The number of attempts, and the bounds of the wait between two of them, in seconds."""
 
     attempts: int = 4
     first_wait: float = 0.1
     longest_wait: float = 10.0
 
     def delay(self, error: KubeError, attempt: int, *, repeatable: bool) -> float | None:
-        """Seconds to wait after failed attempt number `attempt` (from 1), or None to give up."""
+        """Seconds to wait after failed attempt number `attempt` (from 1), or None to stop."""
         if attempt >= self.attempts:
             return None
         if isinstance(error, ApiError):
@@ -43,7 +43,8 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
         return self._own(attempt)
 
     def _wished(self, seconds: float, attempt: int) -> float | None:
-        """Seconds to wait where a server asks for `seconds`: a tenth more at most, never less, nor less than our own.
+        """Seconds to wait where a server asks for `seconds`: at most a tenth more, never less, and never less than the
+        own wait.
 
         None when that is longer than `longest_wait`.
         """
@@ -57,7 +58,7 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _asked(error: ApiError) -> bool:
-    """The server says that it did nothing and when to come again."""
+    """Reports whether the server did nothing yet and asks for another attempt."""
     return error.http_code == 429 or (error.http_code >= 500 and error.retry_after is not None)
 
 

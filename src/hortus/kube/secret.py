@@ -1,7 +1,7 @@
-"""Text that must not be seen: tokens, private keys, passwords.
+"""Confidential text: tokens, private keys, passwords.
 
-It prints as dots wherever an object is formatted (repr, str, f-string, log, traceback), so that only a deliberate
-`reveal()` shows it. It cannot keep a core dump from holding it.
+It prints as dots wherever an object is formatted (repr, str, f-string, log, traceback); only `reveal()` shows it. It
+does not protect against core dumps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself. The caller answers for where it goes."""
+        """The text itself. The caller is responsible for its further use."""
         return self._text
 
     def __bool__(self) -> bool:
@@ -47,14 +47,14 @@ class Secret:
 
 
 _SHORTEST = 8
-"""Characters of a credential that is looked for; a shorter one would be found in any text."""
+"""The least length, in characters, of a credential that is searched for; a shorter one would be found in any text."""
 
 
 def without_credential(content: bytes, authorization: str | None) -> bytes:
     """`content` without the credential of an Authorization header.
 
-    Servers, and proxies before them, repeat what they were sent in their errors, which become conditions and events
-    that more people read than the Secret.
+    Servers and proxies repeat requests in their errors, and these become conditions and events that more people can
+    read than the Secret.
     """
     scheme, _, value = (authorization or "").partition(" ")
     found = [value.encode()]

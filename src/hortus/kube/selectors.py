@@ -23,7 +23,7 @@ class SelectorError(ValueError):
 
 
 class Operator(enum.Enum):
-    """What a label requirement demands. Values are the names of metav1.LabelSelectorOperator, where there is one."""
+    """The operator of a label requirement. Values are the names of metav1.LabelSelectorOperator, where there is one."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -90,7 +90,8 @@ class LabelSelector:
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> Self:
-        """Exactly these labels, beside any others. Raises SelectorError for a key or value no label can have."""
+        """Selects exactly these labels; further ones do not matter. Raises SelectorError for a key or value that no
+        label can have."""
         return cls(_checked(LabelRequirement(key, Operator.IN, (value,))) for key, value in labels.items())
 
     @classmethod
@@ -119,7 +120,7 @@ class LabelSelector:
         return found
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Whether an object with these labels is selected."""
+        """Reports whether an object with these labels is selected."""
         labels = labels or {}
         for key, value in self._exact:
             if labels.get(key) != value:
@@ -127,7 +128,7 @@ class LabelSelector:
         return all(part.matches(labels) for part in self._others) if self._others else True
 
     def __bool__(self) -> bool:
-        """Whether it restricts anything."""
+        """True if it restricts anything."""
         return bool(self.requirements)
 
     def __eq__(self, other: object) -> bool:
@@ -298,7 +299,7 @@ class FieldSelector:
         return cls(part for part in found if part.field or part.value)
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Whether an object with these fields is selected."""
+        """Reports whether an object with these fields is selected."""
         return all((fields.get(part.field, "") == part.value) != part.negated for part in self.requirements)
 
     def required(self, field: str) -> str | None:
@@ -311,7 +312,7 @@ class FieldSelector:
         return frozenset(part.field for part in self.requirements)
 
     def __bool__(self) -> bool:
-        """Whether it restricts anything."""
+        """True if it restricts anything."""
         return bool(self.requirements)
 
     def __eq__(self, other: object) -> bool:

@@ -1,9 +1,9 @@
 """One small TLS context per cluster.
 
-It holds that cluster's own CA and nothing else: the system's CAs cost 777 kB and 24 ms a context, and they would let
-anybody they certify stand in for the cluster. They are loaded only where no CA is given. OpenSSL reads a certificate
-and key from a path alone, so both pass through an anonymous memory file, or where there is none through a private
-folder that is gone before this module returns.
+It holds only that cluster's CA: the system's CAs cost 777 kB and 24 ms a context, and any server that they certify
+could impersonate the cluster. They are loaded only where no CA is given. OpenSSL reads a certificate and key only from
+a path, so both pass through an anonymous memory file, or where there is none through a private folder that is deleted
+before this module returns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CERTIFICATE = re.compile(rb"-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]+-----E
 def client_context(
     *, ca: bytes = b"", certificate: bytes = b"", key: Secret | None = None, insecure: bool = False
 ) -> ssl.SSLContext:
-    """A context for calls to one cluster. Raises ValueError, naming the part, for PEM that OpenSSL does not take."""
+    """A context for calls to one cluster. Raises ValueError, naming the part, for PEM that OpenSSL refuses."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -42,18 +42,18 @@ def client_context(
 class Contexts:
     """One context for all clients that trust the same CA and show no certificate, for as long as one of them lives.
 
-    A client certificate is part of a context, so whoever shows one has a context of its own.
+    A client certificate is part of a context, so a client that shows one has a context of its own.
     """
 
     def __init__(self) -> None:
         self._shared: WeakValueDictionary[tuple[bytes, bool], ssl.SSLContext] = WeakValueDictionary()
 
     def __len__(self) -> int:
-        """How many contexts are shared now."""
+        """The number of contexts that are shared now."""
         return len(self._shared)
 
     def get(self, *, ca: bytes, certificate: bytes, key: Secret | None, insecure: bool) -> ssl.SSLContext:
-        """`client_context` of the same arguments. Raises ValueError as that does."""
+        """Returns the shared `client_context` of these arguments. Raises the same ValueError."""
         if certificate:
             return client_context(ca=ca, certificate=certificate, key=key, insecure=insecure)
         context = self._shared.get((ca, insecure))

@@ -1,10 +1,10 @@
 """Watching one collection: from lines of JSON to events, across the server's own time limits.
 
-A `Watch` asks the server for a stream of 5 to 10 minutes, and when that ends in good order goes on from the last
-resourceVersion seen (events and bookmarks), so a caller sees one endless sequence. A stream that asked for bookmarks
-and brings no byte for two bookmark periods is given up. It never hides a failure: a broken
-connection, an ERROR event, half a line are raised as `KubeError`s; `resource_version` then says where a new
-watch may start. After `Expired` only a new list helps (Kubernetes API Concepts, "Efficient detection of changes").
+A `Watch` asks the server for a stream of 5 to 10 minutes and, when that ends in good order, continues from the last
+resourceVersion seen (events and bookmarks), so a caller sees one endless sequence. A stream with bookmarks that is
+silent for two bookmark periods is ended. Failures are never hidden: a broken connection, an ERROR event and half a line
+are raised as `KubeError`s; `resource_version` is then the start for a new watch. After `Expired` only a new list helps
+(Kubernetes API Concepts, "Efficient detection of changes").
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _SHORTEST = 300.0
 """Seconds of one stream, up to twice this; as in client-go's reflector, so that a fleet's watches spread."""
 _GRACE = 30.0
-"""Seconds after its own time limit at which a silent server is given up."""
+"""Seconds beyond its own time limit after which a silent server is given up."""
 _EMPTY_PAUSE = 1.0
-"""Seconds to wait after a stream that ended without a single event, so that a broken server is not hammered."""
+"""Seconds to wait after a stream that ended without a single event, to spare a broken server."""
 
 
 class WatchEvent(NamedTuple):
@@ -43,8 +43,8 @@ class WatchEvent(NamedTuple):
 class Watch:
     """An endless `AsyncIterator[WatchEvent]`; `async with` or `aclose()` ends it at once.
 
-    It ends by itself only when it may not resume: begun without a resourceVersion (or "0"), closed by the server before
-    any bookmark came, so that the initial events may not be complete.
+    It ends only when it cannot resume: it began without a resourceVersion (or with "0") and the server closed it before
+    the first bookmark, so that the initial events may be incomplete.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Watch:
         return await anext(self._events)
 
     async def aclose(self) -> None:
-        """End the watch and its connection."""
+        """Ends the watch and its connection."""
         await self._events.aclose()
 
     async def __aenter__(self) -> Self:
@@ -144,7 +144,7 @@ def _gone_is_expired() -> Iterator[None]:
 
 
 class LineSplitter:
-    """The lines of a stream cut anywhere; holds at most one unfinished line of `limit` bytes."""
+    """Splits a stream into lines; holds at most one unfinished line of `limit` bytes."""
 
     def __init__(self, host: str, limit: int) -> None:
         self._host = host
@@ -168,6 +168,6 @@ class LineSplitter:
         return [line for line in whole if line]
 
     def finish(self) -> None:
-        """Say that the stream is over. Raises Garbage for half a line left."""
+        """Marks the end of the stream. Raises Garbage when half a line is left."""
         if b"".join(self._rest).strip():
             raise Garbage(self._host, "a watch ended in the middle of a line", "watch again")

@@ -1,10 +1,10 @@
-"""YAML to JSON-like data and back, safe for input of strangers.
+"""YAML to JSON-like data and back, safe for untrusted input.
 
 Built on libyaml's events, not on PyYAML's nodes and constructors, so that size, depth and alias growth are bounded
 while reading, and no tag can make anything but data. Scalars follow YAML 1.2's core schema (`on`, `yes`, `2020-01-01`
 stay strings), with one exception: `0644` is octal as every Kubernetes tool reads it, since file modes are written so.
 Numbers are those that an API object would hold: `2.0` is the integer 2. Duplicate keys are refused with their line.
-Output quotes whatever a YAML 1.1 or 1.2 reader would take for something else than a string.
+Output quotes every text that a YAML 1.1 or 1.2 reader would not read as a string.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOT_JSON = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _NUMBER_ELSEWHERE = re.compile(
     r"[-+]?(?:[0-9_]*\.?[0-9_]*(?:[eE][-+]?[0-9_]+)?|0[xXoObB][0-9a-fA-F_.]*(?:[pP][-+]?[0-9_]+)?)"
 )
-"""What YAML 1.1, YAML 1.2 or Go may read as a number, and a little more."""
+"""Texts that YAML 1.1, YAML 1.2 or Go may read as a number, and a few more."""
 _SHORT = frozenset(("<<", "=", "y", "Y", "n", "N"))
 """Words with a meaning in YAML 1.1 that PyYAML's own resolver does not know."""
 _LONGEST_INTEGER = 4000
@@ -39,7 +39,7 @@ _LONGEST_INTEGER = 4000
 
 
 class YamlError(ValueError):
-    """A document that cannot be taken; the message names the line."""
+    """A document that cannot be read; the message names the line."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem if line is None else f"line {line}: {problem}")
@@ -94,7 +94,7 @@ def load_all(
 
 
 class _Builder:
-    """Makes data of events."""
+    """Builds data from events."""
 
     def __init__(self, reader: Events, limits: Limits, *, own_keys_win: bool, blank: Any) -> None:
         self._blank = blank
@@ -176,7 +176,7 @@ def _copy(value: Any) -> Any:
 
 
 def is_merge(event: Any) -> bool:
-    """True when the key merges other mappings into its own: `<<`, plain or with the tag that says so."""
+    """Reports whether the key merges other mappings into its own: `<<`, plain or with the tag that says so."""
     return isinstance(event, yaml.ScalarEvent) and event.value == "<<" and (event.implicit[0] or event.tag == _MERGE)
 
 
@@ -261,7 +261,7 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 def _ambiguous(text: str) -> bool:
-    """Whether a reader of YAML 1.1, 1.2 or Go's own mixture may take the plain text for something else."""
+    """Reports whether a reader of YAML 1.1, of 1.2 or Go's own mixture may read the plain text as something else."""
     return bool(_NUMBER_ELSEWHERE.fullmatch(text) or _NOT_JSON.fullmatch(text) or text in _SHORT)
 
 

@@ -13,8 +13,8 @@
     JsonPath.parse(".status.state").first(obj)
     Template.parse('{range .items[*]}{.metadata.name}{"\\n"}{end}').render(objects)
 
-`hortus.schema.openapi` turns schemas into what OpenAPI documents publish; `hortus.schema.merge` owns server-side apply.
-What CEL cannot do here is said in `hortus.schema.cel.program`.
+`hortus.schema.openapi` turns schemas into OpenAPI documents; `hortus.schema.merge` owns server-side apply.
+`hortus.schema.cel.program` lists the limits of CEL.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One closure per keyword of a schema: `(value, path) -> FieldError | None`.
 
-Built once when a schema is compiled, so that validating reads no schema. The sentences are those of kube-openapi's
-validator, which every client of a kube-apiserver has seen (k8s.io/kube-openapi, pkg/validation/errors).
+Built once when a schema is compiled, so that validating reads no schema. The messages are those of kube-openapi's
+validator, as clients of kube-apiserver know them (k8s.io/kube-openapi, pkg/validation/errors).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Check = Callable[[Any, str], FieldError | None]
 INT64_MAX = 2**63 - 1
 _INT32 = range(-(2**31), 2**31)
 _SAFE_FLOAT = float(2**53 - 1)
-"""Largest float that Kubernetes takes for a JSON integer."""
+"""Largest float that Kubernetes accepts as a JSON integer."""
 
 _NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
 _ACCEPTED: Mapping[str, frozenset[type]] = {
@@ -42,14 +42,14 @@ def type_name(value: object) -> str:
 
 
 def is_whole(value: float) -> bool:
-    """Whether a float counts as a JSON integer: whole within a relative 1e-9 and exactly representable."""
+    """Reports whether a float counts as a JSON integer: whole within a relative 1e-9 and exactly representable."""
     if not abs(value) <= _SAFE_FLOAT:
         return False
     return value.is_integer() or (value != 0 and abs(value - round(value)) / abs(value + round(value)) < 1e-9)
 
 
 def type_check(names: Sequence[str], format_name: str) -> Check:
-    """The slow path of a type mismatch: decides again with Kubernetes' exceptions and words the error."""
+    """The slow path of a type mismatch: applies Kubernetes' exceptions and words the error."""
     numeric = bool({"integer", "number"} & set(names))
     if not names and not format_name:
         return lambda value, path: None
@@ -81,7 +81,7 @@ def null_error(names: Sequence[str], path: str) -> FieldError:
 
 
 def string_checks(schema: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Length and pattern; the first that fails is the only one told. Raises PatternError."""
+    """Checks of length and pattern; only the first failure is reported. Raises PatternError."""
     found: list[Check] = []
     if (longest := schema.get("maxLength")) is not None:
         found.append(lambda value, path: problems.too_long(path, longest) if len(value) > longest else None)
@@ -120,7 +120,8 @@ def format_check(name: str) -> Check | None:
 
 
 def number_checks(schema: Mapping[str, Any], *, native: bool) -> tuple[Check, ...]:
-    """multipleOf, maximum, minimum, in the order they are told; for native kinds the range of `int32` too."""
+    """Checks of multipleOf, maximum and minimum, in the order of their messages; for native kinds the range of `int32`
+    too."""
     found: list[Check] = []
     if (factor := schema.get("multipleOf")) is not None:
         found.append(_multiple_of(factor))

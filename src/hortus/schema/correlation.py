@@ -1,4 +1,4 @@
-"""Which part of the old object a part of the new one is compared with (KEP-4008, CRD validation ratcheting).
+"""Correlation of the parts of a new object with those of the old one (KEP-4008, CRD validation ratcheting).
 
 Fields correlate by name, members of a list by its map keys; members of other lists do not correlate.
 """
@@ -39,7 +39,7 @@ def map_key(node: Node, item: Any) -> tuple[Any, ...] | None:
 
 
 def same(node: Node, value: Any, old: Any) -> bool:
-    """Whether a value did not change, a keyed list being its members in any order.
+    """Reports whether a value is unchanged; the members of a keyed list may be in any order.
 
     Fields that the schema does not name count as changed, as there is nothing to compare them by.
     """
@@ -68,7 +68,7 @@ def _same_members(node: Node, value: list[Any], old: list[Any]) -> bool:
 
 
 def identical(value: Any, old: Any) -> bool:
-    """Equality of JSON values that keeps booleans, whole numbers and floats apart."""
+    """Reports whether two JSON values are equal; keeps booleans, whole numbers and floats apart."""
     if type(value) is not type(old):
         return False
     if type(value) is dict:

@@ -119,7 +119,7 @@ def _field(field: msgspec.structs.FieldInfo, text: str, where: str) -> dict[str,
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:
-    """The default to write into the CRD: one that says something."""
+    """The default to write into the CRD; none where it would have no effect."""
     if field.default is not msgspec.NODEFAULT:
         value = field.default
     elif field.default_factory is not msgspec.NODEFAULT:

@@ -1,4 +1,4 @@
-"""Filling in defaults, nested ones included, and what becomes of nulls before (docs "Custom Resources", Defaulting).
+"""Defaulting, nested defaults included, and the removal of nulls before it (docs "Custom Resources", Defaulting).
 
 A null in a field that is not nullable counts as absent: it takes the default, or is dropped where there is none.
 """

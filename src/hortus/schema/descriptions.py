@@ -1,7 +1,7 @@
 """Docstrings of classes and of their fields, read from the source once per class.
 
-A string below a field is documentation that Python throws away; `ast` still sees it. That keeps the prose of a field
-beside the field. Where no source is at hand, a kind has no descriptions and works all the same.
+Python discards a string below a field; `ast` still sees it, so that the description of a field can be next to the
+field. Without its source a kind has no descriptions and works otherwise.
 """
 
 from __future__ import annotations
@@ -51,5 +51,5 @@ def _documented(statements: list[ast.stmt]) -> dict[str, str]:
 
 
 def _paragraphs(text: str) -> str:
-    """Lines joined, as readers wrap by themselves; empty lines still part paragraphs."""
+    """Joins lines, because readers wrap text themselves; empty lines still separate paragraphs."""
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))

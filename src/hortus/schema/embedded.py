@@ -1,4 +1,4 @@
-"""Resources inside resources (`x-kubernetes-embedded-resource`): they name their type and carry sane metadata."""
+"""Resources inside resources (`x-kubernetes-embedded-resource`): they name their type and have valid metadata."""
 
 from __future__ import annotations
 

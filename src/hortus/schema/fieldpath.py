@@ -15,7 +15,7 @@ _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 def normalized(path: str, node: Node) -> str | None:
-    """The path as errors show it, such as `spec.test` or `labels[a.b]`; None when it leads nowhere in the schema."""
+    """The path as errors show it, such as `spec.test` or `labels[a.b]`; None when the schema has no such field."""
     found = walk(path, node)
     return found[0] if found is not None else None
 

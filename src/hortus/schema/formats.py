@@ -21,7 +21,7 @@ def check_for(name: str) -> Check | None:
 
 
 def _full(pattern: str, flags: re.RegexFlag = re.ASCII) -> Check:
-    # Compiled at first use and remembered by `re`: all at once would be a twentieth of the start of `hortus up`.
+    # Compiled at first use and cached by `re`: all of them would take a twentieth of the start of `hortus up`.
     return lambda text: re.fullmatch(pattern, text, flags | re.ASCII) is not None
 
 
@@ -34,7 +34,7 @@ def is_date(text: str) -> bool:
     try:
         date.fromisoformat(text)
     except ValueError:
-        # Go knows a year zero, Python does not; a leap year stands in for it.
+        # Go knows a year zero, Python does not; a leap year is used instead.
         return text.startswith("0000-") and is_date("0004" + text[4:])
     return True
 
@@ -83,7 +83,7 @@ def _is_cidr(text: str) -> bool:
 
 
 def _without_leading_zeros(text: str) -> str:
-    """`010.1.1.1` was read by old Go releases as `10.1.1.1`, and Kubernetes keeps to that."""
+    """`010.1.1.1` was read by old Go releases as `10.1.1.1`, and Kubernetes still does."""
     if ":" in text or not re.fullmatch(r"\d+(\.\d+){3}", text, re.ASCII):
         return text
     return ".".join(part.lstrip("0") or "0" for part in text.split("."))
@@ -96,7 +96,8 @@ _URL_HOST = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"]|[^\x00-\x7f]|%2
 
 
 def _is_uri(text: str) -> bool:
-    """What Go's url.ParseRequestURI takes: an absolute path, `*`, or a scheme and anything that may follow it."""
+    """Reports whether Go's url.ParseRequestURI accepts the text: an absolute path, `*`, or a scheme and anything after
+    it."""
     if not text or any(ord(char) < 0x20 or char == "\x7f" for char in text):
         return False
     scheme = _SCHEME.match(text)
@@ -135,7 +136,7 @@ _MAILBOX = rf"{_SPACE}(?:(?P<bare>{_ADDRESS})|(?:{_WORD}|[. \t])*+<{_ADDRESS.rep
 
 
 def _is_email(text: str) -> bool:
-    """An addr-spec of RFC 5322, alone or in angle brackets behind a display name, as Go takes it."""
+    """An addr-spec of RFC 5322, alone or in angle brackets behind a display name, as Go accepts it."""
     found = re.fullmatch(_MAILBOX, text)
     if found is None:
         return False
@@ -149,7 +150,7 @@ def _is_hostname(text: str) -> bool:
     if len(text.encode()) > 255 or any(not label or len(label.encode()) > 63 for label in labels):
         return False
     if len(labels) == 1:
-        # Kubernetes takes a dash in a name of one label in second place only.
+        # Kubernetes accepts a dash in a name of one label in second place only.
         return _is_host_text(text[:1] + text[1:].removeprefix("-"))
     *names, top = labels
     inner = all(_is_host_text(name.replace("-", "a")) and name[0] != "-" != name[-1] for name in names)

@@ -79,7 +79,7 @@ class Template:
 
     @classmethod
     def parse(cls, text: str) -> Template:
-        """Raises JsonPathError naming what is not understood."""
+        """Parses the text. Raises JsonPathError, which names the part that is wrong."""
         return cls(_Blocks(text).parse())
 
     def render(self, obj: Any) -> str:
@@ -135,7 +135,7 @@ class _Blocks:
         return tuple(parts)
 
     def _action(self, parts: list[_Part]) -> bool:
-        """Parse one `{…}`; true when it was the `{end}` of the open range."""
+        """Parse one `{…}`; True for the `{end}` of the open range."""
         scanner = _Scanner(self._text, self._pos + 1)
         scanner.spaces()
         word = scanner.word()
@@ -201,7 +201,7 @@ class _Scanner:
         return found.group() if found else ""
 
     def steps(self) -> list[Step]:
-        """Steps up to something that is none; the caller says whether that is the end."""
+        """Steps up to the first character that begins none; the caller checks that it is the end."""
         steps: list[Step] = []
         while (step := self._step(first=not steps)) is not None:
             steps.append(step)

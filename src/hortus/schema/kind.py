@@ -34,7 +34,7 @@ class Fields(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What a CRD says of a kind beside its schema."""
+    """The facts of a kind in its CRD, besides its schema."""
 
     group: str
     version: str

@@ -1,4 +1,4 @@
-"""The promise of `x-kubernetes-list-type`: members of a set, and keys of a map, occur once."""
+"""The guarantee of `x-kubernetes-list-type`: members of a set, and keys of a map, occur once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hortus.schema.problems import FieldError
 
 
 def check_lists(value: Any, node: Node, path: str, found: list[FieldError]) -> None:
-    """Append a problem for each member that repeats an earlier one; a third copy is not told again."""
+    """Appends a problem for each member that repeats an earlier one; a third copy is not reported."""
     if not node.has_list_rules_below:
         return
     if type(value) is list:

@@ -1,9 +1,9 @@
-"""What a field of a kind says beyond its Python type: markers for `Annotated`, and the facts of a kind.
+"""Markers for `Annotated`, which add to the Python type of a field, and the facts of a kind.
 
     zones: Annotated[tuple[str, ...], msgspec.Meta(min_length=1), ListSet()]
 
 Limits that msgspec knows (`msgspec.Meta`: ge, gt, le, lt, multiple_of, pattern, min_length, max_length) are written
-with msgspec; these markers carry what only Kubernetes knows.
+with msgspec; these markers hold the keywords that only Kubernetes has.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Values(Marker):
 
 
 class Default(Marker):
-    """The default that the API server fills in, where the Python default cannot say it (such as `{}`)."""
+    """The default that the API server fills in, where the Python default cannot express it (such as `{}`)."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -156,7 +156,7 @@ AGE = Column("Age", ".metadata.creationTimestamp", "date")
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """Where the scale subresource finds its numbers, as paths like `.spec.replicas`."""
+    """The paths of the numbers of the scale subresource, such as `.spec.replicas`."""
 
     spec_replicas: str
     status_replicas: str

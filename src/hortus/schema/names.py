@@ -1,4 +1,4 @@
-"""The grammar of Kubernetes names, each check answering "" or the complaint in Kubernetes' words.
+"""The grammar of Kubernetes names, each check returns "" or the problem in Kubernetes' words.
 
 Source: k8s.io/apimachinery, pkg/util/validation (RFC 1035, RFC 1123).
 """

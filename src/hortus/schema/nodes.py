@@ -1,7 +1,7 @@
-"""A schema compiled into flat nodes, shared wherever two sub-schemas demand the same.
+"""A schema compiled into flat nodes, shared between equal sub-schemas.
 
-Descriptions are left out, so the conditions of a hundred kinds are one node. Validating walks value and nodes
-together; on the good path it allocates nothing but the path strings.
+Descriptions are left out, so the conditions of a hundred kinds are one node. Validating walks value and nodes together;
+for a valid value it allocates only the path strings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hortus.schema.problems import FieldError
 from hortus.schema.quoting import quote
 
 MAX_DEPTH = 100
-"""Levels of nested schemas; real kinds stay below 30. Bounds our own recursion too."""
+"""Levels of nested schemas; real kinds stay below 30. Bounds the recursion here too."""
 
 
 class SchemaError(ValueError):
@@ -26,7 +26,7 @@ class SchemaError(ValueError):
 
 
 class Node:
-    """What one sub-schema demands of a value."""
+    """The constraints of one sub-schema."""
 
     __slots__ = (
         "__weakref__",
@@ -72,7 +72,7 @@ class Node:
         self.schema = schema
         self.native = native
         self.names: tuple[str, ...] = _types(schema)
-        # What text and lists of a native kind may hold is its strategy's business, as in Go's own validation.
+        # The content of texts and lists of a native kind is validated by its strategy, as in Go.
         known = not native and formats.check_for(schema.get("format") or "") is not None
         format_name = schema["format"] if known else ""
         self.accepted = checks.accepted_types(self.names)
@@ -110,7 +110,7 @@ class Node:
         self.has_default = self.default is not None
 
     def _summaries(self, children: _Children, *, unique: bool) -> None:
-        """What lies anywhere below, so that walks skip whole branches."""
+        """Sets the flags of everything below, so that walks skip whole branches."""
         below = children.structural()
         self.has_defaults_below: bool = any(node.has_default or node.has_defaults_below for node in below)
         self.has_embedded_below: bool = self.embedded or any(node.has_embedded_below for node in below)
@@ -241,13 +241,13 @@ def _name(path: str) -> str:
 
 
 def _best(nodes: tuple[Node, ...], failures: list[list[FieldError]], value: Any) -> list[FieldError]:
-    """The complaints of the alternative that came closest, the first of equals."""
+    """The problems of the alternative that came closest, the first of equals."""
     scores = [_matches(node, value) for node in nodes]
     return failures[scores.index(max(scores))]
 
 
 def _matches(node: Node, value: Any) -> int:
-    """How many validators of kube-openapi would have looked at `value` with success; only its order matters."""
+    """The number of kube-openapi's validators that would accept `value`; only its order matters."""
     if value is None:
         return 1 if node.nullable else 0
     kind = type(value)
@@ -316,7 +316,7 @@ _NESTED = frozenset(
     {"properties", "additionalProperties", "items", "allOf", "anyOf", "oneOf", "not", "description", "title", "example"}
 )
 _shared: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
-"""Living nodes by what they demand. A child's id may stand in the key, as a node keeps its children alive."""
+"""The nodes in use, by their constraints. A child's id may be in the key, because a node references its children."""
 
 
 class _Compiler:

@@ -1,8 +1,8 @@
-"""Schemas as OpenAPI documents publish them, so that `kubectl explain` and clients' validation understand them.
+"""Schemas in the form of OpenAPI documents, for `kubectl explain` and the validation of clients.
 
-Version 3 shows a schema as it is. Version 2 cannot say alternatives or nullable fields, and kubectl stumbles over
-fields below values of unknown content, so these are left out there (docs "Custom Resources", Publish validation schema
-in OpenAPI). In both, metadata points to one shared schema and the root names its group, version and kind.
+Version 3 shows a schema unchanged. Version 2 has neither alternatives nor nullable fields, and kubectl fails at fields
+below values of unknown content, so these are omitted there (docs "Custom Resources", Publish validation schema in
+OpenAPI). In both, metadata points to one shared schema and the root names its group, version and kind.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Published(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The key of the kind's schema: the labels of the group turned around, version, kind."""
+        """The key of the kind's schema: the labels of the group in reverse order, version, kind."""
         return schema_name(self.group, self.version, self.kind)
 
 
@@ -46,7 +46,7 @@ def published(
     """The schema of a kind for a document of OpenAPI 3, or 2.
 
     `shared` has, by the identity of their dicts, names of schemas which the document holds as components of their own
-    (version 3 only): these are referred to.
+    (version 3 only): these are referenced.
     """
     if v2 and schema.get("x-kubernetes-preserve-unknown-fields"):
         # Any property here would make kubectl refuse all others.
@@ -83,7 +83,7 @@ def _prefix(*, v2: bool) -> str:
 
 
 def _metadata(name: str, *, v2: bool) -> dict[str, Any]:
-    """A reference with a description, which version 3 can only say around it."""
+    """A reference with a description, which version 3 can only add around it."""
     reference = {"$ref": f"{_prefix(v2=v2)}{_META}{name}"}
     text = "Standard metadata of the object." if name == "ObjectMeta" else "Standard metadata of the list."
     return {**reference, "description": text} if v2 else {"allOf": [reference], "default": {}, "description": text}
@@ -125,7 +125,7 @@ def _node(schema: Schema, *, v2: bool, shared: Mapping[int, str]) -> dict[str, A
 
 
 def _simplify(found: dict[str, Any]) -> bool:
-    """Drop what version 2 cannot say; true when the content has to stay unsaid too."""
+    """Drops everything that version 2 does not have; True when the content has to be omitted too."""
     for keyword in _JUNCTORS:
         found.pop(keyword, None)
     if found.pop("nullable", False):
@@ -150,7 +150,7 @@ def _finish(found: dict[str, Any], schema: Schema) -> None:
 
 
 def _embed(found: dict[str, Any], *, v2: bool) -> None:
-    """An embedded resource has a type and metadata like a whole one."""
+    """Gives an embedded resource a type and metadata."""
     properties = found.get("properties") or {}
     found["properties"] = {**properties, **_type_properties({}), "metadata": _metadata("ObjectMeta", v2=v2)}
     found["required"] = list(dict.fromkeys([*(found.get("required") or ()), "kind", "apiVersion"]))
@@ -162,13 +162,13 @@ _TIME = {"type": "string", "format": "date-time"}
 _COUNT = {"type": "integer", "format": "int64"}
 
 
-def _told(schema: Schema, text: str) -> dict[str, Any]:
+def _described(schema: Schema, text: str) -> dict[str, Any]:
     return {**schema, "description": text}
 
 
 _TYPE_META: Mapping[str, dict[str, Any]] = {
-    "apiVersion": _told(_TEXT, "The version of the schema that the object is written in, with its group."),
-    "kind": _told(_TEXT, "The type of the object, in CamelCase."),
+    "apiVersion": _described(_TEXT, "The version of the schema that the object is written in, with its group."),
+    "kind": _described(_TEXT, "The type of the object, in CamelCase."),
 }
 _OWNER = {
     "type": "object",
@@ -177,45 +177,47 @@ _OWNER = {
     "x-kubernetes-map-type": "atomic",
     "properties": {
         **_TYPE_META,
-        "name": _told(_TEXT, "Name of the owner."),
-        "uid": _told(_TEXT, "UID of the owner."),
-        "controller": _told({"type": "boolean"}, "Whether the owner is the one controller of this object."),
-        "blockOwnerDeletion": _told({"type": "boolean"}, "Whether a foreground deletion of the owner waits for this."),
+        "name": _described(_TEXT, "Name of the owner."),
+        "uid": _described(_TEXT, "UID of the owner."),
+        "controller": _described({"type": "boolean"}, "Whether the owner is the one controller of this object."),
+        "blockOwnerDeletion": _described(
+            {"type": "boolean"}, "Whether a foreground deletion of the owner waits for this."
+        ),
     },
 }
 _MANAGED_FIELDS = {
     "type": "object",
     "description": "The fields that one manager last set.",
     "properties": {
-        "apiVersion": _told(_TEXT, "The version that the fields are named in."),
-        "fieldsType": _told(_TEXT, "The form of fieldsV1, always FieldsV1."),
-        "fieldsV1": _told({"type": "object"}, "The fields, as a tree."),
-        "manager": _told(_TEXT, "Who set the fields."),
-        "operation": _told(_TEXT, "Apply or Update."),
-        "subresource": _told(_TEXT, "The subresource that was written to, if any."),
-        "time": _told(_TIME, "When the manager last changed its fields."),
+        "apiVersion": _described(_TEXT, "The version that the fields are named in."),
+        "fieldsType": _described(_TEXT, "The form of fieldsV1, always FieldsV1."),
+        "fieldsV1": _described({"type": "object"}, "The fields, as a tree."),
+        "manager": _described(_TEXT, "Who set the fields."),
+        "operation": _described(_TEXT, "Apply or Update."),
+        "subresource": _described(_TEXT, "The subresource that was written to, if any."),
+        "time": _described(_TIME, "When the manager last changed its fields."),
     },
 }
 _OBJECT_META = {
     "type": "object",
     "description": "What every object has: names, labels, owners, and what the server keeps of its life.",
     "properties": {
-        "name": _told(_TEXT, "The name, unique among the objects of its kind in its namespace. It cannot change."),
-        "generateName": _told(_TEXT, "A prefix for a name that the server completes when there is none."),
-        "namespace": _told(_TEXT, "The space that the name is unique in. It cannot change."),
-        "uid": _told(_TEXT, "Identifies this object among all that ever bore its name. Set by the server."),
-        "labels": _told(_TEXTS, "Short identifying words, for selecting objects."),
-        "annotations": _told(_TEXTS, "Further words of any kind, which cannot be selected by."),
-        "resourceVersion": _told(_TEXT, "Changes with every write. Set by the server."),
-        "generation": _told(_COUNT, "Counts changes of what is wanted. Set by the server."),
-        "creationTimestamp": _told(_TIME, "When the object was created. Set by the server."),
-        "deletionTimestamp": _told(_TIME, "When the object is to go, once its deletion was asked for."),
-        "deletionGracePeriodSeconds": _told(_COUNT, "Seconds that the object may take to end."),
-        "finalizers": _told(
+        "name": _described(_TEXT, "The name, unique among the objects of its kind in its namespace. It cannot change."),
+        "generateName": _described(_TEXT, "A prefix for a name that the server completes when there is none."),
+        "namespace": _described(_TEXT, "The space that the name is unique in. It cannot change."),
+        "uid": _described(_TEXT, "Identifies this object among all that ever bore its name. Set by the server."),
+        "labels": _described(_TEXTS, "Short identifying words, for selecting objects."),
+        "annotations": _described(_TEXTS, "Further words of any kind, which cannot be selected by."),
+        "resourceVersion": _described(_TEXT, "Changes with every write. Set by the server."),
+        "generation": _described(_COUNT, "Counts changes of what is wanted. Set by the server."),
+        "creationTimestamp": _described(_TIME, "When the object was created. Set by the server."),
+        "deletionTimestamp": _described(_TIME, "When the object is to go, once its deletion was asked for."),
+        "deletionGracePeriodSeconds": _described(_COUNT, "Seconds that the object may take to end."),
+        "finalizers": _described(
             {"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge"},
             "Who still has to do something before the object may go.",
         ),
-        "ownerReferences": _told(
+        "ownerReferences": _described(
             {
                 "type": "array",
                 "items": _OWNER,
@@ -226,21 +228,21 @@ _OBJECT_META = {
             },
             "The objects that own this one; when all are gone, it goes too.",
         ),
-        "managedFields": _told(
+        "managedFields": _described(
             {"type": "array", "items": _MANAGED_FIELDS, "x-kubernetes-list-type": "atomic"},
             "Who manages which fields. Set by the server.",
         ),
-        "selfLink": _told(_TEXT, "No longer used."),
+        "selfLink": _described(_TEXT, "No longer used."),
     },
 }
 _LIST_META = {
     "type": "object",
     "description": "What every list has.",
     "properties": {
-        "resourceVersion": _told(_TEXT, "The state of the server that the list shows."),
-        "continue": _told(_TEXT, "Where the next page begins; empty on the last."),
-        "remainingItemCount": _told(_COUNT, "How many objects come after this page, where that is known."),
-        "selfLink": _told(_TEXT, "No longer used."),
+        "resourceVersion": _described(_TEXT, "The state of the server that the list shows."),
+        "continue": _described(_TEXT, "Where the next page begins; empty on the last."),
+        "remainingItemCount": _described(_COUNT, "How many objects come after this page, where that is known."),
+        "selfLink": _described(_TEXT, "No longer used."),
     },
 }
 

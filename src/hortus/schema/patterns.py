@@ -1,9 +1,8 @@
 """Regular expressions of schemas: Go's syntax (RE2), in linear time whatever the pattern and the text.
 
-Python's `re` speaks another dialect and can be made to backtrack for hours by a pattern somebody puts into a CRD. So
-patterns run on the RE2 inside the CEL library. That costs about 15 µs a match for a long pattern, as it compiles the
-pattern anew each time; verdicts on short texts are therefore remembered, since a fleet says the same few words over
-and over (condition types, reasons, zones).
+Python's `re` has another dialect and can backtrack for hours on a pattern from a CRD, so patterns run on the RE2 inside
+the CEL library. That costs about 15 µs a match for a long pattern, because each match compiles the pattern again;
+results for short texts are therefore cached, since a fleet repeats few texts (condition types, reasons, zones).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from functools import lru_cache
 from hortus.schema.cel.binding import PatternError, search
 
 _REMEMBERED_TEXT = 256
-"""Characters; longer texts are matched each time, so that the memory of the cache stays below some megabytes."""
+"""Characters; longer texts are matched each time, so that the cache stays below some megabytes."""
 
 
 @lru_cache(maxsize=1024)

@@ -1,8 +1,7 @@
-"""What is wrong with a field, in the words of Kubernetes' field.Error.
+"""Problems of fields, in the words of Kubernetes' field.Error.
 
-Everything that validates in this package answers a list of `FieldError`; the API server turns it into the causes and
-the message of a 422. The words are wire contract: clients and people match on them
-(k8s.io/apimachinery, pkg/util/validation/field).
+Each validation of this package returns a list of `FieldError`; the API server turns it into the causes and the message
+of a 422. The texts are wire contract: clients match on them (k8s.io/apimachinery, pkg/util/validation/field).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import orjson
 from hortus.schema.quoting import quote
 
 NO_PATH = "<nil>"
-"""How an error that belongs to no single field names its place."""
+"""The place of an error that belongs to no single field."""
 
 
 class FieldError(NamedTuple):

@@ -1,4 +1,4 @@
-"""Dropping fields that a schema does not know (API docs "Custom Resources", Field pruning)."""
+"""Removal of fields that a schema does not declare (API docs "Custom Resources", Field pruning)."""
 
 from __future__ import annotations
 

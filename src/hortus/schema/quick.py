@@ -1,9 +1,10 @@
-"""A predicate for each node of a schema: true only of values in which the full walk would find nothing.
+"""A predicate for each node of a schema, true only for values that the full walk would accept.
 
-Nearly all objects that are written are valid, and to know that takes no paths, no texts and no list of problems. So
-`Structural.validate` asks here first and walks only what this does not vouch for. It covers the types, the keywords and
-the promise of sets and maps (`lists`); values that are rare (null, whole floats, sets of other things than texts) are
-left to the walk. Predicates are closures, made at first use and kept by their node, as equal schemas share nodes.
+Nearly all objects that are written are valid, and to find that takes no paths, no texts and no list of problems. So
+`Structural.validate` runs the predicates first and walks only values that they do not accept. They cover the types, the
+keywords and the uniqueness of sets and maps (`lists`); rare values (null, whole floats, sets of values other than
+texts) are left to the walk. Predicates are closures, made at first use and kept by their node, as equal schemas share
+nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Predicate = Callable[[Any], bool]
 
 
 def predicate(node: Node) -> Predicate:
-    """True when a value is certainly good in the place of `node`."""
+    """A predicate that is true only for values that are valid at `node`."""
     found: Predicate | None = node.quick
     if found is None:
         found = node.quick = _made(node)
@@ -42,7 +43,7 @@ def _made(node: Node) -> Predicate:
 
 
 def _walk(node: Node) -> Predicate:
-    """The walk itself, for what is said in alternatives or takes several types."""
+    """The walk itself, for alternatives and for values of several types."""
 
     def holds(value: Any) -> bool:
         found: list[FieldError] = []

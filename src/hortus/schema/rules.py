@@ -1,8 +1,8 @@
 """The CEL rules of a schema (`x-kubernetes-validations`, KEP-2876 and KEP-4008), run over an object.
 
-Compiled on first use and kept with the node. A rule that speaks of `oldSelf` runs only where there is an old value to
-compare with, unless it asks for an optional one; other rules forgive a part of an update that did not change. All rules
-for one object share a second of processor time.
+Compiled on first use and kept with the node. A rule with `oldSelf` runs only where there is an old value, unless it
+declares it optional; other rules tolerate an unchanged part of an update. All rules for one object share a second of
+processor time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hortus.schema.nodes import Node
 from hortus.schema.problems import FieldError
 
 TIME_BUDGET_NS = 1_000_000_000
-"""Processor time for all rules of one object, about what kube-apiserver's cost budget comes to."""
+"""Processor time for all rules of one object, about that of kube-apiserver's cost budget."""
 _LONGEST_MESSAGE = 5 * 1024
 
 
@@ -40,7 +40,7 @@ class Rule(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What the rule is called in errors: its message, or its text."""
+        """The name of the rule in errors: its message, or its text."""
         return str(self.definition.get("message") or self.definition.get("rule") or "").strip()
 
     @property
@@ -50,7 +50,7 @@ class Rule(NamedTuple):
 
 
 class NodeRules:
-    """The rules of one node, with what they need of its values."""
+    """The rules of one node, with the conversion of its values."""
 
     def __init__(self, node: Node, *, root: bool) -> None:
         shape = Shape(node, root=root)
@@ -63,9 +63,9 @@ class NodeRules:
 
 
 def _together(rules: tuple[Rule, ...], shape: Shape) -> Program | None:
-    """All rules in one expression: when that is true, and nearly always it is, each of them holds.
+    """All rules as one expression; when it is true, and nearly always it is, each of them holds.
 
-    The library takes as long to begin an evaluation as for a rule of a dozen operators.
+    Beginning an evaluation costs the library as much as a dozen operators.
     """
     if len(rules) < 2 or any(rule.program is None or rule.uses_old or rule.optional_old for rule in rules):
         return None
@@ -78,7 +78,7 @@ def _together(rules: tuple[Rule, ...], shape: Shape) -> Program | None:
 
 
 def compiled(definition: Mapping[str, Any], node: Node, shape: Shape) -> Rule:
-    """Compile one rule; what is wrong with it is kept in `error`, as it may be told for each object."""
+    """Compiles one rule; a problem is kept in `error`, because it may be reported for each object."""
     text = str(definition.get("rule") or "")
     optional = bool(definition.get("optionalOldSelf"))
     path = definition.get("fieldPath")
@@ -105,8 +105,8 @@ def compile_rule(text: str, shape: Shape, *, returns: str, optional: bool) -> Pr
         return compile_expression(text, variables, returns=returns, optional="oldSelf" if optional else "")
     except CompileError as error:
         words = str(error)
-        told = f"{subject} {words}" if words.startswith("must evaluate") else f"{step} failed: {words}"
-        raise CompileError(told) from None
+        text = f"{subject} {words}" if words.startswith("must evaluate") else f"{step} failed: {words}"
+        raise CompileError(text) from None
 
 
 _SUBJECTS = {
@@ -116,7 +116,7 @@ _SUBJECTS = {
 
 
 def _converter(shape: Shape, rules: tuple[Rule, ...]) -> Convert | None:
-    """Hands over only the fields that the rules read, where that is known."""
+    """Passes on only the fields that the rules read, where these are known."""
     programs = [program for rule in rules for program in (rule.program, rule.message) if program is not None]
     needs = [program.reads.get(name, frozenset()) for program in programs for name in ("self", "oldSelf")]
     if shape.word != "object" or None in needs:
@@ -139,7 +139,7 @@ def rules_of(node: Node, *, root: bool = False) -> NodeRules:
 
 
 class Overdue(Exception):
-    """The rules of one object take longer than the caller wanted to wait; nothing is known of the object."""
+    """The rules of one object take longer than the caller allowed; the object is neither valid nor invalid."""
 
 
 class _Stop(Exception):
@@ -147,7 +147,7 @@ class _Stop(Exception):
 
 
 class _Frame(NamedTuple):
-    """Where a value stands, and what it is compared with to forgive what did not change."""
+    """The place of a value, and the old value that tolerates an unchanged one."""
 
     node: Node
     value: Any
@@ -172,8 +172,8 @@ def check_rules(
 ) -> None:
     """Append a problem for each rule that does not hold. With a `path`, `obj` is the value there, not a resource.
 
-    What is tolerated because it was so before goes to `forgiven`. Raises Overdue after `patience` seconds of processor
-    time, where that is less than the budget.
+    Problems that are tolerated because the old object had them are appended to `forgiven`. Raises Overdue after
+    `patience` seconds of processor time, where that is less than the budget.
     """
     if has_nul(obj) or (old is not NOTHING and has_nul(old)):
         obj, old = unbroken(obj), unbroken(old)
@@ -256,15 +256,15 @@ class _Run:
             return
         if holds is True:
             return
-        told = self._forgiven if not rule.uses_old and frame.unchanged() else self._found
+        found = self._forgiven if not rule.uses_old and frame.unchanged() else self._found
         if rule.field_path:
             where = f"{path}.{rule.field_path}" if path else rule.field_path
         text = _message(rule, variables)
-        told.append(_with_reason(where, rules.type_name, text, str(rule.definition.get("reason") or "")))
+        found.append(_with_reason(where, rules.type_name, text, str(rule.definition.get("reason") or "")))
 
 
 def _holds(program: Program, variables: dict[str, Any]) -> bool:
-    """True when the rules together hold. Where they do not, or fail, each is asked for its own words."""
+    """Reports whether the rules together hold. Where they do not, or fail, each is evaluated for its own message."""
     try:
         return program.run_unbroken(variables) is True
     except CelError:

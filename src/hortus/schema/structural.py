@@ -1,4 +1,4 @@
-"""A compiled structural schema: what one version of a kind demands of its objects.
+"""A compiled structural schema: the constraints of one version of a kind.
 
 The API server runs, on each write: `prune`, `default`, then `validate`; all three work on decoded JSON and change it in
 place where they change it at all. Compiling is slow (some milliseconds for a large CRD) and done once per schema;
@@ -39,9 +39,9 @@ class Structural:
     def compile(cls, openapi_v3_schema: Mapping[str, Any], *, native: bool = False) -> Structural:
         """Compile `openapi_v3_schema`; raises SchemaError when it is malformed.
 
-        Whether it is structural in the sense of a CRD is another question: see `check_structural`. With `native` it
-        stands for a Go struct of a built-in kind: a null means absent (also to `required`), `int32` has its range, and
-        neither formats nor copies in lists are looked at, since such kinds have rules of their own for those.
+        `check_structural` checks that it is structural in the sense of a CRD. With `native` it describes a Go struct of
+        a built-in kind: a null means absent (also for `required`), `int32` has its range, and neither formats nor
+        duplicates in lists are checked, since such kinds have rules of their own for those.
         """
         return cls(openapi_v3_schema, compile_node(openapi_v3_schema, native=native))
 
@@ -76,8 +76,8 @@ class Structural:
 
         Tolerated CEL rules are appended to `forgiven`, so that the writer can be warned.
 
-        CEL rules run only on an object that is well typed and complete, as they may rely on that. Raises Overdue when
-        they take more than `patience` seconds of processor time and would be given more.
+        CEL rules run only on an object that is well typed and complete, because they rely on that. Raises Overdue when
+        they take more than `patience` seconds of processor time and the budget is larger.
         """
         node = self._node
         found: list[FieldError] = []
@@ -96,7 +96,7 @@ class Structural:
         return _distinct(found) if len(found) > 1 else found
 
     def _check_lists(self, obj: dict[str, Any], old: dict[str, Any] | None, found: list[FieldError]) -> None:
-        """Duplicates are told unless the old object had some: it could not be repaired step by step otherwise."""
+        """Reports duplicates unless the old object had some; it could not be repaired step by step otherwise."""
         before: list[FieldError] = []
         if old is not None:
             check_lists(old, self._node, "", before)

@@ -1,7 +1,7 @@
-"""What the commands of all domains share: where to connect, how to print, how to fail.
+"""The parts that commands of all domains share: connections, output, failures.
 
-A domain's `commands.py` says what people type and what is shown; this package makes all of them alike. It knows no
-domain and is no shell: `cli` is.
+A domain's `commands.py` defines arguments and results; this package gives all commands the same options and formats. It
+knows no domain; the shell is `cli`.
 """
 
 from hortus.terminal.completion import completing

@@ -1,6 +1,6 @@
-"""Live names for shell completion: what the clusters hold now, asked within a second, or nothing at all.
+"""Live names for shell completion, read from the clusters within a second.
 
-The shell waits at each key for this, so whatever goes wrong is silence.
+The shell waits for this at each key, so every failure ends in no suggestion.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ PATIENCE = 1.0
 """Seconds."""
 
 Lister = Callable[[Connections, Any], Awaitable[Iterable[str]]]
-"""Names by the connections and the parameters given so far."""
+"""Returns names by the connections and the parameters given so far."""
 Completer = Callable[[typer.Context, str], list[str]]
 
 
 def completing(names: Lister) -> Completer:
-    """What typer wants as `autocompletion`. The program's root context holds as `obj` how its options are read."""
+    """The callback that typer takes as `autocompletion`. The program's root context holds as `obj` the way its options
+    are read."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         root = context.find_root()

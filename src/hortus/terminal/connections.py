@@ -1,7 +1,7 @@
-"""Which cluster a command talks to.
+"""The cluster that a command connects to.
 
 The management cluster, first match: `--kubeconfig`; $KUBECONFIG; the fleet that `hortus up` runs on this machine;
-~/.kube/config. The garden: `--garden-kubeconfig`; $GARDEN_KUBECONFIG; `garden.kubeconfig` beside the management
+~/.kube/config. The garden: `--garden-kubeconfig`; $GARDEN_KUBECONFIG; `garden.kubeconfig` next to the management
 cluster's file.
 """
 
@@ -20,7 +20,7 @@ _SETTINGS = ConnectionSettings(connections=8, timeout=30.0, connect_timeout=5.0,
 
 
 class Connections(msgspec.Struct, frozen=True):
-    """What the options say; makes clients when asked."""
+    """The connection options; makes clients when asked."""
 
     local_state: Path
     """The state directory of `hortus up`."""
@@ -34,21 +34,21 @@ class Connections(msgspec.Struct, frozen=True):
         return _client(path, self.context, settings)
 
     def garden(self, settings: ConnectionSettings = _SETTINGS) -> Client:
-        """A client for the garden. Raises KubeconfigError, CommandError when nothing says where it is."""
+        """A client for the garden. Raises KubeconfigError, CommandError when no option names it."""
         given = self.garden_kubeconfig or _path_of("GARDEN_KUBECONFIG")
         if given is not None:
             return _client(given, "", settings)
-        beside = self.folder / "garden.kubeconfig"
-        if not beside.exists():
+        file = self.folder / "garden.kubeconfig"
+        if not file.exists():
             raise CommandError(
-                "nothing says where the garden is: give --garden-kubeconfig FILE or set GARDEN_KUBECONFIG "
-                f"(looked for {beside})"
+                "no option names the garden: give --garden-kubeconfig FILE or set GARDEN_KUBECONFIG "
+                f"(looked for {file})"
             )
-        return _client(beside, "", settings)
+        return _client(file, "", settings)
 
     @property
     def folder(self) -> Path:
-        """Where the management cluster's file lies, and what `hortus up` puts beside it."""
+        """The folder of the management cluster's file and of the files that `hortus up` writes next to it."""
         return (self._management_path() or self.local_state / "kubeconfig").parent
 
     def _management_path(self) -> Path | None:

@@ -1,4 +1,4 @@
-"""How a command fails: one line on standard error that says what and what to do, and an exit code."""
+"""Failures of a command: one line on standard error with the problem and the fix, and an exit code."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 EXIT_ERROR = 1
 EXIT_TIMEOUT = 4
-"""What was waited for did not happen in time; usage errors are 2, as everywhere."""
+"""The awaited condition did not come in time. Usage errors have the usual code 2."""
 
 
 class CommandError(Exception):
-    """What a person is to read, and the exit code."""
+    """The message for the user, and the exit code."""
 
     def __init__(self, message: str, *, code: int = EXIT_ERROR) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class CommandError(Exception):
 
 
 def run(command: Coroutine[Any, Any, T]) -> T:
-    """Run a command's coroutine; errors of ours end the program with their message, never with a traceback."""
+    """Runs a command's coroutine; known errors end the program with their message, never with a traceback."""
     try:
         return asyncio.run(command)
     except CommandError as error:
@@ -39,7 +39,7 @@ def run(command: Coroutine[Any, Any, T]) -> T:
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except BrokenPipeError:
-        # The reader of our output has gone, as `| head` does.
+        # The reader of the output has closed it, for example `| head`.
         sys.stderr.close()
         raise typer.Exit(0) from None
 

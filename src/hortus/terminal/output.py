@@ -16,7 +16,7 @@ from hortus.schema.jsonpath import JsonPath, JsonPathError, Template, printed
 from hortus.terminal.table import HARMFUL, Table, clean, print_table
 
 _AS_JSON = {code: f"\\u{code:04x}" for code in HARMFUL}
-"""Escaped, a JSON text says the same."""
+"""Replaces harmful characters by JSON escapes, which mean the same."""
 _FOR_TERMINALS = dict.fromkeys(code for code in (*range(32), *HARMFUL) if chr(code) not in "\t\n")
 NAMES = "table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=HEAD:PATH,..."
 
@@ -29,7 +29,7 @@ class Format(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Format:
-        """Raises typer.BadParameter naming the formats there are."""
+        """Parses the option. Raises typer.BadParameter, which lists the formats."""
         name, _, argument = text.partition("=")
         if name not in ("table", "wide", "json", "yaml", "name", "jsonpath", "custom-columns", ""):
             raise typer.BadParameter(f"unknown output format {text!r}; there are: {NAMES}", param_hint="-o")
@@ -43,7 +43,7 @@ class Format(msgspec.Struct, frozen=True):
 
 
 def raw(content: bytes) -> None:
-    """Print what an object holds: to the byte into a pipe or file, to a terminal without what it would act upon."""
+    """Prints the text of an object: unchanged into a pipe or file, to a terminal without control characters."""
     if sys.stdout.isatty():
         content = content.decode("utf-8", "replace").translate(_FOR_TERMINALS).encode()
     sys.stdout.buffer.write(content)
@@ -67,7 +67,7 @@ def print_objects(objects: Sequence[Object], format: Format, *, single: bool) ->
                 print(clean(_name(obj)))
         case "jsonpath":
             text = _template(format.argument).render(objects[0] if single else _list(objects))
-            # Into a pipe goes what the object says to the byte; a terminal would act upon it.
+            # A pipe gets the object's text unchanged; a terminal would interpret its control characters.
             print(text.translate(_FOR_TERMINALS) if sys.stdout.isatty() else text)
         case "custom-columns":
             _custom_columns(objects, format.argument)

@@ -1,6 +1,6 @@
 """Tables as kubectl prints them: upper-case heads, columns three spaces apart, no lines.
 
-Texts come from objects, so control characters are taken out before they reach a terminal (the class of CVE-2021-25743).
+Texts come from objects, so control characters are removed before they reach a terminal (the class of CVE-2021-25743).
 """
 
 from __future__ import annotations

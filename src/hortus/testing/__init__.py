@@ -1,4 +1,4 @@
-"""Public test tools: what our tests stand on, and what authors of modules, stacks and controllers may use in theirs."""
+"""Public test tools, for the tests of Hortus and for authors of modules, stacks and controllers."""
 
 from __future__ import annotations
 

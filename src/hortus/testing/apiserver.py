@@ -1,10 +1,10 @@
-"""An API server of one's own for a test: in its own thread, on a free loopback port, ready in a fraction of a second.
+"""A private API server for a test: in its own thread, on a free loopback port, ready in a fraction of a second.
 
     async with running_apiserver(clusters=["garden"]) as server:
         async with Client.from_kubeconfig(server.kubeconfig) as client: ...
 
 The thread has its own event loop, so a test may block (kubectl in a subprocess) without stopping the server. Every
-server has its own authority and its own random admin token; nothing outlives the `with`.
+server has its own certificate authority and its own random admin token; nothing remains after the `with`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class TestServer:
         self.token = token
         """Bearer token of the admin of the root cluster, and of those named at start."""
         self.token_everywhere = token_everywhere
-        """Bearer token of the admin of every logical cluster, of those too that are made later."""
+        """Bearer token of the admin of every logical cluster, including those made later."""
         self._folder = folder
 
     @property
@@ -68,7 +68,7 @@ class TestServer:
         return self.url if cluster == "root" else f"{self.url}/clusters/{cluster}"
 
     def kubeconfig_for(self, cluster: str) -> Path:
-        """A file with a kubeconfig by which one is the admin of a logical cluster, by client certificate."""
+        """A file with an admin kubeconfig of a logical cluster, by client certificate."""
         path = self._folder / f"{cluster}.kubeconfig"
         path.write_text(yaml.dump(self.kubeconfig_dict(cluster)))
         path.chmod(0o600)
@@ -86,7 +86,7 @@ class TestServer:
         return found
 
     def create_cluster(self, name: str) -> None:
-        """Make a logical cluster, as a LogicalCluster object of the root cluster does."""
+        """Makes a logical cluster, through a LogicalCluster object of the root cluster."""
         self.run(_make_clusters(self.server, [name]))
 
     def tls(self) -> ssl.SSLContext:
@@ -145,10 +145,10 @@ def started_apiserver(
     folder: Path | None = None,
     settings: Settings | None = None,
 ) -> Iterator[TestServer]:
-    """Serve the built-in kinds unless `definitions` says otherwise, from `store` or a `backend` of one's own.
+    """Serves the built-in kinds, or `definitions`, from `store` or a given `backend`.
 
     `extensions` are further kinds by logical cluster; these clusters and `clusters` exist when it is ready. `folder`
-    keeps state and kubeconfigs, so that a second server can go on where the first one stopped.
+    holds state and kubeconfigs, so that a second server can continue from the first one.
     """
     token, token_everywhere = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     named = dict.fromkeys([*clusters, *(extensions or {})])

@@ -1,9 +1,9 @@
-"""Time in the hands of a test.
+"""Time under the control of a test.
 
 A `FakeClock` stands still until the test moves it. `advance` walks from one due sleeper to the next and lets the event
 loop run dry after each, so that code which sleeps again, or schedules earlier timers, is seen in the right order. A
-timer runs in the context in which it was made, as the loop's do. What waits on a real socket cannot be seen from here:
-wait for that on a condition of its own.
+timer runs in the context in which it was made, as the loop's do. Code that waits for a real socket is not visible here:
+wait for a condition instead.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from contextvars import copy_context
 from hortus.kube.clock import Timer
 
 _MAX_ROUNDS = 10_000
-"""Turns of the loop after which `settle` says that it never comes to rest."""
+"""Turns of the loop after which `settle` reports that it never comes to rest."""
 
 _BLIND_ROUNDS = 50
-"""Turns given on a loop that does not tell whether something is ready (uvloop)."""
+"""Turns on a loop that does not report ready callbacks (uvloop)."""
 
 
 class _FakeTimer:
@@ -77,7 +77,7 @@ class FakeClock:
 
     @property
     def sleepers(self) -> int:
-        """How many timers and sleeps are pending."""
+        """The number of pending timers and sleeps."""
         return sum(timer.live for _, _, timer in self._timers)
 
     @property
@@ -99,18 +99,18 @@ class FakeClock:
         await self.settle()
 
     async def stall(self, seconds: float) -> None:
-        """Let `seconds` pass as for a process that was stopped: nothing ran meanwhile, all that is due runs after."""
+        """Lets `seconds` pass as for a stopped process: nothing runs meanwhile, everything due runs after."""
         self.skip(seconds)
         while (timer := self._pop_due(self._monotonic)) is not None:
             timer.fire()
         await self.settle()
 
     def skip(self, seconds: float) -> None:
-        """Let `seconds` pass on both clocks before anything had a turn: what a process sees first after SIGCONT."""
+        """Lets `seconds` pass on both clocks before any callback runs, as a process sees time after SIGCONT."""
         self._monotonic += seconds
 
     def jump(self, seconds: float) -> None:
-        """Step the wall clock alone, as an administrator or NTP does; no sleeper notices."""
+        """Steps the wall clock alone, as an administrator or NTP does; no sleeper is affected."""
         self._wall_offset += seconds
 
     def skewed(self, seconds: float) -> SkewedClock:

@@ -174,7 +174,7 @@ async def test_a_certificate_that_the_bundle_does_not_lead_to_is_refused(tmp_pat
         ("/a%20b", "/a b"),
     ],
 )
-async def test_a_path_goes_out_as_gos_client_sends_it(tmp_path: Path, written: str, sent: str) -> None:
+async def test_a_path_is_sent_as_gos_client_sends_it(tmp_path: Path, written: str, sent: str) -> None:
     async with scripted_webhook(tmp_path) as hook:
         hook.answers[sent] = lambda request: {"allowed": True}
         await _asked(hook, f"https://127.0.0.1:{hook.port}{written}")

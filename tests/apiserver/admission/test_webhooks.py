@@ -32,7 +32,7 @@ def _set(key: str, value: str) -> dict[str, Any]:
     return {"op": "add", "path": f"/data/{key}", "value": value}
 
 
-async def test_a_review_says_who_does_what_to_which_object(wire: Wire, namespace: str, hook: Webhook) -> None:
+async def test_a_review_holds_user_operation_and_object(wire: Wire, namespace: str, hook: Webhook) -> None:
     client = hook.client("/review", lambda request: {"allowed": True})
     await _configure(wire, "Validating", f"{namespace}-a", webhook("all.example.com", client, namespace))
     made = (await wire.post(f"{_path(namespace)}?fieldManager=me", configmap("a"))).body
@@ -81,7 +81,7 @@ async def test_mutations_are_made_in_order_of_names_and_seen_by_the_next(
     assert applied.body["data"]["by"] == "first+second"
 
 
-async def test_what_a_webhook_makes_is_pruned_defaulted_and_validated(
+async def test_an_object_changed_by_a_webhook_is_pruned_defaulted_and_validated(
     wire: Wire, namespace: str, hook: Webhook
 ) -> None:
     unknown = {"op": "add", "path": "/colour", "value": "green"}
@@ -93,7 +93,7 @@ async def test_what_a_webhook_makes_is_pruned_defaulted_and_validated(
     assert "colour" not in (await wire.post(_path(namespace), configmap("a"))).body
 
 
-async def test_a_webhook_can_fill_in_what_the_kind_requires(wire: Wire, namespace: str, hook: Webhook) -> None:
+async def test_a_webhook_can_fill_in_required_fields(wire: Wire, namespace: str, hook: Webhook) -> None:
     image = {"op": "add", "path": "/spec/containers/0/image", "value": "registry.example/app"}
     client = hook.client("/m", lambda request: patch(image))
     hooks = webhook("m.example.com", client, namespace, rules=[rule(resources=["pods"])])
@@ -138,7 +138,7 @@ async def test_a_webhook_is_asked_again_when_a_later_one_changed_the_object(
         ({"code": 200, "message": "ok"}, 400, None, 'admission webhook "v.example.com" denied the request: ok'),
     ],
 )
-async def test_a_refusal_is_told_in_the_webhooks_words(
+async def test_a_refusal_has_the_webhooks_message(
     wire: Wire, namespace: str, hook: Webhook, status: Any, code: int, reason: str | None, message: str
 ) -> None:
     client = hook.client("/v", lambda request: {"allowed": False, "status": status, "warnings": ["mind the gap"]})
@@ -224,7 +224,7 @@ async def _refused(wire: Wire, namespace: str, client: dict[str, Any], **more: A
     return answer
 
 
-async def test_a_webhook_that_is_not_there_is_told(wire: Wire, namespace: str, unused_port: int) -> None:
+async def test_an_unreachable_webhook_is_named_in_the_error(wire: Wire, namespace: str, unused_port: int) -> None:
     answer = await _refused(wire, namespace, {"url": f"https://127.0.0.1:{unused_port}/"})
     assert f"dial tcp 127.0.0.1:{unused_port}: connect: connection refused" in answer.message
 
@@ -238,12 +238,12 @@ def unused_port() -> int:
         return int(free.getsockname()[1])
 
 
-async def test_a_bundle_that_is_none_is_told(wire: Wire, namespace: str) -> None:
+async def test_an_invalid_ca_bundle_is_named_in_the_error(wire: Wire, namespace: str) -> None:
     client = {"url": "https://127.0.0.1:1/", "caBundle": "bm90aGluZw=="}
     assert "unable to load root certificates" in (await _refused(wire, namespace, client)).message
 
 
-async def test_warnings_are_bounded_and_told_once(wire: Wire, namespace: str, hook: Webhook) -> None:
+async def test_warnings_are_bounded_and_sent_once(wire: Wire, namespace: str, hook: Webhook) -> None:
     texts = ["a" * 3000, "a" * 3000, "b" * 3000, "c"]
     client = hook.client("/v", lambda request: {"allowed": True, "warnings": texts})
     await _configure(wire, "Validating", f"{namespace}-a", webhook("v.example.com", client, namespace))
@@ -251,7 +251,7 @@ async def test_warnings_are_bounded_and_told_once(wire: Wire, namespace: str, ho
     assert [len(text) for text in answer.headers.getall("Warning")] == [3008, 9]
 
 
-async def test_a_webhook_sees_what_would_be_stored(wire: Wire, namespace: str, hook: Webhook) -> None:
+async def test_a_webhook_sees_the_object_that_would_be_stored(wire: Wire, namespace: str, hook: Webhook) -> None:
     client = hook.client(
         "/m", lambda request: patch({"op": "add", "path": "/spec/containers/0/resources/x", "value": 1})
     )
@@ -327,7 +327,7 @@ async def test_selectors_and_conditions_choose(wire: Wire, namespace: str, hook:
     assert (await wire.post("/api/v1/namespaces/default/configmaps", configmap(f"judged-{namespace}"))).code == 201
 
 
-async def test_a_condition_may_ask_what_the_user_may_do(wire: Wire, namespace: str, hook: Webhook) -> None:
+async def test_a_condition_may_ask_the_authorizer(wire: Wire, namespace: str, hook: Webhook) -> None:
     client = hook.client("/v", lambda request: {"allowed": False})
     may = "authorizer.group('').resource('configmaps').namespace('x').check('breakglass').allowed()"
     conditions = [{"name": "not-trusted", "expression": f"!{may}"}]

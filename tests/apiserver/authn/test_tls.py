@@ -155,7 +155,7 @@ async def test_expiry_ends_a_certificate_also_on_a_connection_kept_alive() -> No
             await here.whoami("root", certificate=der)
 
 
-async def test_a_certificate_never_outlives_what_was_asked_for() -> None:
+async def test_a_certificate_never_outlives_the_requested_time() -> None:
     async with world() as here:
         await here.clock.advance(0.75)
         issued = here.clusters.issue("root", username="jane", seconds=600)

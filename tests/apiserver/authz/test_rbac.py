@@ -103,7 +103,7 @@ async def may(here: World, text: str, **who: Any) -> bool:
         ),
     ],
 )
-async def test_a_rule_covers_what_the_documentation_says(
+async def test_a_rule_covers_requests_as_documented(
     rules: dict[str, list[str]], allowed: list[str], refused: list[str]
 ) -> None:
     async with world() as here:

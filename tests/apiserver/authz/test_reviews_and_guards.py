@@ -29,7 +29,7 @@ async def review(here: World, plural: str, spec: dict[str, Any], *, namespace: s
 PODS = {"verb": "list", "resource": "pods", "namespace": "ns"}
 
 
-async def test_a_review_says_yes_with_the_reason_and_no_without() -> None:
+async def test_a_review_gives_the_reason_of_a_permission() -> None:
     async with world() as here:
         assert await review(here, "selfsubjectaccessreviews", {"resourceAttributes": PODS}) == {"allowed": False}
         await here.write(*role("r", rule("list", "", "pods")))
@@ -77,7 +77,7 @@ async def test_a_malformed_review_is_the_askers_error(plural: str, spec: Any, er
             await review(here, plural, spec, namespace="elsewhere")
 
 
-async def test_the_rules_review_lists_what_holds_in_a_namespace() -> None:
+async def test_the_rules_review_lists_the_rules_of_a_namespace() -> None:
     async with world() as here:
         await here.write(*role("r", rule("list", "", "pods"), urls("get", "/x")))
         await here.write(*role("s", rule("get", "", "secrets", "a"), namespace="ns"))
@@ -95,7 +95,7 @@ async def test_the_rules_review_lists_what_holds_in_a_namespace() -> None:
         }
 
 
-async def test_whoami_tells_everything_known_of_the_asker() -> None:
+async def test_whoami_returns_the_whole_identity() -> None:
     user = UserInfo("jane", "7", ("devs",), {"scopes": ("a", "b")})
     async with world() as here:
         assert await review(here, "selfsubjectreviews", {}, user=user) == {
@@ -135,7 +135,7 @@ async def test_a_role_may_not_hold_more_than_its_writer() -> None:
         )
 
 
-async def test_a_path_that_is_asked_for_twice_is_told_once() -> None:
+async def test_a_path_that_is_granted_twice_is_listed_once() -> None:
     async with world() as here:
         with pytest.raises(Forbidden) as refused:
             await write(here, role("new", urls("get", "/x"), urls("get", "/x,/y")))
@@ -144,7 +144,7 @@ async def test_a_path_that_is_asked_for_twice_is_told_once() -> None:
         )
 
 
-async def test_what_is_held_in_a_namespace_is_granted_there_alone() -> None:
+async def test_rules_held_in_a_namespace_are_granted_there_alone() -> None:
     async with world() as here:
         await here.write(*role("mine", rule("get", "", "pods"), namespace="ns"))
         await here.write(*binding("b", USER, "mine", namespace="ns", kind="Role"))
@@ -161,7 +161,7 @@ async def test_what_is_held_in_a_namespace_is_granted_there_alone() -> None:
             await write(here, role("new", rule("*", "*", "*"), namespace="other"))
 
 
-async def test_who_may_escalate_or_writes_the_same_rules_is_let_through() -> None:
+async def test_escalate_permission_or_unchanged_rules_are_admitted() -> None:
     async with world() as here:
         _, obj = made = role("new", rule("*", "*", "*"))
         await write(here, made, obj)
@@ -172,7 +172,7 @@ async def test_who_may_escalate_or_writes_the_same_rules_is_let_through() -> Non
             await write(here, role("other", rule("*", "*", "*")))
 
 
-async def test_a_role_changes_its_labels_by_the_hand_of_who_holds_its_rules() -> None:
+async def test_labels_of_a_role_are_changed_by_holders_of_its_rules() -> None:
     async with world(born=BORN) as here:
         _, obj = made = role("strong", rule("delete", "example.com", "gardens"))
         labelled = {**obj, "metadata": {**obj["metadata"], "labels": {"aggregate-to-view": "true"}}}
@@ -185,7 +185,7 @@ async def test_a_role_changes_its_labels_by_the_hand_of_who_holds_its_rules() ->
         await write(here, (made[0], labelled), obj)
 
 
-async def test_who_takes_a_gathering_rule_away_needs_every_right() -> None:
+async def test_removing_an_aggregation_rule_needs_every_permission() -> None:
     async with world(born=BORN) as here:
         selectors = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
         key, old = role("g", aggregationRule=selectors)

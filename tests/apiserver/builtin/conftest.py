@@ -41,7 +41,7 @@ class Rules:
         return obj
 
     def problems(self, obj: dict[str, Any]) -> list[str]:
-        """Why creating it would be refused."""
+        """The problems for which a create would be refused."""
         obj.setdefault("metadata", {}).setdefault("name", "x")
         obj["metadata"].setdefault("uid", "5d3c0d0e-0000-4000-8000-000000000001")
         definition, schema = self.definition(obj), self._schema(obj)
@@ -58,7 +58,7 @@ class Rules:
         return found + [f"{p.path}: {p.message}" for p in definition.strategy.validate(obj, context())]
 
     def update(self, obj: dict[str, Any], old: dict[str, Any], subresource: str = "") -> list[str]:
-        """Why changing `old` into `obj` would be refused; `obj` is prepared in place."""
+        """The problems for which a change of `old` into `obj` would be refused; `obj` is prepared in place."""
         definition, schema = self.definition(obj), self._schema(obj)
         schema.default(obj)
         definition.strategy.prepare_update(obj, old, context(subresource))

@@ -53,13 +53,13 @@ def test_every_schema_is_structural() -> None:
         Structural.compile(definition.schema, native=True)
 
 
-def test_a_pod_spec_is_one_schema_for_all_who_hold_it() -> None:
+def test_all_kinds_share_one_schema_of_pod_specs() -> None:
     pod = _kind("v1", "Pod").schema["properties"]["spec"]
     deployment = _kind("apps/v1", "Deployment").schema["properties"]["spec"]
     assert deployment["properties"]["template"]["properties"]["spec"] is pod
 
 
-def test_lists_carry_what_apply_and_strategic_merge_go_by() -> None:
+def test_lists_have_the_keywords_of_apply_and_strategic_merge() -> None:
     containers = _kind("v1", "Pod").schema["properties"]["spec"]["properties"]["containers"]
     assert containers["x-kubernetes-list-type"] == "map"
     assert containers["x-kubernetes-list-map-keys"] == ["name"]
@@ -142,7 +142,7 @@ def test_a_wrong_type_is_refused_in_gos_words() -> None:
 
 
 def test_the_definitions_are_ready_within_a_tenth_of_a_second() -> None:
-    """Of the half second a server has to be ready in; a fresh interpreter, since everything is remembered after."""
+    """A server has half a second to be ready; measured in a fresh interpreter, because the definitions are cached."""
     code = (
         "import time; import hortus.apiserver.resources.definition; start = time.process_time()\n"
         "from hortus.apiserver.builtin import definitions\n"

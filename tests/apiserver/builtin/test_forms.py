@@ -107,7 +107,7 @@ async def test_an_autoscaler_of_version_1_is_one_of_version_2(wire: Wire, namesp
     assert shown.body["spec"]["targetCPUUtilizationPercentage"] == 60
 
 
-async def test_nodes_are_selected_by_what_they_leave_unsaid(wire: Wire) -> None:
+async def test_nodes_are_selected_by_omitted_fields(wire: Wire) -> None:
     for name, spec in (("open", {}), ("closed", {"unschedulable": True})):
         assert (await wire.post("/api/v1/nodes", {"metadata": {"name": name}, "spec": spec})).code == 201
     for value, expected in (("false", ["open"]), ("true", ["closed"])):

@@ -45,7 +45,7 @@ def test_a_secret_is_these_bytes() -> None:
     assert decode(_SECRET_BYTES) == _SECRET
 
 
-def test_a_body_without_a_kind_is_what_was_expected() -> None:
+def test_a_body_without_a_kind_has_the_expected_one() -> None:
     raw = b"k8s\0" + key(2, 2) + delimited(key(3, 2) + delimited(b"Opaque"))
     found = decode(raw, GroupVersionKind("", "v1", "Secret"))
     assert found == {"apiVersion": "v1", "kind": "Secret", "metadata": {}, "type": "Opaque"}
@@ -82,7 +82,7 @@ def test_only_built_in_kinds_have_a_protobuf_form() -> None:
         (_wrapped(key(3, 2) + delimited(b"\xff")), "not valid UTF-8"),
     ],
 )
-def test_what_is_no_message_is_refused_as_a_bad_request(data: bytes, text: str) -> None:
+def test_malformed_messages_are_bad_requests(data: bytes, text: str) -> None:
     with pytest.raises(BadRequest, match=text.replace("[", r"\[").replace('"', ".")):
         decode(data)
 
@@ -113,9 +113,7 @@ def test_noise_never_raises_anything_but_a_bad_request(noise: bytes, kind: str) 
     dice=st.randoms(use_true_random=True),
     kind=st.sampled_from([("v1", "Pod"), ("v1", "Event"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition")]),
 )
-def test_reading_what_was_written_and_writing_it_again_changes_nothing(
-    dice: random.Random, kind: tuple[str, str]
-) -> None:
+def test_a_round_trip_changes_nothing(dice: random.Random, kind: tuple[str, str]) -> None:
     obj = {"apiVersion": kind[0], "kind": kind[1], **random_object(dice, type_of(*kind)[0])}
     once = decode(encode(decode(encode(obj))))
     assert decode(encode(once)) == once

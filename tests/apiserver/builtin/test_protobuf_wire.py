@@ -39,7 +39,7 @@ def _config_map(name: str, **data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-def test_an_object_goes_in_and_comes_out_as_protobuf(server: TestServer) -> None:
+def test_an_object_is_read_and_written_as_protobuf(server: TestServer) -> None:
     path = "/api/v1/namespaces/default/configmaps"
     code, media, body = _ask(server, "POST", path, encode(_config_map("proto", a="b")))
     assert (code, media) == (201, MEDIA_TYPE)
@@ -81,7 +81,7 @@ def test_the_metadata_of_any_kind_has_a_protobuf_form(server: TestServer) -> Non
     assert {obj["kind"] for _, obj in decode_watch_events(body)} == {"PartialObjectMetadata"}
 
 
-def test_what_has_no_protobuf_form_comes_as_json_where_that_will_do(server: TestServer) -> None:
+def test_objects_without_protobuf_form_are_sent_as_json_where_accepted(server: TestServer) -> None:
     assert _ask(server, "GET", "/version")[1] == "application/json"
     table = "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json"
     assert _ask(server, "GET", "/api/v1/namespaces", accept=table)[1] == "application/json"

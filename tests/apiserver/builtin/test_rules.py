@@ -1,4 +1,4 @@
-"""What a real API server would fill in, refuse and keep from change, kind by kind."""
+"""The defaults, refusals and immutable fields of a real API server, kind by kind."""
 
 from __future__ import annotations
 
@@ -235,13 +235,13 @@ def test_plain_strings_of_a_secret_become_data(rules: Rules) -> None:
         ("example.com/anything", {}, []),
     ],
 )
-def test_a_typed_secret_has_what_its_type_promises(
+def test_a_typed_secret_has_the_keys_of_its_type(
     rules: Rules, kind: str, data: dict[str, str], problems: list[str]
 ) -> None:
     assert rules.problems(_object("Secret", type=kind, data=data)) == problems
 
 
-def test_what_is_marked_immutable_stays(rules: Rules) -> None:
+def test_immutable_content_cannot_change(rules: Rules) -> None:
     sentence = "Forbidden: field is immutable when `immutable` is set"
     for kind, value in (("Secret", "YQ=="), ("ConfigMap", "a")):
         old = rules.create(_object(kind, data={"a": value}, immutable=True))
@@ -377,7 +377,7 @@ def test_a_senseless_rule_is_refused(rules: Rules, kind: str, rule: dict[str, An
     assert rules.problems(_object(kind, "rbac.authorization.k8s.io/v1", rules=[rule])) == [problem]
 
 
-def test_a_signing_request_is_of_who_sent_it(rules: Rules) -> None:
+def test_a_signing_request_carries_its_senders_identity(rules: Rules) -> None:
     pem = base64.b64encode(csr()).decode()
     spec = {"request": pem, "signerName": "a.b/c", "usages": ["client auth"], "username": "admin", "groups": ["x"]}
     request = rules.create(_object("CertificateSigningRequest", "certificates.k8s.io/v1", spec=spec))
@@ -470,5 +470,5 @@ def test_a_custom_resource_definition_implies_its_names(rules: Rules) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused_in_the_servers_words(rules: Rules, obj: dict[str, Any], problem: str) -> None:
+def test_invalid_objects_get_the_words_of_kube_apiserver(rules: Rules, obj: dict[str, Any], problem: str) -> None:
     assert rules.problems(copy.deepcopy(obj)) == [problem]

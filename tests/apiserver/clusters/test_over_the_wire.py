@@ -95,7 +95,7 @@ async def test_a_service_account_of_elsewhere_may_have_a_longer_name_than_x520_f
     assert user["groups"] == ["gardener.cloud:system:admins", "system:authenticated"]
 
 
-async def test_a_cluster_made_again_is_empty_and_knows_no_old_certificate(server: TestServer) -> None:
+async def test_a_cluster_made_again_is_empty_and_accepts_no_old_certificate(server: TestServer) -> None:
     async with caller(server, token=server.token) as admin:
         certificate = await issued(admin, "a", "jane", "system:masters")
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"k": "v"}}
@@ -161,7 +161,7 @@ async def test_impersonation_shows_another_self(server: TestServer) -> None:
         assert (code, user) == (201, {"username": "jane", "groups": ["devs", "system:authenticated"]})
 
 
-async def test_nobody_sees_health_and_version_and_nothing_else(server: TestServer) -> None:
+async def test_anonymous_requests_see_health_and_version_alone(server: TestServer) -> None:
     async with caller(server) as nobody:
         for path in ("/version", "/clusters/a/version", "/clusters/nowhere/version"):
             assert (await nobody.call("GET", path))[0] == 200

@@ -38,7 +38,7 @@ async def names(overlay: Backend, bucket: str = BUCKET, **options: Any) -> list[
     return [record.name for record in (await overlay.list(bucket, **options)).records]
 
 
-async def test_every_cluster_shows_what_it_was_born_with(overlay: Overlay) -> None:
+async def test_every_cluster_has_the_born_objects(overlay: Overlay) -> None:
     for cluster in ("a", "b"):
         bucket = f"{cluster}/core/namespaces"
         assert await names(overlay, bucket) == ["/b", "/d"]

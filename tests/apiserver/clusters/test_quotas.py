@@ -86,7 +86,7 @@ def _going(size: int, *finalizers: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "x" * size}}
 
 
-async def test_what_is_being_deleted_grows_into_the_reserve_and_no_further() -> None:
+async def test_objects_in_deletion_may_use_the_reserve_and_no_more() -> None:
     async with world() as here:
         await here.create_cluster("a")
         await create(here, "one")
@@ -101,7 +101,7 @@ async def test_what_is_being_deleted_grows_into_the_reserve_and_no_further() -> 
         assert not await guard.admit(scope, "UPDATE", _going(99), _going(1, "a/b"), dry_run=False)
 
 
-async def test_who_marks_an_object_himself_is_given_no_room() -> None:
+async def test_a_deletion_mark_by_a_client_gives_no_reserve() -> None:
     async with world() as here:
         await here.create_cluster("a")
         await create(here, "one")

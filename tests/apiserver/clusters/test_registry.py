@@ -20,7 +20,7 @@ def leaf_of(issued: IssuedCertificate) -> bytes:
 
 
 async def retired(here: World, name: str) -> None:
-    """Wait until the registry's own task has let go of the object."""
+    """Waits until the registry's own task has released the object."""
     async with asyncio.timeout(5):
         while await here.storage.get(Key(BUCKET, f"/{name}")) is not None:
             await asyncio.sleep(0)
@@ -129,7 +129,7 @@ async def test_a_cluster_with_another_finalizer_waits_for_it_empty() -> None:
         assert b'"resourceVersion":"%d"' % record.revision in record.value
 
 
-async def test_issuing_says_what_is_wrong_with_the_request() -> None:
+async def test_issuing_names_the_problem_of_the_request() -> None:
     async with world() as here:
         with pytest.raises(NotFound, match='"nope" not found'):
             here.clusters.issue("nope", username="jane", seconds=600)

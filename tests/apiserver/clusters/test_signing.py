@@ -63,7 +63,7 @@ async def test_an_approved_request_is_signed_for_its_subject_and_a_year_at_most(
         {**request(csr(), "Approved"), "status": {"conditions": [{"type": "Approved"}], "certificate": "done"}},
     ],
 )
-async def test_what_is_not_approved_or_not_ours_is_left_alone(made: dict[str, Any]) -> None:
+async def test_requests_that_are_not_approved_or_have_another_signer_are_not_signed(made: dict[str, Any]) -> None:
     async with world() as here:
         assert certificate_for(made, here.clusters.get("root").keys, now=here.clock.now()) == ""
 
@@ -78,7 +78,7 @@ async def test_what_is_not_approved_or_not_ours_is_left_alone(made: dict[str, An
         (request(csr(rsa.generate_private_key(65537, 1024)), "Approved"), "1024 bits; use at least 2048"),
     ],
 )
-async def test_a_request_that_may_not_be_signed_says_why(made: dict[str, Any], message: str) -> None:
+async def test_a_refused_signing_request_has_the_cause_in_its_status(made: dict[str, Any], message: str) -> None:
     async with world() as here:
         with pytest.raises(BadRequest, match=message):
             certificate_for(made, here.clusters.get("root").keys, now=here.clock.now())
@@ -112,7 +112,7 @@ async def test_the_subresource_certifies_a_key_that_stays_with_the_asker(key: An
         assert "privateKey" not in status
 
 
-async def test_the_subresource_refuses_what_it_cannot_read_and_clusters_that_are_gone() -> None:
+async def test_the_subresource_refuses_unreadable_bodies_and_removed_clusters() -> None:
     async with world() as here:
         await here.create_cluster("a")
         for spec in ({}, {"username": 7}, {"username": "x", "expirationSeconds": "1h"}, {"username": "x", "csr": "x"}):
@@ -126,7 +126,7 @@ def strategy_context(here: World) -> WriteContext:
     return WriteContext(cluster="root", namespace="", user=UserInfo("admin"), now=here.clock.now())
 
 
-async def test_a_logical_cluster_is_complete_from_its_first_write_on_and_guards_what_is_the_servers() -> None:
+async def test_a_logical_cluster_is_complete_from_its_first_write_and_protects_the_servers_fields() -> None:
     async with world() as here:
         strategy, context = definition(here.clusters, server_url="https://h:1/").strategy, strategy_context(here)
         obj: dict[str, Any] = {"metadata": {"name": "a", "uid": "u"}, "spec": {"displayName": "A"}}

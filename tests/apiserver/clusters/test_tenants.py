@@ -93,7 +93,7 @@ async def wire_of(server: TestServer) -> AsyncIterator[Callable[[str], Awaitable
 
 
 async def test_a_deletion_frees_no_dependents_elsewhere(mallory: Wire, alice: Wire) -> None:
-    """Whoever learns a uid may write it into his own objects."""
+    """Anybody who learns a uid may write it into his own objects."""
     owner = (await alice.post(CONFIGMAPS, configmap("owner"))).body
     await alice.post(CONFIGMAPS, configmap("kept", ownerReferences=[reference(owner)]))
     await mallory.post(CONFIGMAPS, configmap("taken", ownerReferences=[reference(owner)]))
@@ -146,7 +146,7 @@ async def asked(hook: Webhook) -> None:
             await asyncio.sleep(0)
 
 
-async def test_garbage_of_others_goes_while_a_webhook_hangs(mallory: Wire, alice: Wire, hook: Webhook) -> None:
+async def test_garbage_is_collected_while_a_webhook_hangs(mallory: Wire, alice: Wire, hook: Webhook) -> None:
     client = hook.client("/hang", lambda request: hook.hang())
     rules = [rule(operations=["DELETE"], resources=["configmaps"])]
     slow = webhook("hang.example.org", client, "default", rules=rules, timeoutSeconds=30)
@@ -223,7 +223,7 @@ async def test_a_definition_that_serves_nothing_ends_with_its_objects(alice: Wir
     assert (await alice.get(beds)).body["items"] == []
 
 
-async def test_the_namespace_controller_passes_over_what_is_refused(mallory: Wire, hook: Webhook) -> None:
+async def test_the_namespace_controller_skips_refused_deletions(mallory: Wire, hook: Webhook) -> None:
     await mallory.post("/api/v1/namespaces", {"metadata": {"name": "mixed"}})
     client = hook.client("/no", lambda request: {"allowed": False, "status": {"message": "no"}})
     rules = [rule(operations=["DELETE"], resources=["configmaps"])]

@@ -48,7 +48,7 @@ def server() -> Iterator[TestServer]:
         yield running
 
 
-def _told(answer: Answer, cluster: str) -> tuple[int, Any, set[str]]:
+def _reported(answer: Answer, cluster: str) -> tuple[int, Any, set[str]]:
     body = answer.body.decode() if isinstance(answer.body, bytes) else str(answer.body)
     return answer.code, body.replace(cluster, "<cluster>"), set(answer.headers)
 
@@ -61,11 +61,11 @@ async def test_a_cluster_that_is_there_answers_like_one_that_is_not(server: Test
             for cluster in ("there", "never"):
                 body = None if method in ("GET", "HEAD") else {}
                 sent = await wire.send(method, f"/clusters/{cluster}{path}", body, headers=_CREDENTIALS[who])
-                answers.append(_told(sent, cluster))
+                answers.append(_reported(sent, cluster))
             assert answers[0] == answers[1], (method, path)
 
 
-async def test_a_token_of_one_cluster_tells_nothing_of_others(server: TestServer) -> None:
+async def test_a_token_of_one_cluster_reveals_nothing_of_others(server: TestServer) -> None:
     account = "/clusters/there/api/v1/namespaces/default/serviceaccounts/default/token"
     async with connected(server.url, server.token_everywhere, server.tls()) as admin:
         made = await admin.post(account, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
@@ -74,12 +74,14 @@ async def test_a_token_of_one_cluster_tells_nothing_of_others(server: TestServer
         own = Wire(admin.session, admin.base, made.body["status"]["token"])
         assert (await own.get("/clusters/there/api")).code == 200
         for path in _PATHS:
-            told = [_told(await own.get(f"/clusters/{cluster}{path}"), cluster) for cluster in ("second", "never")]
-            assert told[0] == told[1]
-            assert told[0][0] == 401
+            reported = [
+                _reported(await own.get(f"/clusters/{cluster}{path}"), cluster) for cluster in ("second", "never")
+            ]
+            assert reported[0] == reported[1]
+            assert reported[0][0] == 401
 
 
-async def test_an_administrator_of_all_is_told_what_is_missing(server: TestServer) -> None:
+async def test_an_administrator_of_all_clusters_sees_missing_ones(server: TestServer) -> None:
     async with connected(server.url, server.token_everywhere, server.tls()) as wire:
         answer = await wire.get("/clusters/never/api")
         assert (answer.code, answer.message) == (404, 'logical cluster "never" not found')

@@ -34,7 +34,7 @@ class Write(NamedTuple):
 
 
 class Place:
-    """Where the server runs, life after life."""
+    """The address and files of the server, which stay the same through its restarts."""
 
     def __init__(self, folder: Path, etcd: str) -> None:
         self.url = ""
@@ -59,7 +59,7 @@ class Place:
 
 
 class Account:
-    """What clients know: what was answered, what was sent without an answer, and what the watch has shown."""
+    """The knowledge of the clients: answered writes, writes without an answer, and the events of the watch."""
 
     def __init__(self) -> None:
         self.kept: dict[str, tuple[int, int]] = {}
@@ -73,7 +73,7 @@ class Account:
         self.count = 0
         self.enough = asyncio.Event()
         self.limit = 0
-        """How many answers are `enough`."""
+        """The number of answers that are `enough`."""
 
     def answer(self, write: Write, answer: Answer) -> None:
         self.sent.pop(write.name, None)
@@ -236,7 +236,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         yield Place(tmp_path, f"http://127.0.0.1:{port}")
 
 
-async def test_what_a_killed_server_answered_is_kept_whole_and_its_watches_go_on(place: Place) -> None:
+async def test_answers_of_a_killed_server_are_kept_and_its_watches_continue(place: Place) -> None:
     await check_killed_again_and_again(place, seed=1, rounds=3, most=150)
 
 

@@ -1,4 +1,4 @@
-"""What one server has acknowledged, the other serves and enforces: kinds, roles, webhooks, clusters, namespaces."""
+"""Acknowledged kinds, roles, webhooks, clusters and namespaces of one server are served and enforced by the other."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ async def test_a_slow_server_does_not_empty_a_cluster_that_was_made_again(
         assert names(await here.get(maps)) == ["kept"]
 
 
-async def test_what_a_late_request_left_in_a_cluster_that_is_gone_is_removed(
+async def test_objects_of_a_late_request_in_a_removed_cluster_are_removed(
     servers: tuple[TestServer, TestServer],
 ) -> None:
     backend = servers[1].server.context.storage.backend

@@ -1,4 +1,4 @@
-"""What is written through one server is read, watched and guarded on the other."""
+"""Objects written through one server are read, watched and guarded on the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def version(obj: Any) -> int:
     return int(obj["metadata"]["resourceVersion"])
 
 
-async def test_what_one_server_has_answered_the_other_shows_at_once(one: Wire, other: Wire, configmaps: str) -> None:
+async def test_writes_of_one_server_are_visible_on_the_other_at_once(one: Wire, other: Wire, configmaps: str) -> None:
     for number in range(10):
         created = await one.post(configmaps, configmap(f"a{number}"))
         assert created.code == 201
@@ -190,7 +190,7 @@ async def test_any_interleaving_on_both_servers_is_as_on_one(
         await one.delete(f"{configmaps}/{name}")
 
 
-async def test_what_etcd_has_compacted_is_gone_on_both(
+async def test_revisions_that_etcd_compacted_are_gone_on_both(
     one: Wire, other: Wire, configmaps: str, servers: tuple[TestServer, TestServer]
 ) -> None:
     first = version((await one.post(configmaps, configmap("a"))).body)

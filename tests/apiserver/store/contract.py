@@ -1,4 +1,4 @@
-"""What every store promises, as tests: a store's own test file subclasses these with a fixture `opener`.
+"""The contract of every store, as tests: a store's own test file subclasses these with a fixture `opener`.
 
 `opener(history=..., watches=..., clock=...)` opens an empty store; the fixture closes what it opened.
 """
@@ -74,7 +74,7 @@ async def changes(watch: Watch, count: int) -> list[Change]:
     return got
 
 
-def told(seen: Sequence[Change]) -> list[tuple[str, int, bool]]:
+def reported(seen: Sequence[Change]) -> list[tuple[str, int, bool]]:
     return [(change.name, change.revision, change.value is None) for change in seen]
 
 
@@ -95,7 +95,7 @@ class WritesContract:
         again = await put(store, "default/a", expected=0)
         assert first.revision < other.revision < gone < again.revision == store.revision
 
-    async def test_create_refuses_what_exists_and_shows_it(self, opener: Opener) -> None:
+    async def test_create_refuses_an_existing_key_and_returns_it(self, opener: Opener) -> None:
         store = await opener()
         record = await put(store, "default/a", "old", expected=0)
         with pytest.raises(Mismatch) as caught:
@@ -115,7 +115,7 @@ class WritesContract:
             await put(store, "default/absent", expected=current.revision)
         assert caught.value.current is None
 
-    async def test_delete_checks_what_it_removes(self, opener: Opener) -> None:
+    async def test_delete_checks_its_preconditions(self, opener: Opener) -> None:
         store = await opener()
         record = await put(store, "default/a")
         with pytest.raises(Mismatch) as caught:
@@ -280,7 +280,7 @@ class ReadsContract:
 
 
 class WatchContract:
-    async def test_a_watch_from_any_revision_replays_exactly_what_came_after(self, opener: Opener) -> None:
+    async def test_a_watch_from_any_revision_replays_exactly_the_later_changes(self, opener: Opener) -> None:
         store = await opener()
         begin = store.revision
         created = await put(store, "default/a", "1")
@@ -300,14 +300,14 @@ class WatchContract:
                 assert await changes(watch, len(rest)) == rest
                 assert watch.seen == store.revision
 
-    async def test_a_watch_continues_with_what_is_written_later(self, opener: Opener) -> None:
+    async def test_a_watch_continues_with_later_writes(self, opener: Opener) -> None:
         store = await opener()
         first = await put(store, "default/a")
         async with aclosing(store.watch(PODS, after=first.revision - 1)) as watch:
-            assert told(await changes(watch, 1)) == [("default/a", first.revision, False)]
+            assert reported(await changes(watch, 1)) == [("default/a", first.revision, False)]
             waiting = asyncio.create_task(batch(watch))
             second = await put(store, "default/b")
-            assert told(await waiting) == [("default/b", second.revision, False)]
+            assert reported(await waiting) == [("default/b", second.revision, False)]
 
     async def test_changes_come_in_batches_and_seen_never_runs_ahead(self, opener: Opener) -> None:
         store = await opener()

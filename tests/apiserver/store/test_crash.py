@@ -1,4 +1,4 @@
-"""What an SQLite store has acknowledged is there after kill -9, at whatever moment, many times over."""
+"""Writes that an SQLite store has acknowledged survive kill -9, at any moment, many times over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ State = dict[Key, int]
 
 
 class Account:
-    """What the killed process has said: what must be there, and the one step of each writer that may or may not be."""
+    """The output of the killed process: the writes that must be there, and the one step of each writer that may be."""
 
     def __init__(self) -> None:
         self.state: State = {}

@@ -200,7 +200,9 @@ async def two(etcd: str) -> AsyncIterator[tuple[EtcdBackend, EtcdBackend]]:
         await store.close()
 
 
-async def test_what_one_server_acknowledged_the_other_reads_at_once(two: tuple[EtcdBackend, EtcdBackend]) -> None:
+async def test_writes_of_one_server_are_read_by_the_other_at_once(
+    two: tuple[EtcdBackend, EtcdBackend],
+) -> None:
     one, other = two
     for number in range(20):
         record = await put(one, "default/a", str(number))
@@ -340,7 +342,7 @@ async def test_history_is_there_after_a_restart_as_far_as_etcd_has_kept_it(etcd:
     await other.close()
 
 
-async def test_watches_outlive_a_compaction_of_what_the_store_has_seen(
+async def test_watches_survive_a_compaction_of_delivered_revisions(
     etcd: str, opener: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(await opener(), 5)  # below another root, so that the new store's watch asks for older revisions
@@ -403,7 +405,7 @@ async def test_a_bucket_with_a_colon_is_refused(opener: Opener) -> None:
         await store.put(Key("root/co:re/pods", "a"), body("x"), expected=None)
 
 
-async def test_no_etcd_is_said_at_start() -> None:
+async def test_a_missing_etcd_is_reported_at_start() -> None:
     address = f"http://127.0.0.1:{free_port()}"
     store = EtcdBackend([address])
     with pytest.raises(StoreFailed, match=f"etcd at {address} does not answer"):

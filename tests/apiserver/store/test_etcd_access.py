@@ -1,4 +1,4 @@
-"""Who may use etcd: user names whose tokens expire, TLS with client certificates, and several endpoints."""
+"""Access to etcd: user names whose tokens expire, TLS with client certificates, and several endpoints."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_many_requests_with_an_expired_token_log_in_once(guarded: str) -> 
     await store.close()
 
 
-async def test_a_password_that_was_changed_is_read_anew(guarded: str, tmp_path: Path) -> None:
+async def test_a_changed_password_is_read_again(guarded: str, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("old")
     store = EtcdBackend([guarded], root="/mine/c/", login=EtcdLogin("hortus", file.read_text))

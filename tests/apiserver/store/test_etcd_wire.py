@@ -17,7 +17,7 @@ from hortus.apiserver.store.backend import StoreFailed
 
 
 class Etcd:
-    """Answers nothing before it is told to."""
+    """Answers nothing until the test lets it."""
 
     def __init__(self) -> None:
         self.going = 0

@@ -123,7 +123,7 @@ async def test_everything_is_taken_again_when_there_is_space(store: SqliteBacken
     assert (tmp_path / "store.db.reserve").stat().st_size == 0
 
 
-async def test_what_deletions_free_goes_back_to_the_disk(store: SqliteBackend, disk: Disk, tmp_path: Path) -> None:
+async def test_space_of_deleted_objects_is_returned(store: SqliteBackend, disk: Disk, tmp_path: Path) -> None:
     for number in range(40):
         await put(store, f"default/{number}", "z" * 100_000)
     disk.full = True

@@ -312,7 +312,7 @@ async def test_a_name_that_cannot_be_stored_fails_alone(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_a_second_store_on_the_same_file_is_refused_and_told_by_whom(tmp_path: Path) -> None:
+async def test_a_second_store_on_the_same_file_is_refused_with_the_holder(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     store = SqliteBackend(path)
     await store.start()
@@ -350,7 +350,7 @@ async def refusal(path: Path) -> str:
     return str(caught.value)
 
 
-async def test_state_of_another_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
+async def test_state_of_another_version_is_refused_with_the_fix(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     store = SqliteBackend(path)
     await store.start()
@@ -376,7 +376,7 @@ async def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_pa
 
 @pytest.mark.parametrize("damage", ["missing", "empty"])
 @pytest.mark.parametrize("evidence", ["known", "wal"])
-async def test_a_lost_file_is_refused_with_what_to_do(tmp_path: Path, damage: str, evidence: str) -> None:
+async def test_a_lost_file_is_refused_with_the_fix(tmp_path: Path, damage: str, evidence: str) -> None:
     path = tmp_path / "store.db"
     store = SqliteBackend(path, must_exist=False)
     await store.start()
@@ -415,7 +415,7 @@ async def test_a_file_that_an_empty_one_replaces_fails_the_writes_and_says_so(tm
 
 
 @pytest.mark.parametrize("damage", ["text", "cut"])
-async def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path, damage: str) -> None:
+async def test_a_damaged_file_is_refused_with_the_fix(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "store.db"
     store = SqliteBackend(path)
     await store.start()
@@ -429,7 +429,7 @@ async def test_a_damaged_file_is_refused_with_what_to_do(tmp_path: Path, damage:
     assert str(tmp_path) in message
 
 
-async def test_a_file_held_by_another_program_is_refused_with_what_to_do(tmp_path: Path) -> None:
+async def test_a_file_held_by_another_program_is_refused_with_the_fix(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     store = SqliteBackend(path)
     await store.start()

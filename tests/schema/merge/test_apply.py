@@ -76,7 +76,7 @@ def test_force_takes_the_field_over() -> None:
     }
 
 
-def test_what_is_no_longer_applied_goes_unless_another_owns_it() -> None:
+def test_a_field_that_is_no_longer_applied_is_removed_unless_another_owns_it() -> None:
     live = applied(None, gizmo({"replicas": 1, "zones": ["a", "b"]}), "first")
     live = applied(live, gizmo({"zones": ["b", "c"]}), "second")
     live = applied(live, gizmo({"zones": []}), "first", now=LATER)
@@ -99,7 +99,7 @@ def test_an_object_without_owners_gets_before_first_apply() -> None:
     }
 
 
-def test_kubectl_takes_over_what_its_client_side_apply_left() -> None:
+def test_kubectl_takes_over_fields_of_its_client_side_apply() -> None:
     last = '{"apiVersion":"hortus.io/v1","kind":"Gizmo","metadata":{"name":"x"},"spec":{"replicas":1}}'
     notes = {"kubectl.kubernetes.io/last-applied-configuration": last}
     live = updated(None, gizmo({"replicas": 1}, annotations=notes), "kubectl-client-side-apply")

@@ -1,4 +1,4 @@
-"""What an engine may conclude from a cached object alone must be what the server would find."""
+"""Conclusions from a cached object alone equal the server's result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIG = gizmo(
 )
 
 
-def test_what_was_applied_matches_also_beside_what_others_own() -> None:
+def test_an_applied_configuration_matches_next_to_fields_of_others() -> None:
     live = applied(None, CONFIG)
     others = {**live, "spec": live["spec"] | {"args": ["a"]}, "status": {"phase": "Ready"}}
     assert owned_matches(updated(live, others), CONFIG, "me")
@@ -74,7 +74,7 @@ def test_a_match_means_that_the_apply_changes_no_value(data: st.DataObject) -> N
 
 
 @given(data=st.data())
-def test_applying_again_is_without_effect_and_never_changes_what_it_is_given(data: st.DataObject) -> None:
+def test_applying_again_has_no_effect_and_never_changes_its_arguments(data: st.DataObject) -> None:
     inner = data.draw(schemas(2))
     schema = kind_of(inner)
     live = write(None, data.draw(values(inner)), "me", schema)

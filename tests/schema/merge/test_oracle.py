@@ -308,7 +308,7 @@ def play(history: History, data: st.DataObject, *, versions: tuple[str, ...], re
 
 
 def revised(data: st.DataObject, live: Object, obj: Object) -> Object:
-    """What a client writes back: parts of what it read, perhaps with what it read (or made up) of ownership."""
+    """An object as a client writes it back: parts of the read object, perhaps with read or invented ownership."""
     kept = [part for part in ("spec", "status") if part in live and data.draw(st.booleans())]
     obj = obj | {part: live[part] for part in kept}
     ownership = data.draw(st.sampled_from(("absent", "absent", "read", "read", "reset", "emptied", "fewer", "broken")))

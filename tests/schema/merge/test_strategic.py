@@ -60,7 +60,7 @@ def test_an_item_is_deleted_by_directive_and_the_operands_stay() -> None:
     assert current == {"containers": [{"name": "a"}, {"name": "b"}]}
 
 
-def test_replace_drops_what_was_there() -> None:
+def test_replace_drops_the_live_content() -> None:
     current = {"containers": [{"name": "a"}], "strategy": {"type": "x"}}
     assert patched(current, {"containers": [{"name": "c"}, {"$patch": "replace"}]}) == {
         "containers": [{"name": "c"}],

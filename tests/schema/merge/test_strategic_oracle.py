@@ -170,7 +170,7 @@ def without_nulls(value: Value) -> Value:
 
 @ORACLE
 @given(data=st.data())
-def test_strategic_patches_give_what_go_gives(go: GoProgram, data: st.DataObject) -> None:
+def test_strategic_patches_give_the_result_of_go(go: GoProgram, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(KINDS))
     schema = kind_schema(go, kind)
     current = data.draw(live_map(schema, force=("metadata",)))

@@ -44,7 +44,7 @@ def test_an_embedded_object_has_the_metadata_of_any_other() -> None:
     }
 
 
-def test_one_all_of_stands_for_what_it_holds() -> None:
+def test_a_single_all_of_equals_its_content() -> None:
     inner = {"type": "object", "additionalProperties": {"type": "string"}}
     root = type_of({"type": "object", "properties": {"a": {"allOf": [inner], "x-kubernetes-map-type": "atomic"}}})
     assert fields_of({"a": {"b": "c"}}, root) == {"f:a": {}}
@@ -69,7 +69,7 @@ def test_true_and_one_differ_wherever_they_stand() -> None:
     assert compare({"a": 1}, {"a": 1.0}, root).modified == {}
 
 
-def test_the_creator_does_not_own_what_an_empty_object_has() -> None:
+def test_the_creator_does_not_own_the_fields_of_an_empty_object() -> None:
     schema: Object = {
         "type": "object",
         "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}},

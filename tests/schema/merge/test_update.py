@@ -17,7 +17,7 @@ def entry(**changes: Any) -> Object:
     return sound | {"fieldsV1": {"f:spec": {"f:replicas": {}}}} | changes
 
 
-def test_the_creator_owns_all_but_what_names_the_object() -> None:
+def test_the_creator_owns_all_but_the_identity_of_the_object() -> None:
     obj = updated(None, gizmo({"replicas": 1, "ports": [{"port": 80}]}, namespace="n", labels={"a": "1"}))
     assert owners(obj) == {
         "kubectl-edit Update": {
@@ -31,7 +31,7 @@ def test_the_creator_owns_all_but_what_names_the_object() -> None:
     }
 
 
-def test_an_update_takes_over_what_it_changes_and_leaves_the_rest() -> None:
+def test_an_update_takes_over_the_fields_it_changes() -> None:
     live = updated(None, LIVE, "creator")
     live = updated(live, gizmo({"replicas": 3, "ports": [{"port": 80}]}, uid="u"), "scaler", now=LATER)
     assert owners(live)["scaler Update"] == {"f:spec": {"f:replicas": {}}}
@@ -49,7 +49,7 @@ def test_an_update_that_changes_nothing_gives_back_the_very_list() -> None:
     assert update(live, again, manager="x", api_version="hortus.io/v1", now=LATER, schema=SCHEMA) is entries
 
 
-def test_what_goes_is_owned_by_nobody() -> None:
+def test_removed_fields_have_no_owner() -> None:
     live = updated(None, LIVE)
     live = updated(live, gizmo({"replicas": 1, "ports": []}, uid="u"), "other", now=LATER)
     assert owners(live) == {"kubectl-edit Update": {"f:spec": {".": {}, "f:ports": {}, "f:replicas": {}}}}
@@ -87,7 +87,7 @@ def test_a_client_may_hand_ownership_over_as_kubectl_does_when_it_migrates() -> 
     assert live["spec"] == {"replicas": 2}
 
 
-def test_ownership_from_outside_is_spelled_and_ordered_anew() -> None:
+def test_ownership_from_outside_is_spelled_and_ordered_canonically() -> None:
     live = updated(None, LIVE)
     fields = {"f:spec": {"f:replicas": {}, "f:ports": {'k:{"protocol": "TCP", "port": 80.0}': {"x:y": {}}, ".": {}}}}
     sent = [entry(fieldsV1=fields, time="2023-11-14T23:13:20+01:00")]

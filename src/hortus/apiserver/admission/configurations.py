@@ -38,7 +38,7 @@ class Webhook(NamedTuple):
     criteria: Criteria
     conditions: tuple[Condition, ...]
     fail: bool
-    """Whether a call that fails refuses the request."""
+    """True if a call that fails refuses the request."""
     seconds: float
     versions: tuple[str, ...]
     side_effects: str

@@ -133,7 +133,7 @@ class ConditionsFailed(Exception):
 
 
 def all_hold(conditions: tuple[Condition, ...], environment: Environment) -> bool:
-    """Whether every condition is true; one that is false decides, whatever fails beside it. Raises ConditionsFailed."""
+    """Reports whether every condition is true; a false one decides, even where others fail. Raises ConditionsFailed."""
     problems = []
     for condition in conditions:
         if condition.program is None:

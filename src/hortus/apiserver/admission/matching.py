@@ -1,4 +1,4 @@
-"""Whether a request is one that a webhook or policy asked for: rules, scopes, selectors.
+"""True if a request is one that a webhook or policy asked for: rules, scopes, selectors.
 
 Rules are looked at first as they cost nothing; the labels of a namespace are read from the store only when a rule
 matched and the selector says something. Under matchPolicy `Equivalent` a rule for another version of the same resource

@@ -37,7 +37,7 @@ class DynamicAdmission:
         self._configurations.forget(cluster)
 
     def awake(self, cluster: str) -> bool:
-        """Whether writes in the cluster may have to be judged; true while nobody knows."""
+        """Reports whether writes in the cluster may have to be judged; true while nobody knows."""
         judges = self._configurations.known(cluster)
         return judges is None or any(judges)
 
@@ -80,7 +80,7 @@ class Review:
         self._request = request
 
     async def mutate(self, obj: Object | None, old: Object | None) -> bool:
-        """Whether a webhook changed `obj`, in place. Raises an ApiError to refuse."""
+        """Reports whether a webhook changed `obj`, in place. Raises an ApiError to refuse."""
         hooks = self._judges.mutating
         return bool(hooks) and await self._admission.webhooks.mutate(hooks, self._request._replace(obj=obj, old=old))
 

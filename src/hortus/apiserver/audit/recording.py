@@ -185,7 +185,7 @@ class Entry:
 
 
 def _worth(code: int, verdict: Verdict) -> bool:
-    """Whether the answer is looked into: for its Status, or because all of it is wanted."""
+    """Reports whether the answer is looked into: for its Status, or because all of it is wanted."""
     return code >= 400 or verdict.level >= Level.REQUEST_RESPONSE
 
 

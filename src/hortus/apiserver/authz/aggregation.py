@@ -25,7 +25,7 @@ def _picked(role: Object, selectors: Iterable[Object]) -> bool:
 
 
 def _selects(selector: Object, labels: Mapping[str, str]) -> bool:
-    """Whether a metav1.LabelSelector picks these labels; an unknown operator picks nothing."""
+    """Reports whether a metav1.LabelSelector picks these labels; an unknown operator picks nothing."""
     wanted = selector.get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in wanted.items()):
         return False

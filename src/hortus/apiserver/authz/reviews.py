@@ -25,7 +25,7 @@ Handler = Callable[[RbacAuthorizer, Object, WriteContext], Awaitable[Object]]
 
 
 async def subject_access_review(authorizer: RbacAuthorizer, body: Object, context: WriteContext) -> Object:
-    """Whether the user and groups in `spec` may do what is in `spec`."""
+    """Reports whether the user and groups in `spec` may do what is in `spec`."""
     spec = _spec(body)
     user = _user_of(spec)
     if not user.username and not user.groups:
@@ -45,7 +45,7 @@ async def local_subject_access_review(authorizer: RbacAuthorizer, body: Object, 
 
 
 async def self_subject_access_review(authorizer: RbacAuthorizer, body: Object, context: WriteContext) -> Object:
-    """Whether the asker may do what is in `spec`."""
+    """Reports whether the asker may do what is in `spec`."""
     return await _decided(authorizer, body, _attributes(body, _spec(body), context.user, context.cluster))
 
 

@@ -76,7 +76,7 @@ def matches_verb(rule: PolicyRule, verb: str) -> bool:
 
 
 def matches_resource(rule: PolicyRule, request: Request) -> bool:
-    """Whether the rule covers the request for some name: `pods`, `pods/log`, `*/scale`, `*`."""
+    """Reports whether the rule covers the request for some name: `pods`, `pods/log`, `*/scale`, `*`."""
     if not matches_verb(rule, request.verb) or not (ALL in rule.api_groups or request.group in rule.api_groups):
         return False
     if ALL in rule.resources:
@@ -116,7 +116,7 @@ def atoms(rule: PolicyRule) -> Iterator[PolicyRule]:
 
 
 def covers(owned: Sequence[PolicyRule], atom: PolicyRule) -> bool:
-    """Whether some owned rule grants everything that one atom (see `atoms`) grants."""
+    """Reports whether some owned rule grants everything that one atom (see `atoms`) grants."""
     return any(_covers(rule, atom) for rule in owned)
 
 

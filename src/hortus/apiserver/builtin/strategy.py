@@ -90,7 +90,7 @@ class BuiltinStrategy:
         return None
 
     def generation_changed(self, obj: Object, old: Object) -> bool:
-        """Whether anything but metadata and status differs; always so for a new object."""
+        """Reports whether anything but metadata and status differs; always so for a new object."""
         keys = (obj.keys() | old.keys()) - {"apiVersion", "kind", "metadata", "status"}
         return not old or any(obj.get(key) != old.get(key) for key in keys)
 

@@ -119,7 +119,7 @@ class DefinitionController:
 
 
 def _is_emptied(crd: Object) -> bool:
-    """Whether the status says already that its objects are being deleted."""
+    """Reports whether the status says already that its objects are being deleted."""
     conditions = crd.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Terminating" and each["reason"] == _IN_PROGRESS for each in conditions)
 

@@ -24,14 +24,15 @@ class Admission(Protocol):
     async def admit(
         self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
-        """Whether `obj` was changed in place (and is to be validated again). Raises an ApiError to refuse."""
+        """Reports whether `obj` was changed in place (and is to be validated again). Raises an ApiError to refuse."""
 
 
 class Review(Protocol):
     """The judgement of one write by those whom the cluster's own objects name."""
 
     async def mutate(self, obj: Object | None, old: Object | None) -> bool:
-        """Whether `obj` was changed in place, before the kind's own rules look at it. Raises an ApiError to refuse."""
+        """Reports whether `obj` was changed in place; called before the kind's own rules. Raises an ApiError to
+        refuse."""
 
     async def validate(self, obj: Object | None, old: Object | None) -> None:
         """Look at what is about to be stored. Raises an ApiError to refuse."""
@@ -41,7 +42,7 @@ class Reviewer(Protocol):
     """Webhooks and policies."""
 
     def awake(self, cluster: str) -> bool:
-        """Whether writes in the cluster may have to be judged."""
+        """Reports whether writes in the cluster may have to be judged."""
 
     async def begin(self, scope: Scope, operation: str, options: WriteOptions | DeleteOptions) -> Review | None:
         """The judgement of a write; None when nobody asked for one."""

@@ -67,7 +67,7 @@ class Strategy(Protocol):
         """Raise an ApiError when this object may not be deleted now."""
 
     def generation_changed(self, obj: Object, old: Object) -> bool:
-        """Whether this update raises metadata.generation (usually: the spec differs)."""
+        """Reports whether this update raises metadata.generation (usually: the spec differs)."""
 
     def cells(self, obj: Object, now: float) -> Mapping[str, Any]:
         """Computed table cells by column `path`, for those that are not a JSONPath."""
@@ -107,9 +107,9 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     status: bool = False
-    """Whether there is a status subresource."""
+    """True if there is a status subresource."""
     status_on_create: bool = False
-    """Whether the status sent with a create is kept all the same, as a kubelet's Node is."""
+    """True if the status sent with a create is kept all the same, as a kubelet's Node is."""
     ignored: Mapping[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     """Fields that an endpoint ignores, by subresource, where that is not the usual split of spec and status."""
     scale: Mapping[str, str] | None = None
@@ -139,13 +139,13 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     stored: Stored | None = None
     """Set when the objects are another kind's, shown in this kind's form."""
     generation: bool = True
-    """Whether objects of this kind carry metadata.generation at all; some built-in kinds (Secret, Service) never do."""
+    """True if objects of this kind carry metadata.generation at all; some built-in kinds (Secret, Service) never do."""
     prune: bool = True
     name_rule: Literal["subdomain", "label", "path-segment"] = "subdomain"
     """What metadata.name may look like: DNS-1123 subdomain or label, or anything that is one path segment (RBAC)."""
     shows_deleted: bool = False
     """True when a deletion is answered with the object as it was, not with a Status."""
     create_on_update: bool = False
-    """Whether a PUT to a name that is not there creates it."""
+    """True if a PUT to a name that is not there creates it."""
     unconditional_update: bool = True
-    """Whether a PUT may come without a resourceVersion; custom resources refuse that."""
+    """True if a PUT may come without a resourceVersion; custom resources refuse that."""

@@ -342,7 +342,7 @@ def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
 
 
 def _has_version(api_version: object) -> bool:
-    """Whether Go's ParseGroupVersion finds a version in it."""
+    """Reports whether Go's ParseGroupVersion finds a version in it."""
     return isinstance(api_version, str) and api_version.count("/") < 2 and bool(api_version.rpartition("/")[2])
 
 
@@ -363,7 +363,8 @@ def update_problems(kind: Kind, obj: Object, old: Object) -> list[FieldProblem]:
 
 
 def is_kubernetes(kind: Kind) -> bool:
-    """Whether the kind is Kubernetes' own, whose metadata is looked at twice: generically, and by the kind's rules."""
+    """Reports whether the kind is Kubernetes' own, whose metadata is validated twice: generically, and by the kind's
+    rules."""
     group = kind.resource.group
     return not kind.custom and ("." not in group or group.endswith(".k8s.io")) and group != "apiextensions.k8s.io"
 

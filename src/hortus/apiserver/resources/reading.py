@@ -194,7 +194,7 @@ def revision_in(query: Query) -> int:
 
 
 def any_age(query: Query) -> bool:
-    """Whether the client takes what this server has, however old ("API Concepts": resourceVersion="0")."""
+    """Reports whether the client takes what this server has, however old ("API Concepts": resourceVersion="0")."""
     return query.get("resourceVersion") == "0" and not query.get("continue")
 
 

@@ -54,7 +54,7 @@ class Options(NamedTuple):
     bookmarks: bool
     timeout: float
     fresh: bool = True
-    """Whether the present state is to be that of the whole store, or as this server knows it."""
+    """True if the present state is to be that of the whole store, or as this server knows it."""
 
 
 async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
@@ -270,7 +270,7 @@ class _Outgoing:
 
     @property
     def behind(self) -> bool:
-        """Whether there is something left that the watch has handed over already."""
+        """True if there is something left that the watch has handed over already."""
         return bool(self._batch) or self._pieces is not None
 
     async def send_all(self, changes: Watch) -> None:

@@ -238,7 +238,7 @@ def _reread(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
 
 
 def may_go(obj: Object) -> bool:
-    """Whether nothing holds an object any more that is marked for deletion."""
+    """Reports whether nothing holds an object any more that is marked for deletion."""
     if obj["metadata"].get("finalizers") or obj["metadata"].get("deletionGracePeriodSeconds"):
         return False
     held = obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1" and obj.get("spec", {}).get("finalizers")

@@ -88,7 +88,7 @@ class History:
             self.forget(revision)
 
     def dropped_since(self, bucket: str, revision: int) -> bool:
-        """Whether the bucket was dropped after `revision`."""
+        """Reports whether the bucket was dropped after `revision`."""
         return any(drop.revision > revision and bucket.startswith(drop.prefix) for drop in self._drops)
 
     def forget(self, revision: int) -> None:

@@ -206,7 +206,7 @@ def _differences(before: Index, now: Index) -> Sequence[Change]:
 
 
 def holds(current: Record | None, expected: int | None, *, removing: bool = False) -> bool:
-    """Whether a write may go ahead: `current` is at `expected` (0: nothing is there; None: anything goes)."""
+    """Reports whether a write may go ahead: `current` is at `expected` (0: nothing is there; None: anything goes)."""
     if current is None:
         return not removing and not expected
     return expected is None or expected == current.revision

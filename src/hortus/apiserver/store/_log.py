@@ -179,7 +179,7 @@ class Log:
         return connection
 
     def _check_format(self, connection: sqlite3.Connection) -> bool:
-        """Whether the file is new; raises StoreFailed when it is not ours to read."""
+        """Reports whether the file is new; raises StoreFailed when it is not ours to read."""
         version, application = (_pragma(connection, name) for name in ("user_version", "application_id"))
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if version == 0 and application == 0 and tables == 0:

@@ -1,7 +1,7 @@
-"""Kubeconfigs, by how far they are trusted.
+"""Kubeconfigs, trusted and untrusted.
 
-`load` reads the operator's own files and allows all that kubectl allows. `from_untrusted` reads what came out of an API
-object and allows inline data only. Both give a `Kubeconfig`, whose `access(context)` a `Client` takes. `document`,
+`load` reads the operator's own files and allows all that kubectl allows. `from_untrusted` reads a document out of an
+API object and allows inline data only. Both give a `Kubeconfig`, whose `access(context)` a `Client` takes. `document`,
 `write` and `merge_into` make them.
 """
 

@@ -22,7 +22,7 @@ EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
 class KubeconfigError(ValueError):
-    """A kubeconfig that cannot be used, and which field of it must change."""
+    """A kubeconfig that cannot be used; the message names the field to change."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -30,9 +30,9 @@ class Entry(msgspec.Struct, frozen=True):
 
     body: Mapping[str, Any]
     origin: str
-    """The file it stands in, for messages; or what else the document is."""
+    """The file that holds the entry, or a description of the document; for messages."""
     folder: Path | None = None
-    """Where relative paths start; None where no file may be named."""
+    """The folder that relative paths start from; None where no file may be named."""
 
     def __repr__(self) -> str:
         return f"Entry(origin={self.origin!r}, fields={sorted(self.body)})"
@@ -47,7 +47,7 @@ class Kubeconfig(msgspec.Struct, frozen=True):
     current_context: str = ""
 
     def access(self, context: str = "") -> Access:
-        """What `context`, or the current context, comes down to. Raises KubeconfigError."""
+        """The `Access` of `context`, or of the current context. Raises KubeconfigError."""
         name = context or self.current_context
         if not name:
             raise KubeconfigError(f"no current-context is set; choose one of: {_names(self.contexts)}")
@@ -174,7 +174,7 @@ def _access(cluster: _Reader, user: _Reader | None, namespace: str) -> Access:
     ca = cluster.data("certificate-authority-data") or cluster.content("certificate-authority")
     insecure = cluster.flag("insecure-skip-tls-verify")
     if insecure and ca:
-        cluster.fail("insecure-skip-tls-verify", "cannot be true beside a certificate-authority")
+        cluster.fail("insecure-skip-tls-verify", "cannot be true together with a certificate-authority")
     proxy = cluster.text("proxy-url")
     return Access(
         server=server,
@@ -251,7 +251,7 @@ def _impersonation(user: _Reader) -> Impersonation | None:
         user.fail("as-user-extra", "is not a mapping")
     if not name:
         if groups or uid or extra:
-            user.fail("as", "is missing beside as-groups, as-uid or as-user-extra")
+            user.fail("as", "is missing next to as-groups, as-uid or as-user-extra")
         return None
     values = {key: user.texts(f"as-user-extra.{key}", value) for key, value in extra.items()}
     return Impersonation(user=name, uid=uid, groups=groups, extra=values)

@@ -23,7 +23,7 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def default_paths(environment: Mapping[str, str] | None = None) -> list[Path]:
-    """The files kubectl would read when told nothing."""
+    """The files that kubectl reads by default."""
     environment = os.environ if environment is None else environment
     listed = [part for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
     if listed:
@@ -44,7 +44,7 @@ def load(*paths: str | os.PathLike[str], environment: Mapping[str, str] | None =
 
 
 def merge(parts: Iterable[Kubeconfig]) -> Kubeconfig:
-    """One kubeconfig of several; what comes first wins."""
+    """Merges several kubeconfigs; the first to name an entry wins."""
     found = list(parts)
     backwards = found[::-1]
     return Kubeconfig(
@@ -56,7 +56,7 @@ def merge(parts: Iterable[Kubeconfig]) -> Kubeconfig:
 
 
 def through_proxy(access: Access, environment: Mapping[str, str] | None = None) -> Access:
-    """`access` by way of the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY ask for, unless it names its own.
+    """`access` through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY ask for, unless it names its own.
 
     As with Go programs, this machine itself is never reached through a proxy.
     """
@@ -110,7 +110,7 @@ def _read(path: Path) -> Kubeconfig:
 def in_cluster(
     *, folder: str | os.PathLike[str] = _SERVICE_ACCOUNT, environment: Mapping[str, str] | None = None
 ) -> Access:
-    """The access of the pod we run in: its service account's token (re-read as it rotates) and CA.
+    """The `Access` of the pod this process runs in: its service account's token (re-read as it rotates) and CA.
 
     Raises KubeconfigError outside of a pod.
     """

@@ -1,7 +1,7 @@
-"""A kubeconfig out of an API object is data, written by whoever may write the object.
+"""Kubeconfigs out of API objects: data, written by anybody who may write the object.
 
-It may say where a cluster is and how to prove who we are, inline. It may not run commands, read our files, choose
-our proxy or switch off checks (the class of CVE-2022-24817), unless the operator's configuration allows that one thing.
+Such a document may name a cluster and hold credentials, inline. It may not run commands, read local files, choose a
+proxy or switch off checks (the class of CVE-2022-24817), unless the operator's configuration allows that one thing.
 Every entry is checked, used or not.
 """
 
@@ -18,7 +18,7 @@ from hortus.kube.kubeconfig.document import Entry, Kubeconfig, KubeconfigError, 
 
 
 class Trust(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kubeconfig from an object may do, off by default. Running commands and reading files is never allowed."""
+    """The permissions of a kubeconfig from an object, all off by default. It never runs commands or reads files."""
 
     plain_http: bool = False
     insecure_skip_tls_verify: bool = False
@@ -26,7 +26,7 @@ class Trust(msgspec.Struct, frozen=True, kw_only=True):
     proxy_url: bool = False
     impersonation: bool = False
     system_ca: bool = True
-    """A cluster without a CA of its own is checked against the system's CAs."""
+    """A cluster without a CA is checked against the system's CAs."""
     max_bytes: int = 1 << 20
 
 
@@ -46,7 +46,7 @@ def from_untrusted(document: bytes | str, *, trust: Trust | None = None, origin:
         decoded = yaml.load(document, limits=_LIMITS)
         parsed = parse(decoded, origin=origin)
     except yaml.YamlError as error:
-        # Not the problem itself: it quotes, and what stands in such a document may be anything, a key among it.
+        # The problem itself is not shown: it quotes the document, which may hold a private key.
         place = "" if error.line is None else f"line {error.line}: "
         raise KubeconfigError(f"{origin}: {place}not YAML of plain data within reasonable bounds") from None
     _refuse_doubles(decoded, origin)
@@ -58,7 +58,8 @@ def from_untrusted(document: bytes | str, *, trust: Trust | None = None, origin:
 
 
 def _refuse_doubles(document: Any, origin: str) -> None:
-    """Of two entries with one name, programs that are given the document later may take the one that we pass over."""
+    """Refuses two entries with one name: programs that are given the document later may take the one that was not
+    checked."""
     for plural in ("clusters", "users", "contexts"):
         names = [item["name"] for item in (document or {}).get(plural) or ()]
         if len(set(names)) < len(names):

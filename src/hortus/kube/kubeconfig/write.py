@@ -1,6 +1,7 @@
 """Making kubeconfigs: a document for one user of one cluster, and merging it into a file of the operator.
 
-Files are written whole beside their place, 0600 from the first byte, then renamed; a crash leaves the old or the new.
+A file is written whole under another name in its folder, with mode 0600 from the first byte, then renamed; a crash
+leaves the old or the new one.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ def document(
 
 
 def merge_into(path: str | os.PathLike[str], addition: Object, *, use: bool = True) -> None:
-    """Put the entries of `addition` into the kubeconfig at `path`, in the place of entries of the same name.
+    """Writes the entries of `addition` into the kubeconfig at `path`; they replace entries of the same name.
 
-    Everything else in the file stays, unknown fields too; comments do not. With `use` its current context becomes
-    that of `addition`. Makes the file and its folder when missing. Raises KubeconfigError, the file then as before.
+    Everything else in the file stays, unknown fields too; comments do not. With `use` its current context becomes that
+    of `addition`. Makes the file and its folder when missing. Raises KubeconfigError, the file then as before.
     """
     target = Path(path).expanduser()
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -73,7 +74,7 @@ def merge_into(path: str | os.PathLike[str], addition: Object, *, use: bool = Tr
 
 
 def write(path: str | os.PathLike[str], content: Object) -> None:
-    """Write a kubeconfig: mode 0600, whole or not at all."""
+    """Writes a kubeconfig with mode 0600, whole or not at all."""
     target = Path(path)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
@@ -106,7 +107,7 @@ def _merged(existing: list[Any], addition: list[Any]) -> list[Any]:
 
 @contextlib.contextmanager
 def _locked(target: Path) -> Iterator[None]:
-    """One writer at a time among processes of ours. The lock is on the folder: the file itself is replaced."""
+    """Lets one process of Hortus write at a time. The lock is on the folder, because the file itself is replaced."""
     descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

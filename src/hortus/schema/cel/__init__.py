@@ -1,4 +1,4 @@
-"""CEL as Kubernetes speaks it. `binding` alone knows the library underneath; `program` says what is not reachable."""
+"""CEL as Kubernetes uses it. `binding` alone knows the library underneath; `program` lists the limits."""
 
 from __future__ import annotations
 

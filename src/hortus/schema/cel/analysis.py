@@ -1,10 +1,10 @@
-"""What can be known of an expression before it runs: its worst cost, the fields it reads, mistakes in names and types.
+"""Static analysis of expressions: their worst cost, the fields they read, mistakes in names and types.
 
 The library sees objects as untyped; this walk over the checked tree knows the schema. It bounds the cost in the units
 of cel-go's estimator (a name 1, traversing a text 0.1 a character, a comprehension its range times its body), so that
-rules without limits on what they iterate over are refused as kube-apiserver refuses them. The numbers agree in kind,
-not digit by digit. Text in a temporal format reaches expressions as a timestamp or duration: the walk wraps such reads
-in the conversion.
+rules without limits on what they iterate over are refused as kube-apiserver refuses them. The numbers have the same
+magnitude, not the same digits. Text in a temporal format reaches expressions as a timestamp or duration: the walk wraps
+such reads in the conversion.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _CONSTANTS = {str: "string", bool: "bool", int: "int", float: "double"}
 
 
 class Known(NamedTuple):
-    """What is known of the value of a sub-expression."""
+    """The static knowledge about the value of a sub-expression."""
 
     cost: float
     size: float = 1
     shape: Shape | None = None
     optional: bool = False
     variable: bool = False
-    """Whether this is one of the expression's own variables."""
+    """True if the value is one of the expression's own variables."""
     word: str = "any"
     """The type of a value that no schema describes."""
     content: float = 0
-    """Of a list written out: the sizes of its elements together."""
+    """The sum of the sizes of the elements, for a list literal."""
 
     @property
     def scalar(self) -> str:
@@ -58,9 +58,9 @@ class Known(NamedTuple):
 class Analysis(NamedTuple):
     cost: float
     reads: Mapping[str, frozenset[str] | None]
-    """Variables that the expression reads: the fields read of each, or None when it needs all."""
+    """Variables that the expression reads: the fields read of each, or None when it needs all of them."""
     returns: str
-    """Type word as far as the schema tells, `any` otherwise."""
+    """The type word that follows from the schema, `any` without one."""
     root: Expression
     rewritten: bool
     largest: float
@@ -68,7 +68,7 @@ class Analysis(NamedTuple):
 
 
 def analyse(tree: Tree, source: str, variables: Mapping[str, Known]) -> Analysis:
-    """Walk a checked expression. Raises CompileError for a field that the schema does not have."""
+    """Walks a checked expression. Raises CompileError for a field that the schema does not have."""
     walk = _Walk(tree.positions, source)
     root, known = walk.visit(tree.root, dict(variables))
     word = known.scalar if known.shape is None or known.optional else known.shape.word
@@ -139,7 +139,7 @@ class _Walk:
         return f"ERROR: <input>:{line}:{column + 1}: {text}\n | {shown}\n | {'.' * column}^"
 
     def _converted(self, node: Expression, known: Known) -> tuple[Expression, Known]:
-        """Wrap a read of temporal text in its conversion."""
+        """Wraps a read of temporal text in its conversion."""
         temporal = known.shape.temporal if known.shape is not None and not known.optional else ""
         if not temporal:
             return node, known
@@ -193,7 +193,7 @@ class _Walk:
 
     @staticmethod
     def _accumulated(node: Comprehension, start: Known, rounds: float) -> Known:
-        """Bound variables keep their value; collected lists grow to the rounds of the loop."""
+        """Bound variables keep their value; collected lists grow with the rounds of the loop."""
         if isinstance(node.start, ListOf | MapOf):
             return Known(1, max(rounds, start.size))
         return start._replace(cost=1, variable=False)
@@ -252,7 +252,7 @@ class _Walk:
 
 
 def _made_size(function: str, operands: list[Known]) -> float:
-    """How large a text the functions that grow texts can make; 0 for all others."""
+    """The size of the largest text that `function` can make; 0 for functions that do not grow texts."""
     sizes = [known.size for known in operands]
     match function:
         case "_+_":
@@ -267,7 +267,7 @@ def _made_size(function: str, operands: list[Known]) -> float:
 
 
 def _loop(node: Comprehension, over: Known) -> dict[str, Known]:
-    """What the variables of a loop hold."""
+    """The variables of a loop and the knowledge about each."""
     shape = over.shape
     member = Known(1, _UNBOUNDED if shape is None else 1)
     index = Known(1)

@@ -1,9 +1,9 @@
 """The one place that touches the CEL library (cel-expr-python, the C++ implementation).
 
-What flows in: expression texts, variable types as words, function tables, plain Python values. What flows out: plain
-values, or `CelError` with the words of cel-go, which kube-apiserver shows. The library evaluates in some microseconds,
-converts dicts and lists at about 40 ns a member, runs regular expressions on RE2, and stops each evaluation after
-10,000 iterations of comprehensions.
+In: expression texts, variable types as words, function tables, plain Python values. Out: plain values, or `CelError`
+with the words of cel-go, which kube-apiserver shows. The library evaluates in some microseconds, converts dicts and
+lists at about 40 ns a member, runs regular expressions on RE2, and stops each evaluation after 10,000 iterations of
+comprehensions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CONFIG = cel.NewEnvConfigFromYaml("name: kubernetes\nextensions:\n" + "".join(f
 
 
 class CelError(Exception):
-    """An expression failed; the text is what cel-go would say."""
+    """An expression failed; the text is that of cel-go."""
 
 
 class CompileError(CelError):
@@ -84,7 +84,7 @@ class Raw:
 
     @property
     def returns(self) -> str:
-        """The type word of the result, `any` when only the evaluation can tell."""
+        """The type word of the result, `any` when it is only known at run time."""
         return _NAMES.get(str(self._expression.return_type()), "other")
 
     def serialized(self) -> bytes:
@@ -148,7 +148,7 @@ def _without_status(text: str) -> str:
 
 
 def _failure(text: str) -> CelError:
-    """The library's run-time complaint in the words of cel-go."""
+    """The library's run-time error in the words of cel-go."""
     bare = _without_status(text)
     if "Iteration budget exceeded" in bare:
         return BudgetExceeded("operation cancelled: actual cost limit exceeded")
@@ -168,9 +168,9 @@ _GO_WORDS = (
 
 
 def unbroken(value: Any) -> Any:
-    """The value with every NUL character replaced by U+0001, which it behaves like in any sensible rule.
+    """The value with every NUL character replaced by U+0001, which is equivalent in any sensible rule.
 
-    The library would end a text at its first NUL, so that `a\0b` passed for `a`.
+    The library ends a text at its first NUL, so that `a\0b` would pass for `a`.
     """
     if type(value) is str:
         return value.replace("\0", "\1") if "\0" in value else value
@@ -180,7 +180,7 @@ def unbroken(value: Any) -> Any:
 
 
 def has_nul(value: Any) -> bool:
-    """Whether a NUL character may stand anywhere in `value`; a look at its JSON, about 1 µs a kilobyte."""
+    """Reports whether a NUL character may be anywhere in `value`; it searches the JSON, about 1 µs a kilobyte."""
     try:
         return b"\\u0000" in orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:  # no JSON, such as a number beyond 64 bits
@@ -201,7 +201,7 @@ _EXTRACT_ALL = _REGEX.compile("regex.extractAll(text, pattern)")
 
 
 def search(pattern: str, text: str) -> bool:
-    """Whether `pattern` occurs in `text`, in time linear in both. Raises PatternError."""
+    """Reports whether `pattern` occurs in `text`, in time linear in both. Raises PatternError."""
     result = _MATCHES.eval(data={"text": unbroken(text), "pattern": unbroken(pattern)}).value()
     if isinstance(result, bool):
         return result
@@ -221,7 +221,7 @@ def find_all(pattern: str, text: str, limit: int = -1) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _one_group(pattern: str) -> str:
-    """The pattern as one capturing group, its own groups made silent."""
+    """The pattern as one capturing group, with its own groups made non-capturing."""
     return "(" + _GROUPS.sub(lambda found: "(?:" if found.group(1) else found.group(), pattern) + ")"
 
 

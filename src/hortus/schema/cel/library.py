@@ -1,7 +1,7 @@
 """The functions that Kubernetes adds to CEL, in Python.
 
-Quantities, URLs, addresses, networks, versions and name formats are maps with one marked key here, as the library
-takes no foreign types; their equality and member functions behave as documented
+Quantities, URLs, addresses, networks, versions and name formats are maps with one marked key here, because the library
+accepts no foreign types; their equality and member functions behave as documented
 (kubernetes.io/docs/reference/using-api/cel).
 """
 
@@ -173,4 +173,4 @@ _NAMES = (
 )
 
 KUBERNETES: tuple[Function, ...] = (*_LISTS, *_REGEX, *_URLS, *AMOUNTS, *ADDRESSES, *_NAMES)
-"""Every function of Kubernetes' libraries but the authorizer's, which lives where authorization does."""
+"""Every function of Kubernetes' libraries but the authorizer's, which belongs to authorization."""

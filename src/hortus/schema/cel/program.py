@@ -4,14 +4,14 @@
     program = compile_expression("object.spec.replicas <= params.limit", variables, returns="bool")
     program.run({"object": obj, "params": params})      # True, False, or CelError
 
-A hang is impossible: the worst cost is bounded before an expression is accepted, the library stops an evaluation after
-10,000 rounds of loops, and regular expressions run in linear time.
+An expression cannot hang: its worst cost is bounded before it is accepted, the library stops an evaluation after 10,000
+rounds of loops, and regular expressions run in linear time.
 
-Not reachable through the library, and so different from kube-apiserver: `transformMap` and `transformMapEntry`; sets
-and keyed lists compare and concatenate as plain lists; objects are untyped, so that operand types are checked when a
-rule runs and not when it is written (field names are checked when it is written); `type()` of quantities, addresses and
-other Kubernetes values is `map`; loops of more than 10,000 rounds are over budget whatever they cost; expressions
-nest at most 32 levels deep; a NUL character in a value looks like U+0001.
+The library cannot do the following, which therefore differs from kube-apiserver: `transformMap` and
+`transformMapEntry`; sets and keyed lists compare and concatenate as plain lists; objects are untyped, so that operand
+types are checked when a rule runs and not when it is written (field names are checked when it is written); `type()` of
+quantities, addresses and other Kubernetes values is `map`; loops of more than 10,000 rounds are over budget whatever
+they cost; expressions nest at most 32 levels deep; a NUL character in a value looks like U+0001.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from hortus.schema.cel.shapes import MAX_REQUEST, Shape
 from hortus.schema.cel.syntax import Tree
 
 RULE_BUDGET = 10_000_000
-"""Worst cost of one rule times how often it can run for one object (apiextensions.k8s.io, StaticEstimatedCostLimit)."""
+"""The limit of the worst cost of one rule times its evaluations for one object (apiextensions.k8s.io,
+StaticEstimatedCostLimit)."""
 SCHEMA_BUDGET = 100_000_000
-"""Worst cost of all rules of a schema together."""
+"""The limit of the worst cost of all rules of a schema together."""
 MAX_EXPRESSION = 65_536
 """Characters; longer ones are refused before they are parsed."""
 
@@ -37,7 +38,7 @@ _WORDS = {"bool": "a bool", "string": "a string"}
 
 
 class Program:
-    """A compiled expression. `cost` is its worst cost; `reads` says which fields of which variables it needs."""
+    """A compiled expression. `cost` is its worst cost; `reads` names the fields of each variable that it needs."""
 
     __slots__ = ("_raw", "cost", "largest", "reads", "text")
 
@@ -67,8 +68,8 @@ def compile_expression(
 ) -> Program:
     """Compile `expression` over `variables`, each a type word or a Shape. Raises CompileError.
 
-    `returns` is the type word that is demanded. `functions` come on top of Kubernetes' own. The variable named by
-    `optional` is an optional: the program takes it as a list of no or one value under `<name>__given`.
+    `returns` is the required type word. `functions` are added to Kubernetes' own. The variable named by `optional` is
+    an optional: the program takes it as a list of zero or one value under `<name>__given`.
     """
     if len(expression) > MAX_EXPRESSION:
         raise CompileError(f"the expression is longer than {MAX_EXPRESSION} characters")

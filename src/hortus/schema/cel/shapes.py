@@ -1,8 +1,8 @@
-"""What expressions see of a schema: which fields exist, of what type, and how large values can be.
+"""Schemas as expressions see them: the fields, their types and the sizes of values.
 
 A shape stands for a node as rules see it: objects have only their declared properties, a resource root also has its
-type and its name, and fields without a type cannot be named. Sizes bound the work of a rule before it ever runs; where
-a schema gives no limit, the size of a request does.
+type and its name, and fields without a type cannot be named. Sizes bound the work of a rule before it runs; where a
+schema has no limit, the size of a request is the limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hortus.schema.cel.escaping import escaped
 from hortus.schema.nodes import Node, compile_node
 
 MAX_REQUEST = 3 * 1024 * 1024
-"""Bytes of the largest request, as kube-apiserver assumes when it bounds sizes."""
+"""Bytes of the largest request; kube-apiserver assumes the same when it bounds sizes."""
 
 _SCALARS = {"string": "string", "integer": "int", "number": "double", "boolean": "bool"}
 _MINIMA = {"string": 2, "integer": 1, "number": 1, "boolean": 4}
@@ -68,7 +68,7 @@ class Shape:
 
     @cached_property
     def temporal(self) -> str:
-        """date-time, date, duration or byte, when expressions see such a value instead of the text."""
+        """`date-time`, `date`, `duration` or `byte` when expressions see such a value instead of the text."""
         name: str = self.node.schema.get("format") or ""
         return name if self.word == "string" and name in (*_TEMPORAL, "byte") else ""
 

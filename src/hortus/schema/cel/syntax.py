@@ -1,7 +1,7 @@
 """Expressions as trees: read from and written to the library's serialized form (cel-spec, cel/expr/syntax.proto).
 
-The library shows no tree of its own. The wire form is plain protocol buffers, of which only the few messages of the
-syntax are needed, so reading them here costs a hundred lines and no dependency.
+The library exposes no tree. The wire form is protocol buffers, of which only the few messages of the syntax are needed,
+so that reading them takes a hundred lines and no dependency.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 
 class Unsigned(int):
-    """An unsigned constant such as `1u`, told apart from an int."""
+    """An unsigned constant such as `1u`, distinct from an int."""
 
 
 class Constant(NamedTuple):

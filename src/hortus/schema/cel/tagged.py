@@ -1,4 +1,4 @@
-"""Values of Kubernetes' own CEL types, as maps with one marked key: the library takes no foreign types."""
+"""Values of Kubernetes' own CEL types, as maps with one marked key: the library accepts no foreign types."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Tagged = dict[str, Any]
 
 
 def body(value: Tagged, tag: str) -> Any:
-    """What `value` holds under `tag`; a value of another type has no such function."""
+    """The content of `value` under `tag`. Raises CelError for a value of another type."""
     if tag not in value:
         raise ValueError("no such overload")
     return value[tag]
 
 
 def parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:
-    """Whether `parse` takes a text."""
+    """Reports whether `parse` accepts a text."""
 
     def holds(text: str) -> bool:
         try:

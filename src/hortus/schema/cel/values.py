@@ -1,4 +1,4 @@
-"""Objects as expressions see them: identifiers for names, doubles where the schema says number, else unchanged."""
+"""Objects as expressions see them: identifiers for names, doubles where the schema has `number`, else unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Convert = Callable[[Any], Any]
 
 
 def converter(shape: Shape) -> Convert | None:
-    """How to hand values of `shape` to an expression; None when they can go as they are."""
+    """A function that converts values of `shape` for an expression; None when they need no conversion."""
     if shape.word == "double":
         return lambda value: float(value) if type(value) is int else value
     if shape.word == "int":
@@ -25,7 +25,7 @@ def converter(shape: Shape) -> Convert | None:
 
 
 def fields_converter(shape: Shape, only: frozenset[str] | None = None) -> Convert | None:
-    """For objects; with `only`, nothing but the fields of these identifiers is handed over."""
+    """A converter for objects; with `only`, just the fields of these identifiers are passed on."""
     changed: list[tuple[str, str, Convert | None]] = []
     for name in shape.node.properties:
         identifier = escaped(name)

@@ -49,6 +49,6 @@ def _problems(node: Node, value: Any) -> list[FieldError]:
 
 
 def _placed(problem: FieldError, path: str) -> FieldError:
-    """The problem at its place in the definition; its sentence keeps speaking of the value alone."""
+    """The problem at its place in the definition; its message still describes the value alone."""
     below = "" if problem.path in ("", NO_PATH) else f".{problem.path}"
     return problem._replace(path=f"{path}{below}")

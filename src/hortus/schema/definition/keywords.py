@@ -1,7 +1,7 @@
-"""Keywords of a CRD's schema, one node after the other: what may be used, list types, and the CEL rules.
+"""Keywords of a CRD's schema, one node after the other: allowed keywords, list types, and CEL rules.
 
 Source: apiextensions.k8s.io/v1, JSONSchemaProps. Rules are compiled and their worst cost is bounded here, so that a
-definition which could hold up the server is never served.
+definition which could block the server is never served.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "
 
 
 class Place(NamedTuple):
-    """Where a schema stands, and what is not allowed there."""
+    """The place of a schema and the restrictions there."""
 
     path: str
     root: bool = False
     no_defaults: str = ""
-    """Why there can be no defaults, or empty."""
+    """The reason why there can be no defaults, or empty."""
     in_metadata: bool = False
     uncorrelated: str = ""
-    """The path from which on members have no old selves, or empty."""
+    """The path below which members have no old selves, or empty."""
 
     def below(self, step: str, **changes: Any) -> Place:
         return self._replace(path=f"{self.path}.{step}", root=False, **changes)
 
 
 def check_keywords(schema: Schema, path: str) -> list[FieldError]:
-    """What no schema of a CRD may say, everywhere in `schema`."""
+    """Reports the keywords anywhere in `schema` that a CRD may not use."""
     return list(_node(schema, Place(path, root=True)))
 
 
@@ -188,7 +188,7 @@ def _map_keys(keys: list[str], items: Schema, path: str) -> Iterator[FieldError]
 
 
 def _list_members(schema: Schema, path: str) -> Iterator[FieldError]:
-    """Members that are merged one by one must be there, with a key each."""
+    """Members that are merged one by one must be declared, each with a key."""
     list_type, items = schema.get("x-kubernetes-list-type"), schema.get("items")
     if list_type not in ("set", "map") or not isinstance(items, Mapping):
         return
@@ -210,7 +210,7 @@ def _list_members(schema: Schema, path: str) -> Iterator[FieldError]:
 
 
 def _rule(rule: Schema, schema: Schema, path: str) -> Iterator[FieldError]:
-    """The form of a rule; whether it compiles is another question."""
+    """The form of a rule; `check_rules` compiles it."""
     text, message = str(rule.get("rule") or ""), str(rule.get("message") or "")
     if not text.strip():
         yield required(f"{path}.rule", "rule is not specified")
@@ -239,7 +239,7 @@ def _leads_somewhere(field: str, schema: Schema) -> bool:
     try:
         return fieldpath.normalized(field, compile_node(schema)) is not None
     except SchemaError:
-        return True  # the schema has worse problems
+        return True  # other problems of the schema are reported instead
 
 
 def _broken(text: str) -> bool:
@@ -274,7 +274,7 @@ def check_rules(node: Node, path: str) -> list[FieldError]:
 
 
 def _rules(node: Node, place: Place, often: float | None, total: _Total) -> Iterator[FieldError]:
-    """`often` is how many such values an object can hold, None when only the size of a request bounds that."""
+    """`often` is how many such values an object can hold, None when only the size of a request bounds the number."""
     if not node.has_rules_below:
         return
     shape = Shape(node, root=place.root or node.embedded)
@@ -347,7 +347,7 @@ def _over(name: str, cost: float, budget: float) -> str:
 
 
 def _internal(rule: Schema, path: str, text: str) -> FieldError:
-    """An error that shows the rule as kube-apiserver prints its own copy of it."""
+    """An error with the rule as kube-apiserver prints its internal form."""
     copy = {
         "Rule": rule.get("rule", ""),
         "Message": rule.get("message", ""),

@@ -1,7 +1,7 @@
-"""Whether a schema is structural: every field it speaks of has one type, told once, outside of any alternative.
+"""Structural schemas: every field has one type, declared once, outside of any alternative.
 
 Source: apiextensions.k8s.io/v1, "Specifying a structural schema" (KEP "Vanilla OpenAPI subset"). Alternatives (`allOf`,
-`anyOf`, `oneOf`, `not`) may only restrict values; what a value is stands in the spine of the schema.
+`anyOf`, `oneOf`, `not`) may only restrict values; the type of a value is declared in the spine of the schema.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FORBIDDEN_INSIDE = {
 
 
 def check_structural(schema: Schema, path: str = "openAPIV3Schema") -> list[FieldError]:
-    """What keeps `schema`, which stands at `path`, from being structural; sorted by text."""
+    """The reasons why `schema`, which is at `path`, is not structural; sorted by text."""
     found = [*_spine(schema, "root", path), *_complete(schema, schema, path, path)]
     return sorted(found, key=str)
 
@@ -143,7 +143,7 @@ def _pattern(pattern: str, path: str) -> Iterator[FieldError]:
 
 
 def _inside(schema: Schema, path: str, *, either: bool = False) -> Iterator[FieldError]:
-    """One branch of an alternative: it restricts values and says nothing else."""
+    """Checks one branch of an alternative: it may only restrict values."""
     yield from _restrictions(schema, path, either=either)
     if isinstance(schema.get("items"), Mapping):
         yield from _inside(schema["items"], f"{path}.items")
@@ -161,7 +161,7 @@ def _inside(schema: Schema, path: str, *, either: bool = False) -> Iterator[Fiel
 
 
 def _complete(branch: Schema, spine: Schema | None, path: str, where: str) -> Iterator[FieldError]:
-    """Every field that an alternative at `where` speaks of stands in the spine at `path`."""
+    """Checks that every field named by an alternative at `where` is declared in the spine at `path`."""
     if spine is None:
         yield required(path, f"because it is defined in {where}")
         return

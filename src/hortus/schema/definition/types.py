@@ -1,7 +1,7 @@
-"""The Python types of a CustomResourceDefinition's fields, checked before anything looks closer.
+"""The Python types of a CustomResourceDefinition's fields, checked before anything else.
 
-A kube-apiserver refuses wrong types while it decodes; here the decoded object comes as it was sent, and everything
-behind this check may rely on text being text.
+kube-apiserver refuses wrong types while it decodes; here the decoded object arrives as it was sent, and all code behind
+this check may rely on the types.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _SERVICE: Mapping[str, tuple[str, ...]] = {"name": _TEXT, "namespace": _TEXT, "p
 
 
 def check_types(crd: Mapping[str, Any]) -> list[FieldError]:
-    """Fields of a CustomResourceDefinition that hold something of another type; nulls count as absent."""
+    """The fields of a CustomResourceDefinition whose value has another type; nulls count as absent."""
     return list(_definition(crd))
 
 

@@ -1,7 +1,7 @@
 """The frame of a CustomResourceDefinition: names, versions, columns, subresources, conversion.
 
-Paths are kube-apiserver's: what all versions say alike (schema, subresources, columns, selectable fields) is told once,
-at the top level of the spec, under the names of its internal form.
+Paths are kube-apiserver's: a problem that all versions share (schema, subresources, columns, selectable fields) is
+reported once, at the top level of the spec, under the names of its internal form.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _APPROVAL_PAGE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def with_crd_defaults(crd: Object) -> None:
-    """Fill in, in place, what kube-apiserver defaults: names, conversion, the port of a conversion webhook.
+    """Fills in the defaults of kube-apiserver in place: names, conversion, the port of a conversion webhook.
 
     A definition with wrong types is left for `validate_crd` to refuse.
     """
@@ -170,7 +170,7 @@ _Check = Callable[[Any, Definition, str], Iterator[FieldError]]
 
 
 def _parts(versions: list[Definition], part: str, shared: str, check: _Check) -> Iterator[FieldError]:
-    """Check one part of every version, or once when all versions say the same."""
+    """Checks one part of every version, or once when all versions have the same."""
     first = versions[0].get(part)
     if all(version.get(part) == first for version in versions):
         if first:
@@ -384,7 +384,7 @@ def _approval_of(crd: Object) -> str:
 
 
 def _unchanged(crd: Object, old: Object) -> Iterator[FieldError]:
-    """The names of stored objects hang on these; scope and kind are fixed once the kind was served."""
+    """Checks the fields that stored objects depend on; scope and kind are fixed once the kind was served."""
     new_spec, old_spec = crd.get("spec") or {}, old.get("spec") or {}
     new_names, old_names = new_spec.get("names") or {}, old_spec.get("names") or {}
     pairs = [("group", new_spec.get("group"), old_spec.get("group"))]

@@ -1,8 +1,8 @@
-"""JSON Schema, draft 4 to 2020-12, as charts and modules ship it: validation alone, and nothing is ever fetched.
+"""JSON Schema, draft 4 to 2020-12, as charts and modules contain it: validation alone; nothing is fetched.
 
 A schema is compiled once to closures over the value and its path. What is not supported (`unevaluatedProperties`,
-`$dynamicRef`, references to other documents) is refused by name when compiling, never passed over. Recursion is bounded
-by depth and the whole validation by a number of steps.
+`$dynamicRef`, references to other documents) is refused by name at compile time, never ignored. Recursion is bounded by
+depth and the whole validation by a number of steps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class JsonSchema:
             raise JsonSchemaError("the schema is nested too deeply") from None
 
     def validate(self, value: Any) -> list[Violation]:
-        """What is wrong with the value, nothing when it fits. Raises JsonSchemaError when it takes too long."""
+        """The violations of the value, none when it fits. Raises JsonSchemaError when the validation takes too long."""
         found = self._check(value, "", State())
         if len(found) == 1 and found[0].is_group:
             found = list(found[0].causes)

@@ -1,4 +1,4 @@
-"""From a schema's document to checks: references, properties, items, and the keywords one by one."""
+"""Compiles a schema document to checks: references, properties, items, and the keywords one by one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OLD_DRAFTS = ("draft-04", "draft-06", "draft-07", "draft-03")
 
 
 class Compiler:
-    """Makes checks of schemas, each once."""
+    """Compiles schemas to checks, each schema once."""
 
     def __init__(self, document: Any) -> None:
         self.document = document
@@ -72,7 +72,7 @@ class Compiler:
         return check
 
     def _fill(self, schema: dict[str, Any], place: str, stopping: list[Check], checks: list[Check]) -> None:
-        """The checks of the keywords that are there, in their order; those apart that stop the others."""
+        """The checks of the keywords that are there, in their order; those that stop the others come separately."""
         own = {
             "$ref": lambda: self._reference(schema["$ref"], place),
             "properties": lambda: self._properties(schema, place),
@@ -90,7 +90,7 @@ class Compiler:
         if not isinstance(reference, str):
             raise JsonSchemaError(f"schema at '{place}': $ref must be a string")
         if reference.startswith("urn:"):
-            # Helm takes what it cannot look up as a schema that allows everything.
+            # Helm treats a reference that it cannot resolve as a schema that allows everything.
             return anything
         local = reference.removeprefix(self.identifier) if self.identifier else reference
         if local and not local.startswith("#"):
@@ -199,13 +199,13 @@ class Compiler:
             shown = f"{len(fitting)} items at {' '.join(map(str, fitting))}"
             found = []
             if least is not None and len(fitting) < least:
-                told = f"matched {shown}" if fitting else "none matched"
+                counted = f"matched {shown}" if fitting else "none matched"
                 found.append(
-                    Violation(path, f"min {least:,} items required to match contains schema, but {told}", causes)
+                    Violation(path, f"min {least:,} items required to match contains schema, but {counted}", causes)
                 )
             if len(fitting) > most:
-                told = f"max {most:,} items required to match contains schema, but matched {shown}"
-                found.append(Violation(path, told))
+                text = f"max {most:,} items required to match contains schema, but matched {shown}"
+                found.append(Violation(path, text))
             return found
 
         return check

@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema that look at a value by themselves."""
+"""The keywords of JSON Schema that judge a value alone."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 def _simple(
     name: str, test: Callable[[Any], bool], broken: Callable[[Any, Any], bool]
 ) -> Callable[[Compiler, Any, Any, str], Check]:
-    """A keyword with a number: which values it is for, and when it is broken."""
+    """A keyword with a number: the values it applies to, and the condition under which it is violated."""
 
     def make(_compiler: Compiler, _schema: Any, bound: Any, place: str) -> Check:
         if not _is_number(bound):
@@ -139,7 +139,7 @@ def _simple(
 
 
 def _bound(keyword: str) -> Callable[[Compiler, Any, Any, str], Check]:
-    """minimum and maximum, which in draft 4 a boolean beside them makes exclusive."""
+    """minimum and maximum; in draft 4 a boolean next to them makes them exclusive."""
     is_low = keyword == "minimum"
     exclusive = "exclusiveMinimum" if is_low else "exclusiveMaximum"
 
@@ -185,7 +185,7 @@ def _pattern(compiler: Compiler, _schema: Any, text: Any, place: str) -> Check:
 
 
 def _format(compiler: Compiler, _schema: Any, name: Any, _place: str) -> Check:
-    # From draft 2019-09 on a format is a remark unless a vocabulary says otherwise.
+    # From draft 2019-09 on a format is an annotation unless a vocabulary makes it a check.
     test = formats.check_for(name) if compiler.is_old and isinstance(name, str) else None
     if test is None:
         return anything
@@ -211,7 +211,7 @@ def _unique(_compiler: Compiler, _schema: Any, wanted: Any, _place: str) -> Chec
 
 def _required(_compiler: Compiler, _schema: Any, names: Any, place: str) -> Check:
     if isinstance(names, bool):
-        # Draft 3 wrote it beside the property; nothing newer knows it so.
+        # Draft 3 has it next to the property; newer drafts do not know this form.
         return anything
     if not isinstance(names, list):
         raise JsonSchemaError(f"schema at '{place}' must be a list of names")
@@ -243,7 +243,7 @@ def _names(compiler: Compiler, _schema: Any, schema: Any, place: str) -> Check:
 
 
 def _dependent(compiler: Compiler, _schema: Any, dependencies: Any, place: str) -> Check:
-    """dependencies, dependentRequired and dependentSchemas: what a property asks for."""
+    """dependencies, dependentRequired and dependentSchemas: the requirements of a property."""
     wanted = {
         key: _asked(key, part, place) if isinstance(part, list) else compiler.schema(part, f"{place}/{key}")
         for key, part in mapping(dependencies, place).items()

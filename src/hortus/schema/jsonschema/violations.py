@@ -1,4 +1,4 @@
-"""What a validation finds, and what it may cost."""
+"""The result and the cost of a validation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Violation(msgspec.Struct, frozen=True):
     message: str
     causes: tuple[Violation, ...] = ()
     is_group: bool = False
-    """True when it only holds several of one schema together."""
+    """True if it only groups several violations of one schema."""
 
     def __str__(self) -> str:
         return "\n".join(self._lines(""))
@@ -39,7 +39,7 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 def grouped(found: list[Violation], path: str) -> list[Violation]:
-    """The violations of one schema as one."""
+    """Groups the violations of one schema into one."""
     return found if len(found) < 2 else [Violation(path, "validation failed", tuple(found), is_group=True)]
 
 
@@ -53,7 +53,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 class State:
-    """One validation: what was found and what it has cost."""
+    """The state of one validation: its violations and its cost so far."""
 
     __slots__ = ("depth", "steps")
 
@@ -63,7 +63,7 @@ class State:
 
 
 Check = Callable[[Any, str, State], list[Violation]]
-"""Compare a value at a path."""
+"""Compares a value at a path."""
 
 
 def anything(_value: Any, _path: str, _state: State) -> list[Violation]:

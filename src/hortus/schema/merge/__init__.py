@@ -5,10 +5,10 @@
     entries = update(old, new, manager="me", api_version="v1", now=clock.now(), schema=schema)
     merged = strategic_merge(live, patch, schema)
 
-Objects and field sets are values: nothing given is changed, results share what did not change, and an operation
-without effect gives back the very object, so that `is` tells a no-op. A field set is the nested dict that
-`fieldsV1` holds. Semantics: KEP-555 and sigs.k8s.io/structured-merge-diff v6, proven against it by the oracle tests
-(`-m oracle`; HORTUS_ORACLE_EXAMPLES=1500 looks deeper).
+Objects and field sets are values: arguments are never changed, results share the unchanged parts, and an operation
+without effect returns the same object, so that `is` detects a no-op. A field set is the nested dict that `fieldsV1`
+holds. Semantics: KEP-555 and sigs.k8s.io/structured-merge-diff v6, proven against it by the oracle tests (`-m oracle`;
+HORTUS_ORACLE_EXAMPLES=1500 runs more examples).
 """
 
 from hortus.schema.merge.comparison import Comparison, compare, same

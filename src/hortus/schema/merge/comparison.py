@@ -1,9 +1,8 @@
-"""What differs between two versions of one object, as sets of fields.
+"""The difference of two versions of one object, as sets of fields.
 
-Equal parts are passed over by Python's own comparison, so the cost is that of what changed; a second, strict look tells
-`true` from `1`, which Python calls equal.
-Semantics: structured-merge-diff, typed.Compare (an added or removed map is itself a member beside what it holds; list
-items are matched by key, repeated items as a whole).
+Equal parts are skipped by Python's own comparison, so the cost is that of the changes; a second, strict comparison
+separates `true` from `1`, which are equal in Python. Semantics: structured-merge-diff, typed.Compare (an added or
+removed map is itself a member besides its content; list items are matched by key, repeated items as a whole).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _Node = FieldSet | None
 
 
 class Comparison(NamedTuple):
-    """Fields only in the newer object, in both with another value, only in the older one."""
+    """Fields of the newer object alone, of both with different values, and of the older one alone."""
 
     added: FieldSet
     modified: FieldSet
@@ -56,7 +55,7 @@ def compare(old: Mapping[str, Value], new: Mapping[str, Value], root: Type) -> C
 
 
 def same(left: Value, right: Value) -> bool:
-    """Whether two JSON values are equal; unlike `==` it tells booleans from numbers."""
+    """Reports whether two JSON values are equal; unlike `==` it keeps booleans and numbers apart."""
     if left is right:
         return True
     if left != right:
@@ -65,7 +64,7 @@ def same(left: Value, right: Value) -> bool:
     if kind is str:
         return True
     if kind is dict or kind is list:
-        # Equal bytes are the quick proof; it fails for another order of keys, or 1 beside 1.0.
+        # Equal bytes are the quick proof; it fails for another order of keys, and for 1 next to 1.0.
         text = _bytes(left)
         if text and text == _bytes(right):
             return True
@@ -117,7 +116,7 @@ def _maps(old: Mapping[str, Value], new: Mapping[str, Value], kind: Type) -> _Di
 
 
 def whole(value: Value, kind: Type | None) -> FieldSet:
-    """The node of a value that is on one side only: itself and all that it holds."""
+    """The node of a value that is on one side only: itself and all its content."""
     if not value or kind is None:
         return {}
     if value.__class__ is dict:
@@ -150,7 +149,7 @@ def _items(values: list[Value], kind: Type) -> FieldSet:
 
 
 def _form(value: Value, kind: Type) -> str:
-    """In which of the forms that `kind` allows `value` is read; empty when it fits none, as null does."""
+    """The form, out of those that `kind` allows, in which `value` is read; empty when it fits none, as null does."""
     if value.__class__ is dict:
         return "map" if kind.is_map else ""
     if value.__class__ is list:
@@ -214,7 +213,7 @@ def _lists(old: list[Value], new: list[Value], kind: Type) -> _Difference:
 
 
 def _item(before: list[Value], after: list[Value], kind: Type) -> _Difference:
-    """One key of a list. A key that repeats stands for all its items together and is owned as a whole."""
+    """One key of a list. A repeated key represents all its items together and is owned as a whole."""
     if len(before) > 1 and len(after) > 1:
         return _NONE if same(before, after) else _MODIFIED
     if len(before) > 1:

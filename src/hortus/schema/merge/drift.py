@@ -1,9 +1,9 @@
-"""Tells, from a cached object alone, whether applying a configuration again would change anything.
+"""Drift detection: reports from a cached object alone whether another apply of a configuration would change anything.
 
-An engine that compares before it calls needs no schema for this: managedFields of the last apply say how each part of
-the configuration was understood (a leaf, a map, a list by which keys). The answer errs on one side: True means that no
-value would change, False that one may. What only the schema could tell is whether a leaf is an atomic map, or a map
-that was null or empty when it was applied; so of that one True, ownership of what the map holds by now may be missing.
+This needs no schema: managedFields of the last apply show how each part of the configuration was read (a leaf, a map, a
+list by its keys). The answer errs on one side: True means that no value would change, False that one may. Only a schema
+could separate an atomic map from a map that was null or empty when it was applied; in that case True is possible
+although the ownership of the map's present content is missing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOT_OWNED = frozenset(
 
 
 def owned_matches(live: Object, config: Object, manager: str, *, subresource: str = "") -> bool:
-    """Whether `manager` owns in `live` exactly the fields of `config`, all with its values."""
+    """Reports whether `manager` owns in `live` exactly the fields of `config`, all with their values."""
     entry = _entry(live, manager, subresource)
     if entry is None or entry.get("apiVersion") != config.get("apiVersion"):
         return False
@@ -80,7 +80,7 @@ def _map_matches(live: Mapping[str, Value], config: Mapping[str, Value], owned: 
 
 
 def _left_out(wanted: Value, owned: FieldSet) -> bool:
-    """Whether `wanted` was applied and is not there because servers leave empty maps and lists of typed kinds out."""
+    """Reports whether `wanted` was applied and is absent because servers omit empty maps and lists of typed kinds."""
     return not owned and isinstance(wanted, dict | list) and not wanted
 
 
@@ -89,7 +89,7 @@ def _size(owned: FieldSet) -> int:
 
 
 def _list_matches(live: list[Value], config: list[Value], owned: FieldSet) -> bool:
-    """Each item is owned, stands in `live` with its value, and the items stand there in the same order."""
+    """Reports whether each item is owned and has its value in `live`, in the same order."""
     if len(config) != _size(owned):
         return False
     keys = [orjson.loads(element[2:]) for element in owned if element.startswith("k:")]
@@ -112,7 +112,7 @@ def _set_place(item: Value, live: list[Value]) -> tuple[str, int]:
 
 
 def _keyed_place(item: Value, live: list[Value], keys: list[Object]) -> tuple[str, int]:
-    """The element by which `item` is owned, and where it stands. A key it leaves out was filled with a default."""
+    """The element by which `item` is owned, and its place. A key that the item omits was filled with a default."""
     if not isinstance(item, dict):
         return "", -1
     fitting = [key for key in keys if all(name not in item or same(item[name], key[name]) for name in key)]

@@ -1,9 +1,9 @@
 """Path elements of a field set, as the strings that FieldsV1 uses for its keys.
 
-`f:name` is a field, `k:{...}` a list item by its associative keys, `v:...` an item of a set, `i:3` an index. One
-spelling per element is what lets a plain dict be the set: two elements are the same if and only if their strings are.
-The spelling is that of Go's serialiser (HTML characters escaped, keys sorted, whole floats without a fraction), so that
-what we write is byte for byte what kube-apiserver would. Source: KEP-555, "FieldsV1" in
+`f:name` is a field, `k:{...}` a list item by its associative keys, `v:...` an item of a set, `i:3` an index. Each
+element has one spelling, so that a plain dict can be the set: two elements are the same if and only if their strings
+are. The spelling is that of Go's serialiser (HTML characters escaped, keys sorted, whole floats without a fraction), so
+that the output equals kube-apiserver's byte for byte. Source: KEP-555, "FieldsV1" in
 k8s.io/apimachinery/pkg/apis/meta/v1.
 """
 
@@ -20,7 +20,7 @@ import orjson
 from hortus.schema.quoting import quote
 
 SELF = "."
-"""Inside a node: the node itself is a member too, not only what is below it."""
+"""Inside a node: the node itself is a member too, not only its content."""
 
 _HTML = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _GO_CONTROLS = {"\\b": "\\u0008", "\\f": "\\u000c"}
@@ -144,7 +144,7 @@ def _value_rank(value: object) -> _Rank:
 
 
 def describe(element: str) -> str:
-    """The element as people read it in a conflict: `.replicas`, `[name="web"]`, `[="a"]`, `[3]`."""
+    """The element as a conflict shows it: `.replicas`, `[name="web"]`, `[="a"]`, `[3]`."""
     kind, text = element[:1], element[2:]
     if kind == "f":
         return "." + text

@@ -1,7 +1,7 @@
-"""What can be wrong with an apply or a patch, with the texts of kube-apiserver.
+"""Errors of an apply or a patch, with the texts of kube-apiserver.
 
-`code` is the HTTP status that kube-apiserver answers with; the server that uses this package turns the errors into its
-own. Source of the conflict's form: KEP-555, "Conflicts".
+`code` is the HTTP status that kube-apiserver answers with; the server maps them to its own errors. Source of the
+conflict's form: KEP-555, "Conflicts".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hortus.schema.quoting import quote
 
 
 class MergeError(Exception):
-    """Something that a merge cannot do. `message` is for people, `code` the HTTP status to answer with."""
+    """A merge that cannot be done. `message` is for people, `code` the HTTP status to answer with."""
 
     code = 500
 
@@ -28,7 +28,7 @@ class MergeError(Exception):
 
 
 class InvalidConfig(MergeError):
-    """The applied configuration is no configuration for this object (wrong version, carries managedFields)."""
+    """The applied configuration does not fit this object (wrong version, contains managedFields)."""
 
     code = 400
 
@@ -42,7 +42,8 @@ class StrategicMergeError(MergeError):
 
 
 class Manager(NamedTuple):
-    """Who owns an entry of managedFields. `api_version` is empty for appliers, who keep one entry for all versions."""
+    """The owner of an entry of managedFields. `api_version` is empty for appliers, who have one entry for all
+    versions."""
 
     name: str
     operation: str
@@ -50,7 +51,7 @@ class Manager(NamedTuple):
     subresource: str
 
     def described(self) -> str:
-        """As a conflict names it: `"kubectl" with subresource "status" using v1`."""
+        """The owner as a conflict names it: `"kubectl" with subresource "status" using v1`."""
         text = quote(self.name)
         if self.subresource:
             text += f" with subresource {quote(self.subresource)}"
@@ -63,7 +64,7 @@ class Manager(NamedTuple):
 
 
 class FieldConflict(NamedTuple):
-    """One field that somebody else owns with another value."""
+    """One field that another manager owns with another value."""
 
     manager: Manager
     path: Path
@@ -74,7 +75,7 @@ class FieldConflict(NamedTuple):
 
 
 class ApplyConflict(MergeError):
-    """Fields of the configuration are owned by others with other values; `conflicts` names them, by manager."""
+    """Other managers own fields of the configuration with other values; `conflicts` lists them, by manager."""
 
     code = 409
 

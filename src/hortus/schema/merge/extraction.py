@@ -1,8 +1,8 @@
-"""The set of fields that an object mentions: what an applier comes to own.
+"""The set of fields that an object mentions, which are the fields that its applier owns.
 
 A declared field that only holds others is not a member, a map entry is; so `f:metadata` and `f:labels` are not owned
-while each label is. Values in a form that the type does not allow count as leaves; `typecheck` is what refuses them.
-Semantics: structured-merge-diff, typed.ToFieldSet.
+while each label is. Values in a form that the type does not allow count as leaves; `typecheck` refuses them. Semantics:
+structured-merge-diff, typed.ToFieldSet.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Value = Any
 
 
 NAMELESS = "?"
-"""Stands in a set of fields for all items of a list that have no path element, such as null in a keyed list."""
+"""Represents all items of a list that have no path element, such as null in a keyed list."""
 
 
 class UnkeyedItem(ValueError):
-    """An item of an associative list that cannot be told from the others."""
+    """An item of an associative list that has no key of its own."""
 
 
 def fields_of(value: Mapping[str, Value], root: Type) -> FieldSet:

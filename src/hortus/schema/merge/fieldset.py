@@ -1,9 +1,9 @@
 """Sets of fields. The set *is* the nested dict that FieldsV1 puts on the wire, so that nothing is parsed on hot paths.
 
-Each key is a path element (`elements.py`). A node that is empty, or holds ".", is a member; its other keys are what
-lies below it. `{}` at the root is the empty set, below the root it is a leaf. Sets are values: every operation returns
-a new one, shares what it can with its operands, and gives back the operand itself when nothing changed, so `is` tells
-"unchanged". Nobody may change one in place. Order of keys carries no meaning until `arranged`.
+Each key is a path element (`elements.py`). A node that is empty, or holds ".", is a member; its other keys are the
+members below it. `{}` at the root is the empty set, below the root it is a leaf. Sets are values: every operation
+returns a new set, shares parts with its operands, and returns the operand itself when nothing changed, so that `is`
+detects "unchanged". A set is never changed in place. The order of keys has no meaning until `arranged`.
 
 Semantics: sigs.k8s.io/structured-merge-diff, package fieldpath.
 """
@@ -35,7 +35,7 @@ def _chain(path: Path) -> FieldSet:
 
 
 def parse_fields(fields: object) -> FieldSet:
-    """The set of a FieldsV1 document from outside: spelled and ordered in the one way, unknown elements dropped.
+    """The set of a FieldsV1 document from outside: spelled and ordered canonically, unknown elements dropped.
 
     Raises ValueError when it is not one.
     """
@@ -68,12 +68,12 @@ def arranged(fields: FieldSet) -> FieldSet:
 
 
 def is_member(node: FieldSet) -> bool:
-    """Whether a node below the root is in the set itself."""
+    """Reports whether a node below the root is in the set itself."""
     return not node or SELF in node
 
 
 def has(fields: FieldSet, path: Path) -> bool:
-    """Whether `path` itself is a member; nobody owns the whole object, so the empty path never is."""
+    """Reports whether `path` itself is a member; the whole object has no owner, so the empty path never is."""
     if not path:
         return False
     node = fields
@@ -201,7 +201,7 @@ def leaves(fields: FieldSet) -> FieldSet:
 
 
 def members(fields: FieldSet, above: Path = ()) -> Iterator[Path]:
-    """Every member, in the order in which conflicts are reported: the members of a node first, then what is below."""
+    """Every member, in the order in which conflicts are reported: the members of a node first, then those below."""
     ordered = [key for key in in_order(fields) if key != SELF]
     for key in ordered:
         if is_member(fields[key]):

@@ -1,8 +1,8 @@
-"""The annotation of client-side apply, where `kubectl apply --server-side` meets it.
+"""The annotation of client-side apply, as `kubectl apply --server-side` finds it.
 
-Client-side apply left what it applied in an annotation and its ownership under another manager. An apply by the manager
-`kubectl` may therefore take over, without force, fields that the annotation still vouches for; and as long as the
-annotation is there, it is kept in step. Source: KEP-555, "Migrating from client-side apply".
+Client-side apply keeps its configuration in an annotation and its ownership under another manager. An apply by the
+manager `kubectl` may therefore take over, without force, the fields whose value equals the annotation's; and as long as
+the annotation is there, it is updated. Source: KEP-555, "Migrating from client-side apply".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028":
 
 
 def allowed_by_last_applied(live: Object, api_version: str, root: Type) -> FieldSet | None:
-    """The fields that client-side apply set and that still have its value; None where it left no usable trace."""
+    """The fields that client-side apply set and that still have its value; None without a usable annotation."""
     text = _annotations(live).get(LAST_APPLIED)
     if not text:
         return None
@@ -42,7 +42,7 @@ def allowed_by_last_applied(live: Object, api_version: str, root: Type) -> Field
 
 
 def with_last_applied(result: Object, config: Object) -> Object:
-    """`result` with the annotation, if it has one, saying what `config` says; `result` itself when it does already."""
+    """`result` with the annotation, if it has one, set to `config`; `result` itself when it is already."""
     annotations = _annotations(result)
     current = annotations.get(LAST_APPLIED)
     if not current:
@@ -57,7 +57,8 @@ def with_last_applied(result: Object, config: Object) -> Object:
 
 
 def last_applied_text(config: Object) -> str:
-    """`config` as the annotation holds it: sorted keys, HTML escaped, a line feed at the end, without itself in it."""
+    """`config` in the form of the annotation: sorted keys, HTML escaped, a line feed at the end, without the annotation
+    itself."""
     metadata = config.get("metadata") or {}
     annotations = metadata.get("annotations")
     if isinstance(annotations, dict):

@@ -1,7 +1,7 @@
-"""metadata.managedFields as a table of who owns what, and back.
+"""metadata.managedFields decoded to a table of owners and their fields, and encoded again.
 
-Entries are kept as they came; one that did not change is written back as the same dict, so that an operation without
-effect leaves the object as it was. Sources: KEP-555; k8s.io/apimachinery, package managedfields.
+Entries keep their form; an unchanged one is written back as the same dict, so that an operation without effect leaves
+the object unchanged. Sources: KEP-555; k8s.io/apimachinery, package managedfields.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from hortus.schema.merge.fieldset import FieldSet, arranged, parse_fields, union
 Object = dict[str, Any]
 
 MAX_UPDATE_MANAGERS = 10
-"""Update entries above this number are folded, oldest first, into one of `ancient-changes`."""
+"""Entries of updates above this number are folded, oldest first, into one of `ancient-changes`."""
 ANCIENT = "ancient-changes"
 
 
 class Entry(NamedTuple):
-    """What one manager owns, as of which version, and when that last changed (RFC 3339, empty when unknown)."""
+    """The fields that one manager owns, their version, and the time of the last change (RFC 3339, empty when
+    unknown)."""
 
     fields: FieldSet
     api_version: str
     time: str
     written: Object | None = None
-    """The entry as it stands in the object, when this is still what it says."""
+    """The entry as the object holds it, when it is unchanged."""
 
 
 Managers = dict[Manager, Entry]
@@ -41,7 +42,7 @@ class InvalidManagedFields(ValueError):
 
 
 def decode(entries: object) -> Managers:
-    """The table of managedFields that the server itself has written before."""
+    """The table of managedFields that this server wrote."""
     found: Managers = {}
     if not entries:
         return found
@@ -55,7 +56,7 @@ def decode(entries: object) -> Managers:
 
 
 def parse(entries: object) -> Managers:
-    """The table of managedFields from outside, checked and brought into the one spelling.
+    """The table of managedFields from outside, checked and brought into canonical spelling.
 
     Raises InvalidManagedFields with kube-apiserver's text.
     """
@@ -70,7 +71,7 @@ def parse(entries: object) -> Managers:
 
 
 def validate_managed_fields(entries: object) -> str:
-    """What is wrong with managedFields sent by a client or left by an admission webhook; empty when nothing is."""
+    """The problem of managedFields that a client sent or an admission webhook left; empty when there is none."""
     try:
         parse(entries)
     except InvalidManagedFields as error:
@@ -99,12 +100,12 @@ def _manager(entry: object, index: int) -> Manager:
 
 
 def asks_for_reset(entries: object) -> bool:
-    """Whether a client wants ownership forgotten: it sent `[]` or `[{}]`, and not nothing at all."""
+    """Reports whether a client asks to reset ownership: it sent `[]` or `[{}]`, and not nothing at all."""
     return isinstance(entries, list) and (not entries or entries == [{}])
 
 
 def encode(managers: Managers, written: Sequence[Object] = ()) -> list[Object]:
-    """The table as managedFields, in kube-apiserver's order; `written` itself when that is what it already says."""
+    """The table as managedFields, in kube-apiserver's order; `written` itself where it is unchanged."""
     if len(managers) == len(written):
         kept = [entry.written for entry in managers.values()]
         if all(map(_is, kept, written)):
@@ -146,7 +147,7 @@ _MEMO, _MEMO_BYTES = 1024, 4096
 
 
 def _arranged(fields: FieldSet) -> FieldSet:
-    """`arranged`, remembered for small sets: objects that one controller writes have the same fields, in one order."""
+    """`arranged`, cached for small sets: objects of one controller have the same fields, in one order."""
     text = orjson.dumps(fields)
     found = _memo.get(text)
     if found is None:
@@ -182,7 +183,7 @@ def cap(managers: Managers) -> Managers:
 
 
 def _folded(managers: Managers, older: Manager, newer: Manager) -> Manager:
-    """Fold two entries of a version into its bucket, with the newer time; the bucket's key."""
+    """Folds two entries of a version into its bucket, with the newer time; returns the bucket's key."""
     version, time = managers[newer].api_version, managers[newer].time
     bucket = Manager(ANCIENT, "Update", version, "")
     parts = [managers.pop(key).fields for key in (older, newer) if key in managers]

@@ -1,8 +1,8 @@
 """Merges an applied configuration over the live object.
 
-Nothing is ever removed here (that is `pruning`), nothing is copied that did not change: a part that stays as it was is
-the live object's own, down to giving back the very object when the configuration says nothing new.
-Semantics: structured-merge-diff, typed.Merge; items keep the live order unless the configuration orders them anew.
+Nothing is removed here (`pruning` does that), and nothing unchanged is copied: an unchanged part is the live object's
+own, and so is the whole result when the configuration changes nothing. Semantics: structured-merge-diff, typed.Merge;
+items keep the live order unless the configuration orders them differently.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Value = Any
 
 
 def merge(live: dict[str, Value], config: Mapping[str, Value], root: Type) -> dict[str, Value]:
-    """`live` with what `config` says laid over it; raises UnkeyedItem when a list item cannot be named."""
+    """`live` with `config` merged over it; raises UnkeyedItem when a list item has no path element."""
     if root.atomic_map:
         return live if same(live, config) else dict(config)
     return _maps(live, config, root)
@@ -57,7 +57,8 @@ def _both(live: Value, config: Value, kind: Type | None) -> Value:
 
 
 def _outlives_null(live: Value, kind: Type) -> bool:
-    """Whether a null in the configuration leaves `live` alone: it holds parts that others may own."""
+    """Reports whether a null in the configuration leaves `live` unchanged, because it holds parts that others may
+    own."""
     if live.__class__ is dict:
         return bool(live) and kind.is_map and not kind.atomic_map
     return bool(live) and live.__class__ is list and kind.list_type != "atomic" and not kind.is_map and not kind.scalar
@@ -68,7 +69,7 @@ def _lists(live: list[Value], config: list[Value], kind: Type) -> list[Value]:
     wanted = {item_element(item, kind): item for item in config}
     by_element: dict[str, Value] = {}
     for element, item in zip(current, live, strict=True):
-        # Of an item that repeats nothing is kept: the configuration's one stands for all.
+        # Repeated live items are dropped: the configuration's item replaces all of them.
         by_element[element] = None if element in by_element else item
     merged = {
         element: _both(by_element[element], item, kind.items) if element in by_element else item
@@ -84,7 +85,7 @@ def _is(left: Value, right: Value) -> bool:
 
 
 def _in_order(current: list[str], live: list[Value], wanted: list[str], merged: Mapping[str, Value]) -> list[Value]:
-    """Interleave: shared items in the configuration's order, each live-only item where it stood among them."""
+    """Interleaves shared items, in the configuration's order, with each live-only item at its old place among them."""
     result: list[Value] = []
     done: set[str] = set()
     present = set(current)

@@ -1,12 +1,12 @@
-"""Server-side apply and the bookkeeping of every other write: who owns which field of an object afterwards.
+"""Server-side apply, and the ownership of fields after every other write.
 
-`update` is for create, update and every patch but apply: it answers managedFields for an object that has been decided
-already. `apply` decides the object too: it lays a configuration over the live object, takes away what its applier no
-longer applies, and refuses to change what others own unless forced. Both are pure; `now` is the only time they know.
-An operation without effect gives back the very objects it was given.
+`update` is for create, update and every patch but apply: it returns managedFields for an object that is decided
+already. `apply` also decides the object: it merges a configuration over the live object, removes the fields that its
+applier no longer applies, and refuses to change fields of others unless forced. Both are pure; the time is a parameter.
+An operation without effect returns the same objects.
 
 Semantics: KEP-555 and k8s.io/apimachinery, package managedfields, 1.32 and later. Entries of other versions of the kind
-are read as if all versions had the same fields.
+are read under the assumption that all versions have the same fields.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from hortus.schema.merge.types import MergeSchema, Type
 Object = dict[str, Any]
 
 KUBECTL = "kubectl"
-"""The one manager whose applies may take over from client-side apply (kubectl apply --server-side)."""
+"""The only manager whose applies may take over from client-side apply (kubectl apply --server-side)."""
 UNKNOWN = "unknown"
 BEFORE_FIRST_APPLY = "before-first-apply"
 
@@ -86,9 +86,9 @@ def update(
 ) -> list[Object]:
     """The managedFields of `new` after `manager` created it (`old` is None) or changed `old` into it.
 
-    `reset_fields` are those that this endpoint takes no notice of (`{"f:status": {}}` beside a status subresource).
-    Never fails: of an object that does not have the form of its schema nothing is owned, as in kube-apiserver.
-    The list is that of `old` when nothing changed.
+    `reset_fields` are those that this endpoint ignores (`{"f:status": {}}` where there is a status subresource). Never
+    fails: an object that does not have the form of its schema has no owned fields, as in kube-apiserver. The list is
+    that of `old` when nothing changed.
     """
     written = managed_fields_of(old)
     try:
@@ -115,10 +115,10 @@ def apply(
     subresource: str = "",
     reset_fields: FieldSet | None = None,
 ) -> Object:
-    """`live` (None when there is none yet) after `manager` applied `config`, with its metadata.managedFields.
+    """Applies `config` as `manager` to `live` (None when there is none yet); returns the object with its managedFields.
 
-    The result is `live` itself when nothing changed; else it shares with `live` whatever did not. Raises ApplyConflict,
-    and InvalidConfig or TypeMismatch for a configuration that cannot be applied.
+    The result is `live` itself when nothing changed; else it shares the unchanged parts with `live`. Raises
+    ApplyConflict, and InvalidConfig or TypeMismatch for a configuration that cannot be applied.
     """
     _check_config(config, api_version, schema.root)
     who = Manager(manager or UNKNOWN, "Apply", "", subresource)
@@ -138,9 +138,10 @@ def apply(
 
 
 def unchanged(old: Object, new: Object) -> bool:
-    """Whether `new` is `old` but for the times in managedFields, so that writing it would only raise its revision.
+    """Reports whether `new` equals `old` but for the times in managedFields, so that a write would only raise the
+    revision.
 
-    To be asked when defaults and hooks have had their say: they may take back what an apply changed.
+    To be called after defaults and hooks, because they may undo the changes of an apply.
     """
     if same(old, new):
         return True
@@ -162,7 +163,7 @@ def managed_fields_of(obj: Object | None) -> list[Object]:
 
 
 def _given(written: list[Object], new: Object, subresource: str) -> Managers:
-    """The table to start from: what the client sent where it may, else what the server knows."""
+    """The table to start from: the client's own where it may send one, else the live object's."""
     metadata = new.get("metadata") or {}
     sent = metadata.get("managedFields")
     if not subresource and sent is not written and sent is not None and sent != written:
@@ -213,7 +214,7 @@ def _reconciled(managers: Managers, root: Type) -> Managers:
 
 
 def _without(managers: Managers, changed: FieldSet, removed: FieldSet, spared: Manager | None = None) -> Managers:
-    """The table after everybody but `spared` lost the fields that changed or went away."""
+    """The table after all managers but `spared` lost the fields that changed or were removed."""
     result: Managers = {}
     for manager, entry in managers.items():
         fields = entry.fields
@@ -227,7 +228,7 @@ def _without(managers: Managers, changed: FieldSet, removed: FieldSet, spared: M
 
 
 class _Apply:
-    """One apply, run again with force when its conflicts turn out to be with the applier's own client-side past."""
+    """One apply, run again with force when all its conflicts are with the applier's own client-side apply."""
 
     def __init__(
         self,
@@ -265,7 +266,7 @@ class _Apply:
         return self._result(live, merged, managers, last, changed=merged is not live and not same(live, merged))
 
     def allows(self, conflict: ApplyConflict) -> bool:
-        """Whether all conflicts are with what client-side apply said last; raises those that are not."""
+        """Reports whether all conflicts are with the last client-side apply; raises those that are not."""
         if self._existing is None:
             return False
         allowed = allowed_by_last_applied(self._existing, self._api_version, self._schema.root)

@@ -1,8 +1,8 @@
-"""Takes away what an applier applied last time and no longer does, unless somebody else owns it.
+"""Removes the fields that an applier applied last time and no longer does, unless another manager owns them.
 
-Semantics: structured-merge-diff, merge.Updater.prune and typed.RemoveItems. What is removed is decided on sets that
-also name declared fields ("named"), which are otherwise not members; a list or map that loses its last part becomes
-null where it cannot be removed itself.
+Semantics: structured-merge-diff, merge.Updater.prune and typed.RemoveItems. The removal works on sets that also contain
+declared fields ("named"), which are otherwise not members; a list or map that loses its last part becomes null where it
+cannot be removed itself.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Value = Any
 
 
 def may_prune(config: Mapping[str, Value], merged: Mapping[str, Value], *, last: FieldSet, fields: FieldSet) -> bool:
-    """Whether anything can have to go: a field of `last` is not in `fields`, which is what `config` applies now.
+    """Reports whether a removal is possible: a field of `last` is not in `fields`, the fields of `config`.
 
-    There is one more, odd case: where the configuration says null or {} over a part that holds something, that part
-    goes if what it holds is nobody's and leaves no trace in a set of fields, as an empty list.
+    There is one more case: where the configuration has null or {} over a part with content, that part is removed if its
+    content has no owner and no members in a set of fields, for example an empty list.
     """
     return bool(difference(last, fields)) or _covers(config, merged)
 
@@ -44,14 +44,14 @@ def _covers(config: Mapping[str, Value], merged: Mapping[str, Value]) -> bool:
 
 
 def _hollow(value: Value) -> bool:
-    """Whether a list item says null or {} anywhere."""
+    """Reports whether a list item has null or {} anywhere."""
     if value.__class__ is dict:
         return not value or any(map(_hollow, value.values()))
     return value is None or (value.__class__ is list and any(map(_hollow, value)))
 
 
 def prune(merged: dict[str, Value], root: Type, *, last: FieldSet, owned: FieldSet) -> dict[str, Value]:
-    """`merged` without the fields of `last` that are not in `owned`, which is what all managers own by now."""
+    """`merged` without the fields of `last` that are not in `owned`, the fields of all managers."""
     claimed = named(owned, root)
     before = named(fields_of(merged, root), root)
     without_last = named(_fields(remove(merged, named(last, root), root), root), root)
@@ -66,7 +66,7 @@ def _fields(value: Value, root: Type) -> FieldSet:
 
 
 def named(fields: FieldSet, kind: Type | None) -> FieldSet:
-    """The set with each declared field that holds a member made a member too."""
+    """The set in which each declared field that holds a member is a member too."""
     return {key: _named(key, below, kind) if below else below for key, below in fields.items()}
 
 
@@ -81,7 +81,8 @@ def _named(element: str, below: FieldSet, kind: Type | None) -> FieldSet:
 
 
 def remove(value: Value, fields: FieldSet, kind: Type | None) -> Value:
-    """`value` without the members of `fields`; null when a container has nothing left or can only go as a whole."""
+    """`value` without the members of `fields`; null when a container has nothing left or can only be removed as a
+    whole."""
     if not fields or kind is None:
         return value
     if value.__class__ is dict and kind.is_map:

@@ -1,7 +1,7 @@
 """Brings the sets of managers in line with a schema that has changed since they were written.
 
-Where a list or map has become atomic, whoever owned parts of it owns the whole.
-Semantics: structured-merge-diff, typed.ReconcileFieldSetWithSchema.
+Where a list or map has become atomic, each owner of a part owns the whole. Semantics: structured-merge-diff,
+typed.ReconcileFieldSetWithSchema.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hortus.schema.merge.types import UNTYPED, Type
 
 
 def reconcile(fields: FieldSet, root: Type) -> FieldSet:
-    """The set with everything below an atomic place folded into that place; `fields` itself when nothing was."""
+    """The set with everything below an atomic place folded into that place; `fields` itself without any change."""
     return fields if root.atomic_map else _below(fields, root)
 
 
@@ -23,7 +23,7 @@ def _below(fields: FieldSet, kind: Type) -> FieldSet:
 
 
 def _open_ended(kind: Type) -> bool:
-    """A map of whatever: its parts carry no tags to be in line with."""
+    """Reports whether the map has undeclared content, to which a schema cannot apply."""
     element = kind.element
     if kind.fields is not None or element is None:
         return False

@@ -1,10 +1,10 @@
 """Strategic merge patch: a merge patch that knows which lists are merged, and by which key.
 
 Only kinds whose schema carries `x-kubernetes-patch-strategy` and `-patch-merge-key` have one; kube-apiserver refuses it
-for custom resources. The result is new, the operands stay as they are. Where kube-apiserver's order of work is random
-(it walks Go maps), ours is fixed: deletions from a list before additions to it.
-Sources: kubernetes/community, contributors/devel/sig-api-machinery/strategic-merge-patch.md; k8s.io/apimachinery,
-package strategicpatch, for texts and corner cases.
+for custom resources. The operands are not changed. Where kube-apiserver's order is random (it walks Go maps), the order
+here is fixed: deletions from a list before additions to it. Sources: kubernetes/community,
+contributors/devel/sig-api-machinery/strategic-merge-patch.md; k8s.io/apimachinery, package strategicpatch, for texts
+and corner cases.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BAD_ELEMENT_ORDER = "invalid patch format of setElementOrder list"
 def strategic_merge(current: Object, patch: Object, schema: MergeSchema) -> Object:
     """`current` with the strategic merge patch `patch` applied; raises StrategicMergeError.
 
-    A part that the patch does not touch is the very one of `current`; nothing of `patch` is in the result.
+    An untouched part is shared with `current`; nothing of `patch` is shared with the result.
     """
     try:
         return _merge_map(current, patch, schema.root)
@@ -107,7 +107,7 @@ def _list_name(key: str, prefix: str, problem: str) -> str:
 
 
 def _delete_from(result: Object, key: str, patch: Value) -> None:
-    """Take the scalars of `patch` out of the list that `key` names."""
+    """Removes the scalars of `patch` from the list that `key` names."""
     name = _list_name(key, DELETE_FROM, _BAD_PRIMITIVE_LIST)
     current = result.get(name)
     if patch is None:
@@ -144,7 +144,7 @@ def _field(kind: Type | None, key: str) -> Type | None:
 
 
 def _strategy(kind: Type | None) -> str:
-    """`merge`, `replace` or empty; `retainKeys` beside it only allows a directive."""
+    """`merge`, `replace` or empty; `retainKeys` next to it only allows a directive."""
     others = [one for one in (kind.strategies if kind is not None else ()) if one != "retainKeys"]
     if len(others) > 1:
         raise StrategicMergeError(f"unexpected patch strategy: {go_text(others)}")
@@ -152,7 +152,8 @@ def _strategy(kind: Type | None) -> str:
 
 
 def _plain(value: Value) -> tuple[bool, Value]:
-    """A value that is new here: whether to keep it, and what is left without nulls and without what has a directive."""
+    """A value that is new here: whether to keep it, and its content without nulls and without parts that have a
+    directive."""
     if isinstance(value, dict):
         if DIRECTIVE in value:
             return False, None
@@ -203,7 +204,7 @@ def _merge_maps_list(current: list[Value], patch: list[Value], kind: Type) -> li
 
 
 def _directed(current: list[Value], patch: list[Value], key: str) -> tuple[list[Value], list[Value]]:
-    """The lists after the items of the patch that only carry a directive have had their effect."""
+    """The lists after those items of the patch that only hold a directive have been applied."""
     plain: list[Value] = []
     replace = False
     for item in patch:
@@ -223,7 +224,8 @@ def _directed(current: list[Value], patch: list[Value], key: str) -> tuple[list[
 
 
 def _order_list(result: Object, patch: Object, key: str, kind: Type | None) -> str:
-    """Merge the list that `key` orders and put it into that order; returns the list's name, which is then done with."""
+    """Merges the list that `key` orders and puts it into that order; returns the list's name, so that it is not merged
+    again."""
     name = _list_name(key, ELEMENT_ORDER, _BAD_ELEMENT_ORDER)
     order, changes, current = patch[key], patch.get(name), result.get(name)
     for value in (order, *(one for one in (changes, current) if one is not None)):
@@ -270,7 +272,7 @@ def _check_order(changes: list[Value], order: list[Value], key: str) -> None:
 def _interleaved(
     merged: list[Value], first: Sequence[Value], current: list[Value], identity: Callable[[Value], Value]
 ) -> list[Value]:
-    """`merged` with the items of `first` in its order, the others put among them as they stood in the live list."""
+    """`merged` with the items of `first` in its order, and the others at their places in the live list."""
     wanted, live = [identity(item) for item in first], [identity(item) for item in current]
     ranked = [(item, _index(wanted, identity(item)), _index(live, identity(item))) for item in merged]
     ours = sorted((entry for entry in ranked if entry[1] >= 0), key=lambda entry: entry[1])
@@ -321,7 +323,7 @@ def _distinct(items: list[Value]) -> list[Value]:
 
 
 def _element_form(*lists: list[Value]) -> type[Value]:
-    """The one type of all items; raises when there are several, none, or lists among them."""
+    """The one type of all items; raises when there are several types, none, or lists among them."""
     forms: set[type[Value]] = {item.__class__ for items in lists for item in items}
     if not forms:
         raise StrategicMergeError("no elements in any of the given slices")

@@ -1,7 +1,7 @@
-"""Whether an applied configuration has the form of its schema, and what to say when it has not.
+"""The form check of applied configurations against their schema, with kube-apiserver's messages.
 
-Only forms are checked here, as far as merging depends on them: kinds of values, unknown fields, keys of list items.
-Everything else that a schema demands is validation's. Texts: structured-merge-diff, package typed.
+Only the properties that merging depends on are checked: types of values, unknown fields, keys of list items. Validation
+checks everything else. Texts: structured-merge-diff, package typed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _check_list(value: list[Value], kind: Type, path: Path, found: _Problems, re
 
 
 def _wrong_form(value: Value, kind: Type) -> str | None:
-    """Why a value that is none of the containers its type allows does not fit; None when it does."""
+    """The problem of a value that is none of the containers its type allows; None when it fits."""
     if kind.is_map and not (kind.scalar and not isinstance(value, dict | list)):
         return f"expected map, got {_go(value)}"
     if kind.scalar:

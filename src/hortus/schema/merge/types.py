@@ -1,8 +1,8 @@
 """The type view that structured merge needs of an OpenAPI v3 structural schema.
 
-A `Type` tells how a value at one place is merged and owned: as a leaf, field by field, or item by item. Types are built
-when first asked for, remembered by the identity of the schema dict and shared between kinds, so that the PodSpec inside
-ten kinds costs once, recursion ends by itself, and a server with thousands of schemas starts at once.
+A `Type` defines how a value at one place is merged and owned: as a leaf, field by field, or item by item. Types are
+built on first use, cached by the identity of the schema dict and shared between kinds: the PodSpec inside ten kinds is
+built once, recursion ends, and a server with thousands of schemas starts at once.
 
 Rules: KEP-555 and the "Merge strategy" section of the server-side apply documentation; without a schema the type of
 each value is deduced (maps field by field, lists as a whole).
@@ -24,7 +24,7 @@ _WHOLE_FORMATS = ("", "byte")
 
 
 class Type:
-    """How a value is merged. What a schema leaves open (no `type`) may be scalar, list and map at once.
+    """The way a value is merged. A value without `type` in its schema may be scalar, list and map.
 
     `element` is the type of keys that are not declared; None means such keys are not allowed. `items` is None where
     lists are not allowed.
@@ -79,7 +79,8 @@ class Type:
         return self._items
 
     def field(self, name: str) -> Type | None:
-        """The type of a key of this map: declared, or that of undeclared ones, or None when it is not allowed."""
+        """The type of a key of this map: its declared type, that of undeclared keys, or None when the key is not
+        allowed."""
         declared = self.fields[name] if self.fields is not None else None
         return self.element if declared is None else declared
 
@@ -88,7 +89,7 @@ class Type:
 
 
 class Fields(dict[str, Type | None]):
-    """Declared fields by name, each type built when first looked up; a name that is not declared gives None."""
+    """Declared fields by name, each type built on first use; None for a name that is not declared."""
 
     __slots__ = ("_declared", "_preserve")
 
@@ -109,18 +110,18 @@ _types: weakref.WeakValueDictionary[tuple[int, bool], Type] = weakref.WeakValueD
 
 
 def type_of(schema: Schema, *, preserve: bool = False) -> Type:
-    """The type of `schema`, the same one for the same dict as long as somebody holds it."""
+    """The type of `schema`; the same dict has the same type as long as the type is referenced."""
     key = (id(schema), preserve)
     found = _types.get(key)
     if found is None:
         found = _types[key] = Type(_resolved(schema), preserve=preserve)
-        # Held because an identity is good only as long as its owner lives.
+        # The schema is referenced because its id may be reused once it is freed.
         found.source = schema
     return found
 
 
 def _resolved(schema: Schema) -> Schema:
-    """A schema that is nothing but one `allOf` with annotations around it, put into one."""
+    """A schema that is only one `allOf` with annotations around it, merged into one."""
     parts = schema.get("allOf")
     if parts and len(parts) == 1 and "type" not in schema and "properties" not in schema:
         return {**parts[0], **{key: value for key, value in schema.items() if key != "allOf"}}
@@ -239,7 +240,7 @@ class MergeSchema:
         self._openapi = openapi
         self._root: Type | None = None
         self.empty = empty
-        """What an object with nothing set looks like: what is in it, its creator does not come to own."""
+        """The empty object of the kind: the fields that it holds are not owned by the creator."""
 
     @classmethod
     def compile(cls, openapi: Schema | None, *, empty: Object | None = None) -> MergeSchema:
@@ -271,7 +272,7 @@ def _with_head(schema: Schema) -> Schema:
 
 
 def key_default(items: Type, name: str) -> str | int | float | bool | None:
-    """The default of an associative key, with which an item that leaves it out is found."""
+    """The default of an associative key, by which an item without the key is found."""
     field = items.fields[name] if items.fields is not None else None
     default = field.default if field is not None else None
     return default if default is None or isinstance(default, str | int | float | bool) else json_text(default)

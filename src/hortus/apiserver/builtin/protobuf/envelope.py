@@ -70,7 +70,7 @@ def _shapes() -> Shapes:
 
 
 def speaks(api_version: str, kind: str) -> bool:
-    """Whether objects of this kind, or lists of them, have a protobuf form."""
+    """Reports whether objects of this kind, or lists of them, have a protobuf form."""
     return bool(type_of(api_version, kind)[0])
 
 

@@ -47,7 +47,7 @@ def _default_container(container: dict[str, Any], *, host_network: bool) -> None
 
 
 def is_latest(image: str) -> bool:
-    """Whether an image reference means the tag `latest`, said or not."""
+    """Reports whether an image reference means the tag `latest`, said or not."""
     if "@" in image:
         return False
     return image.endswith(":latest") or ":" not in image.rpartition("/")[2]

@@ -47,12 +47,12 @@ def _term(term: Mapping[str, Any], path: str) -> list[FieldProblem]:
 
 
 def is_empty(selector: Mapping[str, Any] | None) -> bool:
-    """Whether a LabelSelector is there and selects everything."""
+    """Reports whether a LabelSelector is there and selects everything."""
     return not (selector or {}).get("matchLabels") and not (selector or {}).get("matchExpressions")
 
 
 def selects(selector: Mapping[str, Any], given: Mapping[str, str]) -> bool:
-    """Whether a LabelSelector matches these labels."""
+    """Reports whether a LabelSelector matches these labels."""
     if any(given.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False
     return all(_holds(term, given) for term in selector.get("matchExpressions") or [])
