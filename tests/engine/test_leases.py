@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.engine.fake_api import FakeApi
 
 from hortus.engine.leases import LEASES, Elector, LeaseTimes
-from hortus.engine.manager import LeadershipLost, Manager
+from hortus.engine.manager import Manager
 from hortus.engine.outcomes import Result
+from hortus.engine.runnables import LeadershipLost
 from hortus.engine.sources import Trigger
 from hortus.kube.errors import ConnectionFailed
 from hortus.kube.objects import Object, ObjectKey

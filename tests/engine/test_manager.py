@@ -9,8 +9,9 @@ from tests.engine.fake_api import WIDGETS, FakeApi, widget
 from tests.engine.shards.test_membership import world_of
 
 from hortus.engine.controller import Controller
-from hortus.engine.manager import LeadershipLost, Manager
+from hortus.engine.manager import Manager
 from hortus.engine.outcomes import Result
+from hortus.engine.runnables import LeadershipLost
 from hortus.engine.sources import Watch
 from hortus.kube.fencing import check_fence
 from hortus.kube.objects import ObjectKey

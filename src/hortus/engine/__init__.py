@@ -95,7 +95,7 @@ from hortus.engine.lanes import Flows
 from hortus.engine.leases import Elector, LeaseTimes
 from hortus.engine.logging import LogSettings
 from hortus.engine.logging import configure as configure_logging
-from hortus.engine.manager import LeadershipLost, Manager, PartEnded
+from hortus.engine.manager import Manager
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.outcomes import DONE, NEVER, Actor, DeadlineExceeded, HandedOver, Result, StepError
 from hortus.engine.owners import controller_of, is_owned_by, own, owner_reference, owners_of
@@ -112,6 +112,7 @@ from hortus.engine.predicates import (
 from hortus.engine.process import cut_on_resume, run, run_manager, stop_on_signals
 from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.redaction import redact, redact_text
+from hortus.engine.runnables import LeadershipLost, PartEnded
 from hortus.engine.scope import current_scope
 from hortus.engine.shards import Shards
 from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner, to_same_name

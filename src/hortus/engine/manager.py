@@ -11,7 +11,7 @@ replica works, each on its own objects; one that loses its lease stops its work 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Protocol
@@ -27,11 +27,11 @@ from hortus.engine.lanes import Flows
 from hortus.engine.leases import LEASES
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.reflector import ListerWatcher
-from hortus.engine.shards import Shards, on_one_replica
+from hortus.engine.runnables import Election, Leadership, PartEnded, Runnable, Runnables
+from hortus.engine.shards import Shards
 from hortus.engine.sources import Source
 from hortus.engine.tracing import TracedReconciler, Tracing
 from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.fencing import Fenced, set_fence
 from hortus.kube.objects import ObjectKey, Resource
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -39,38 +39,9 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 DEFAULT_GRACE = 30.0
 """Seconds for workers to end: Kubernetes' own grace period for a pod."""
 
-Runnable = Callable[[], Awaitable[None]]
-
-
-class LeadershipLost(Exception):
-    """Another process may lead now. This one has stopped its workers and should exit."""
-
-
-class PartEnded(Exception):
-    """Something that should run as long as the manager came to its end."""
-
-
-class Election(Protocol):
-    """What the manager needs of `hortus.engine.leases.Elector`."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def acquire(self) -> None:
-        """Return once this process leads."""
-
-    async def lost(self) -> None:
-        """Return when it leads no more."""
-
-    async def release(self) -> None:
-        """Give leadership back, so that another takes over at once."""
-
-    @property
-    def leading(self) -> bool: ...
-
 
 class Server(Protocol):
-    """What the manager needs of `hortus.engine.health.HealthServer`."""
+    """The part of `hortus.engine.health.HealthServer` that the manager uses."""
 
     async def start(self) -> None: ...
 
@@ -101,7 +72,8 @@ class Manager:
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self.caches = Caches(client, clock=self.clock, random=self._random)
         self._other_caches: list[Caches] = []
-        self._election = election
+        self._leadership = Leadership(election)
+        self._runnables = Runnables(self._leadership, shards)
         if election is not None:
             self.metrics.leader(election.name, lambda: election.leading)
         self.shards = shards
@@ -115,15 +87,10 @@ class Manager:
         self._grace = grace
         self.tracing = tracing
         self._controllers: list[Controller] = []
-        self._runnables: list[tuple[str, Runnable, bool]] = []
         self._servers: list[Server] = [] if tracing is None else [tracing]
         self._closers: list[Callable[[], Awaitable[object]]] = []
         self._stopping = asyncio.Event()
-        self._tasks: dict[asyncio.Task[None], str] = {}
-        self._led: dict[asyncio.Task[None], str] = {}
-        """Tasks that only the leader, or one replica of all, runs."""
         self._undo = AsyncExitStack()
-        self._lost: asyncio.Task[None] | None = None
         self._has_started = asyncio.Event()
 
     # Putting together.
@@ -174,8 +141,8 @@ class Manager:
             metrics=self.metrics,
             random=self._random,
         )
-        if self._election is not None:
-            made.fence = self._fence
+        if self._leadership.election is not None:
+            made.fence = self._leadership.check
         if self.shards is not None:
             self.metrics.held(name, lambda: self._held_by(made))
         self._controllers.append(made)
@@ -187,7 +154,7 @@ class Manager:
         With `leader_only` it runs where this process leads, or on one replica of all, its requests are fenced like a
         reconcile's, and it has ended when the lease is given back.
         """
-        self._runnables.append((name, run, leader_only))
+        self._runnables.add(name, run, leader_only=leader_only)
 
     def add_server(self, server: Server) -> None:
         """Started before everything, stopped after everything."""
@@ -217,7 +184,7 @@ class Manager:
 
     def resumed(self) -> None:
         """This process was stopped and goes on: for a handler of SIGCONT, before anything else has a turn."""
-        working = self.shards.joined if self.shards is not None else self._election is None or self._election.leading
+        working = self.shards.joined if self.shards is not None else self._leadership.held
         if not working:
             for cut in self._cuts:
                 cut()
@@ -228,7 +195,7 @@ class Manager:
 
     @property
     def started(self) -> bool:
-        """Whether the caches are complete and the controllers are at work; not so while standing by."""
+        """True when the caches are complete and the controllers are at work; not so while standing by."""
         return self._has_started.is_set() and not self._stopping.is_set()
 
     async def wait_started(self) -> None:
@@ -291,41 +258,22 @@ class Manager:
         for caches in self.all_caches:
             self._undo.push_async_callback(caches.stop)
             caches.start()
-        self._undo.push_async_callback(self._stop_tasks)
-        self._run_all(leader_only=False)
-        if self._election is not None:
-            self._undo.push_async_callback(self._election.release)
-            await self._election.acquire()
-            self._lost = asyncio.create_task(self._election.lost(), name="leadership")
-            self._tasks[self._lost] = "leadership"
+        self._undo.push_async_callback(self._runnables.stop)
+        self._runnables.start(leader_only=False)
+        election = self._leadership.election
+        if election is not None:
+            self._undo.push_async_callback(election.release)
+            await election.acquire()
+            self._runnables.follow("leadership", self._leadership.until_lost())
         if self.shards is not None:
             self._undo.push_async_callback(self.shards.leave_group)
-            membership = asyncio.create_task(self.shards.run(), name="shards")
-            self._tasks[membership] = "shards"
+            self._runnables.follow("shards", self.shards.run())
             await self.shards.has_joined()
         self._undo.push_async_callback(self._stop_work)
         await asyncio.gather(*(controller.start() for controller in self._controllers))
-        self._run_all(leader_only=True)
+        self._runnables.start(leader_only=True)
         self._has_started.set()
         _log.info("started", controllers=[controller.name for controller in self._controllers])
-
-    def _run_all(self, *, leader_only: bool) -> None:
-        for name, run, wants_leader in self._runnables:
-            if wants_leader == leader_only:
-                work = self._as_leader(name, run) if leader_only else _awaiting(run)
-                tasks = self._led if leader_only else self._tasks
-                tasks[asyncio.create_task(work, name=name)] = name
-
-    async def _as_leader(self, name: str, run: Runnable) -> None:
-        if self.shards is not None:
-            await on_one_replica(self.shards, name, run)
-            return
-        set_fence(self._guard)
-        try:
-            await run()
-        except Fenced:
-            self._fence()
-            raise
 
     async def _until_over(self, starter: asyncio.Task[None] | None = None) -> None:
         """Return when asked to stop; raise when a part failed or leadership is lost."""
@@ -333,7 +281,7 @@ class Manager:
         try:
             while True:
                 workers = [task for controller in self._controllers for task in controller.tasks]
-                waited = {stop, *self._tasks, *self._led, *workers} | (
+                waited = {stop, *self._runnables.tasks, *workers} | (
                     {starter} if starter and not starter.done() else set()
                 )
                 done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
@@ -341,8 +289,6 @@ class Manager:
                     return
                 for task in done:
                     task.result()
-                    if task is self._lost:
-                        raise LeadershipLost("this process was not able to renew its lease in time")
                     if task is not starter:
                         raise PartEnded(f"{task.get_name()} ended by itself")
         finally:
@@ -354,22 +300,12 @@ class Manager:
         await self._undo.aclose()
         _log.info("stopped")
 
-    def _fence(self) -> None:
-        if self._election is not None and not self._election.leading:
-            raise LeadershipLost("this process was not able to renew its lease in time")
-
-    def _guard(self) -> None:
-        """The fence as the clients ask it, before each request."""
-        try:
-            self._fence()
-        except LeadershipLost as error:
-            raise Fenced(str(error)) from error
-
     async def _stop_work(self) -> None:
         """End all that must not run any more when another process begins."""
-        lost = self._election is not None and not self._election.leading
-        grace = 0.0 if lost else self._grace
-        await asyncio.gather(_ended(self._led), *(controller.stop(grace=grace) for controller in self._controllers))
+        grace = self._grace if self._leadership.held else 0.0
+        await asyncio.gather(
+            self._runnables.stop_led(), *(controller.stop(grace=grace) for controller in self._controllers)
+        )
 
     def _take_over(self, gained: Callable[[ObjectKey], bool]) -> int:
         return sum(controller.take_over(gained) for controller in self._controllers)
@@ -378,7 +314,7 @@ class Manager:
         return sum(map(self._held_by, self._controllers))
 
     def _held_by(self, controller: Controller) -> int:
-        """How many objects of its kind are ours; counted anew when the shards or the objects have changed."""
+        """The number of its objects that this replica holds, counted again when shards or objects have changed."""
         if self.shards is None:
             return 0
         size, version = controller.size, self.shards.version
@@ -387,19 +323,6 @@ class Manager:
             known = self._held[controller] = (size, version, controller.count(self.shards.holds))
         return known[2]
 
-    async def _stop_tasks(self) -> None:
-        await _ended(self._tasks)
-
 
 def _failed(task: asyncio.Task[None]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is not None
-
-
-async def _ended(tasks: Iterable[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _awaiting(run: Runnable) -> None:
-    await run()

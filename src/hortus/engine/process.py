@@ -21,7 +21,8 @@ from typing import TypeVar
 import structlog
 import uvloop
 
-from hortus.engine.manager import LeadershipLost, Manager
+from hortus.engine.manager import Manager
+from hortus.engine.runnables import LeadershipLost
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

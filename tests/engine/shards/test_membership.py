@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.engine.shards.world import KEYS, Process, World
 
-from hortus.engine.shards import HELD, membership, on_one_replica
+from hortus.engine.runnables import on_one_replica
+from hortus.engine.shards import HELD, membership
 
 
 @asynccontextmanager

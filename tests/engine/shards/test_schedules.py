@@ -20,7 +20,8 @@ from hortus.engine import delays
 from hortus.engine.remote import Place, RemotePool, pool, watching
 from hortus.engine.remote.budget import WatchSlot
 from hortus.engine.remote.health import Health
-from hortus.engine.shards import Permit, Record, Roster, Shards
+from hortus.engine.shards import Permit, Record, Roster
+from hortus.engine.shards.leasing import MemberLeases
 from hortus.kube.clock import Clock, Timer
 from hortus.kube.errors import KubeError
 
@@ -93,10 +94,10 @@ def test_without_waiting_for_requests_that_were_given_up_the_schedules_find_it(
 
 
 def test_without_asking_the_server_about_the_silent_the_schedules_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def remove(shards: Shards, roster: Roster, record: Record) -> None:
-        roster.is_gone(record.member)
+    async def believe(leases: MemberLeases, record: Record) -> None:
+        return None
 
-    monkeypatch.setattr(Shards, "_remove", remove)
+    monkeypatch.setattr(MemberLeases, "delete_unchanged", believe)
     assert "is at it" in str(_first_broken(first=860))
 
 

@@ -6,8 +6,8 @@
 - `rendezvous`: which member an object belongs to, from nothing but names.
 - `records`: a member's Lease, as written and as read.
 - `roster`: the protocol, pure: who is there, what is ours, who may act until when.
-- `membership`: the calls, timers and tasks around it.
-- `single`: what runs once in the whole group.
+- `leasing`: the calls about the Leases.
+- `membership`: the timers and tasks around it.
 
 What is guaranteed, and on which assumptions: docs/adr/0010-shards.md.
 """
@@ -16,7 +16,6 @@ from hortus.engine.shards.membership import DEFAULT_DRAIN, ShardCounts, Shards
 from hortus.engine.shards.records import ACKNOWLEDGED, GROUP_LABEL, HELD, Record, record_of
 from hortus.engine.shards.rendezvous import owner, weight
 from hortus.engine.shards.roster import Permit, Roster
-from hortus.engine.shards.single import on_one_replica
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -28,7 +27,6 @@ __all__ = [
     "Roster",
     "ShardCounts",
     "Shards",
-    "on_one_replica",
     "owner",
     "record_of",
     "weight",

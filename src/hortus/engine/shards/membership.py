@@ -1,30 +1,28 @@
-"""One replica among those that divide the objects: keeps its Lease, watches the others', and tells what it may do.
+"""One replica among those that divide the objects: it keeps its Lease, watches the others and answers the controllers.
 
-The rules are `Roster`'s; here are the calls, the timers and the order of things. One task renews the lease,
-acknowledges others and asks the server about those that are overdue. When the lease is lost all work is cut off, and
-the replica joins again under another name; the process and its caches stay. A lease that could not be given back then,
-since the server was away, is given back when it is seen again: nobody else can know so early that its work is over.
+`Roster` has the rules and `MemberLeases` the calls; here are the timers and the order of things. One task renews the
+lease, acknowledges others and asks the server about those that are overdue. When the lease is lost all work is cut
+off, and the replica joins again under another name; the process and its caches stay. A lease that could not be given
+back, since the server did not answer, is given back when it is seen again: no other replica knows that its work ended.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from random import Random
-from typing import Protocol
 
 import structlog
 
 from hortus.engine.backoff import spread
 from hortus.engine.cache import Cache, Change
-from hortus.engine.leases import LEASES, LeaseTimes, default_identity
-from hortus.engine.shards.records import GROUP_LABEL, Record, new_lease, record_of, release, renewal
+from hortus.engine.leases import LeaseTimes, default_identity
+from hortus.engine.shards.leasing import MemberLeases, OverdueCheck, ShardClient
 from hortus.engine.shards.rendezvous import owner
 from hortus.engine.shards.roster import Permit, Roster
-from hortus.engine.within import within
 from hortus.kube.clock import Clock
-from hortus.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.kube.errors import AlreadyExists, KubeError, NotFound
+from hortus.kube.objects import ObjectKey
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -32,35 +30,12 @@ DEFAULT_DRAIN = 10.0
 """Seconds that work has to end by itself when its object moves to another replica; then it is cut off."""
 
 _JITTER = 0.1
-_MOST_REMEMBERED = 1000
-"""Former names of this replica; in an outage there is one for each attempt to make a lease."""
 _BLIND = 3
 """Renewals that the watch may fail to show before the leases are listed instead."""
 
 
-class Listed(Protocol):
-    @property
-    def items(self) -> list[Object]: ...
-
-
-class ShardClient(Protocol):
-    """What membership needs of `hortus.kube.Client`."""
-
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
-
-    async def list(self, resource: Resource, namespace: str = "", labels: object = "") -> Listed: ...
-
-    async def create(self, resource: Resource, obj: Object) -> Object: ...
-
-    async def patch(self, resource: Resource, name: str, patch: Object, namespace: str = "") -> Object: ...
-
-    async def delete(
-        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", resource_version: str = ""
-    ) -> Object: ...
-
-
 class ShardCounts:
-    """What has happened since the start."""
+    """Counters since the start."""
 
     __slots__ = ("changes", "gained", "interrupted", "lost")
 
@@ -95,35 +70,39 @@ class Shards:
         self.identity = identity or default_identity()
         self.counts = ShardCounts()
         self.held: Callable[[], int] = int
-        """Tells how many objects this replica holds; shown in its Lease."""
-        self._client = client
+        """Returns the number of objects that this replica holds; shown in its Lease."""
         self._clock = clock
         self._times = times or LeaseTimes()
         self._drain = drain
         self._random = random or Random()  # noqa: S311 - names and jitter, not secrecy
+        self._leases = MemberLeases(
+            client,
+            group=group,
+            namespace=namespace,
+            identity=self.identity,
+            clock=clock,
+            times=self._times,
+            random=self._random,
+        )
+        self._overdue = OverdueCheck(self._leases, clock=clock, retry=self._period, checked=self._react)
         self._roster = self._new_roster()
         self._cache: Cache | None = None
         self._gain: list[Callable[[Callable[[ObjectKey], bool]], int]] = []
-        self._told: tuple[str, list[str], int] | None = None
+        self._reported: tuple[str, list[str], int] | None = None
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._has_joined = asyncio.Event()
         self._task: asyncio.Task[object] | None = None
-        self._asking: asyncio.Task[None] | None = None
-        self._former: dict[str, None] = {}
-        """Names of this replica whose work is over."""
-        self._returning: dict[str, asyncio.Task[None]] = {}
-        self._ask_after = float("-inf")
         self._drain_until = float("inf")
         self._terms = 0
         """The versions of all rosters before the present one, summed."""
         self._unseen: tuple[int, int] = (0, 0)
         """The version of the first renewal that the watch has not shown, and how many it has not."""
 
-    # What the controllers ask.
+    # For controllers.
 
     def holds(self, key: ObjectKey) -> bool:
-        """Whether work on `key` may begin here at this very moment."""
+        """True when work on `key` may begin here now."""
         return self._roster.holds(key)
 
     def enter(self, key: ObjectKey, interrupt: Callable[[], None]) -> Permit | None:
@@ -145,7 +124,7 @@ class Shards:
         """Have `look` called with a test for keys that have become ours; it returns how many it found."""
         self._gain.append(look)
 
-    # What people ask.
+    # For people and probes.
 
     @property
     def members(self) -> list[str]:
@@ -154,7 +133,7 @@ class Shards:
 
     @property
     def joined(self) -> bool:
-        """Whether this replica may hold objects at this very moment."""
+        """True when this replica may hold objects now."""
         return self._roster.joined and self._roster.valid
 
     @property
@@ -164,7 +143,7 @@ class Shards:
 
     @property
     def problem(self) -> str:
-        """Why it may not, or empty."""
+        """The reason why it may not; empty when it may."""
         if not self._roster.valid:
             return "this replica has no valid lease"
         if self._roster.awaited:
@@ -185,14 +164,14 @@ class Shards:
 
     @property
     def selector(self) -> str:
-        return f"{GROUP_LABEL}={self.group}"
+        return self._leases.selector
 
     async def has_joined(self) -> None:
         """Return when `run` has made this replica a member that may hold objects."""
         await self._has_joined.wait()
 
     async def run(self) -> None:
-        """Be a member, again after each loss, until cancelled. Failures of the API are waited out."""
+        """Be a member, again after each loss, until cancelled. Failures of the API are retried."""
         self._task = asyncio.current_task()
         while True:
             await self._make_lease()
@@ -206,9 +185,8 @@ class Shards:
         """End `run` and give the lease back, so that others take over at once. All work has to be over."""
         if self._task is not None:
             await _cancelled(self._task)
-        for task in (self._asking, *self._returning.values()):
-            if task is not None:
-                await _cancelled(task)
+        await self._overdue.close()
+        await self._leases.close()
         roster = self._roster
         if roster.valid:
             roster.end()
@@ -219,7 +197,7 @@ class Shards:
     def _new_roster(self) -> Roster:
         times = self._times
         return Roster(
-            f"{self.group}-{self._random.getrandbits(48):012x}",
+            self._leases.new_name(),
             renew_deadline=times.renew_deadline,
             settling=times.duration - times.renew_deadline,
             monotonic=self._clock.monotonic,
@@ -229,59 +207,51 @@ class Shards:
         while True:
             roster = self._new_roster()
             began = self._clock.monotonic()
-            lease = new_lease(
-                roster.name,
-                self.namespace,
-                group=self.group,
-                identity=self.identity,
-                duration=self._times.duration,
-                now=self._clock.now(),
-            )
             try:
-                await within(self._clock, self._times.renew_deadline, self._client.create(LEASES, lease))
+                await self._leases.create(roster.name)
             except (KubeError, OSError) as error:
                 _log.warning("no lease among the shards", error=str(error))
-                self._remember(roster.name)
+                self._leases.retire(roster.name)
                 if not isinstance(error, AlreadyExists):
                     # It may have been made all the same, and the others would wait for it.
-                    await self._give_back(roster.name)
+                    await self._leases.give_back(roster.name)
             else:
                 if roster.renewed(began):
-                    for name in self._former:
+                    for name in self._leases.former:
                         roster.is_gone(name)
                     self._terms += self._roster.version + 1
-                    self._roster, self._told, self._unseen = roster, None, (0, 0)
+                    self._roster, self._reported, self._unseen = roster, None, (0, 0)
                     return
             await self._clock.sleep(self._period())
 
     async def _stay(self, roster: Roster) -> None:
         """Renew, acknowledge, watch, until the lease is lost."""
-        renew_at, hurry_after = self._next(), float("-inf")
+        renew_at, retry_after = self._next(), float("-inf")
         published: frozenset[str] = frozenset()
-        looked = False
+        listed = False
         while roster.valid:
             now = self._clock.monotonic()
-            if not looked and now >= hurry_after:
-                looked = await self._look(roster)
-                hurry_after = now if looked else self._next()
+            if not listed and now >= retry_after:
+                listed = await self._list_leases(roster)
+                retry_after = now if listed else self._next()
                 continue
-            self._tend_drain(roster)
-            self._ask_about_overdue(roster)
+            self._end_foreign_work(roster)
+            self._overdue.begin(roster)
             ready = roster.acknowledged()
-            if now >= renew_at or (now >= hurry_after and not ready <= published):
+            if now >= renew_at or (now >= retry_after and not ready <= published):
                 if await self._renew(roster, ready):
                     published = ready
-                    hurry_after = float("-inf") if looked else hurry_after
+                    retry_after = float("-inf") if listed else retry_after
                 else:
-                    hurry_after = self._next()
+                    retry_after = self._next()
                 # Counted from the request: an answer that took long leaves less time for the next one.
                 renew_at = now + self._period()
                 if self._unseen[1] > _BLIND:
                     _log.warning("the watch of the shards' leases shows nothing, listing them")
-                    await self._look(roster)
+                    await self._list_leases(roster)
                 continue
-            hurry = hurry_after if not looked or not ready <= published else float("inf")
-            turns = (renew_at, hurry, self._drain_until, self._asks_at(roster), roster.next_settled())
+            retry_at = retry_after if not listed or not ready <= published else float("inf")
+            turns = (renew_at, retry_at, self._drain_until, self._overdue.next(roster), roster.next_settled())
             await self._until(min(roster.valid_until, *turns))
         self._drain_until = float("inf")
 
@@ -298,17 +268,15 @@ class Shards:
         self._wake.clear()
         timer.cancel()
 
-    async def _look(self, roster: Roster) -> bool:
+    async def _list_leases(self, roster: Roster) -> bool:
         left = roster.valid_until - self._clock.monotonic()
         try:
-            listing = self._client.list(LEASES, self.namespace, labels=self.selector)
-            listed = await within(self._clock, left, listing)
+            records = await self._leases.list(seconds=left)
         except (KubeError, OSError) as error:
             _log.warning("the leases of the shards could not be listed", error=str(error))
             return False
-        records = [self._record(lease) for lease in listed.items]
         for record in records:
-            self._give_back_former(record)
+            self._leases.seen(record)
         self._unseen = (0, 0)
         if roster.looked:
             for record in records:
@@ -322,10 +290,9 @@ class Shards:
 
     async def _renew(self, roster: Roster, view: frozenset[str]) -> bool:
         began = self._clock.monotonic()
-        patch = renewal(view, held=self.held(), now=self._clock.now())
+        left = roster.valid_until - began
         try:
-            writing = self._client.patch(LEASES, roster.name, patch, self.namespace)
-            record = self._record(await within(self._clock, roster.valid_until - began, writing))
+            record = await self._leases.renew(roster.name, view, held=self.held(), seconds=left)
         except NotFound:
             _log.error("somebody deleted this replica's lease", lease=roster.name)
             roster.end()
@@ -349,65 +316,38 @@ class Shards:
         pause = roster.settled_at - self._clock.monotonic()
         if pause > 0:
             await self._clock.sleep(pause)
-        self._remember(roster.name)
-        await self._give_back(roster.name)
-
-    def _remember(self, name: str) -> None:
-        """`name` was this replica's; nothing works under it any more, nor ever will."""
-        self._former[name] = None
-        if len(self._former) > _MOST_REMEMBERED:
-            del self._former[next(iter(self._former))]
-
-    def _give_back_former(self, record: Record) -> None:
-        """A lease was seen: when it is one that this replica has lost, it is given back."""
-        name = record.member
-        if name in self._former and not record.released and name not in self._returning:
-            task = self._returning[name] = asyncio.create_task(self._give_back(name), name=f"give back {name}")
-            task.add_done_callback(lambda _: self._returning.pop(name, None))
-
-    async def _give_back(self, name: str) -> None:
-        try:
-            patching = self._client.patch(LEASES, name, release(self._clock.now()), self.namespace)
-            await within(self._clock, self._times.retry_period, patching)
-            deleting = self._client.delete(LEASES, name, self.namespace)
-            await within(self._clock, self._times.retry_period, deleting)
-        except NotFound:
-            return
-        except (KubeError, OSError) as error:
-            _log.warning("a lease among the shards could not be given back", lease=name, error=str(error))
+        self._leases.retire(roster.name)
+        await self._leases.give_back(roster.name)
 
     # The others.
 
-    def _record(self, lease: Object) -> Record:
-        return record_of(lease, default_duration=self._times.duration)
-
     def _on_change(self, change: Change) -> None:
-        roster, record = self._roster, self._record(change.current)
+        roster, record = self._roster, self._leases.record(change.current)
         if record.member == roster.name:
             if change.new is None or record.released:
                 roster.end()
                 self._wake.set()
             elif record.version >= self._unseen[0]:
                 self._unseen = (0, 0)
-        elif record.member in self._former:
+        elif self._leases.is_former(record.member):
             if change.new is not None:
-                self._give_back_former(record)
+                self._leases.seen(record)
         elif change.new is not None or record.released:
             # A lease that somebody deleted counts until it is overdue: its member may not know yet.
             roster.saw(record)
             self._react(roster)
 
     def _react(self, roster: Roster) -> None:
-        """Tell the controllers what has become ours, and wake the task for what it may have to do."""
+        """Enqueue the objects that this replica has gained, and wake the task."""
         self._wake.set()
         if not roster.joined or not roster.valid:
             return
-        told, members = self._told, roster.members
-        if told is not None and told[2] == roster.version:
+        reported, members = self._reported, roster.members
+        if reported is not None and reported[2] == roster.version:
             return
-        self._told = (roster.name, members, roster.version)
+        self._reported = (roster.name, members, roster.version)
         self.counts.changes += 1
-        mine, before = (told[0], told[1]) if told is not None else ("", [])
+        mine, before = (reported[0], reported[1]) if reported is not None else ("", [])
 
         def gained(key: ObjectKey) -> bool:
             return roster.holds(key) and (not before or owner(before, key) != mine)
@@ -417,7 +357,7 @@ class Shards:
         _log.info("the shards have changed", members=len(members), gained=found, lease=roster.name)
         self._has_joined.set()
 
-    def _tend_drain(self, roster: Roster) -> None:
+    def _end_foreign_work(self, roster: Roster) -> None:
         """Give work whose object has moved its time to end, and cut it off then."""
         foreign = roster.foreign()
         if not foreign:
@@ -430,45 +370,10 @@ class Shards:
             roster.revoke(late)
             self._drain_until = self._clock.monotonic() + self._drain
 
-    def _asks_at(self, roster: Roster) -> float:
-        if self._asking is not None and not self._asking.done():
-            return float("inf")
-        return max(roster.next_overdue(), self._ask_after)
-
-    def _ask_about_overdue(self, roster: Roster) -> None:
-        if (self._asking is None or self._asking.done()) and self._clock.monotonic() >= self._ask_after:
-            overdue = roster.overdue()
-            if overdue:
-                self._asking = asyncio.create_task(self._ask(roster, overdue), name="overdue shards")
-
-    async def _ask(self, roster: Roster, overdue: Iterable[Record]) -> None:
-        """Remove the leases of members that are overdue, on condition that nothing has changed in them."""
-        for record in overdue:
-            try:
-                await within(self._clock, self._times.renew_deadline, self._remove(roster, record))
-            except (KubeError, OSError) as error:
-                _log.warning("a lease could not be looked at", lease=record.member, error=str(error))
-                self._ask_after = self._next()
-        self._react(roster)
-
-    async def _remove(self, roster: Roster, record: Record) -> None:
-        name = record.member
-        try:
-            await self._client.delete(
-                LEASES, name, self.namespace, uid=record.uid, resource_version=record.resource_version
-            )
-        except Conflict:
-            roster.saw(self._record(await self._client.get(LEASES, name, self.namespace)))
-            return
-        except NotFound:
-            pass
-        _log.warning("a replica is gone, its lease ran out", lease=name, identity=record.identity)
-        roster.is_gone(name)
-
 
 async def _cancelled(task: asyncio.Task[object] | asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-__all__ = ["DEFAULT_DRAIN", "ShardClient", "ShardCounts", "Shards"]
+__all__ = ["DEFAULT_DRAIN", "ShardCounts", "Shards"]
