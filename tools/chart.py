@@ -55,7 +55,6 @@ def generated() -> dict[Path, str]:
     files = {CHART / "files" / "crds" / f"{_crd_name(kind)}.yaml": _NOTE + yaml.dump(kind) for kind in _crds()}
     rights = {
         "management": contents.MANAGEMENT,
-        "canary": contents.CANARY,
         "replicas": contents.REPLICAS,
         "sharding": contents.SHARDING,
         "garden": contents.GARDEN,
@@ -63,7 +62,8 @@ def generated() -> dict[Path, str]:
         "view": contents.PEOPLE_VIEW,
         "edit": contents.PEOPLE_EDIT,
     }
-    rules = {place: policy_rules(found) for place, found in rights.items()}
+    rules: dict[str, Any] = {place: policy_rules(found) for place, found in rights.items()}
+    rules["optional"] = {flag: policy_rules(found) for flag, found in contents.OPTIONAL.items()}
     files[CHART / "files" / "rights.yaml"] = _NOTE + yaml.dump(rules)
     files[CHART / "files" / "alerts.yaml"] = _NOTE + yaml.dump(groups(contents.ALERTS))
     for board in contents.BOARDS:

@@ -2,7 +2,7 @@
 
 A page marks the places: `<!-- generated: help up -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
 `--check` only tells which are out of date. Words after `generated:`: `help [command]`, `flags`, `keys`,
-`reloadable flags`, `access flags`, `powers`, `rights PLACE`, `settings NAME`.
+`reloadable flags`, `access flags`, `powers`, `rights PLACE`, `rights of DOMAIN`, `settings NAME`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from hortus.cli.install import contents
 from hortus.cli.main import app
 from hortus.cli.program import FLAGS as PROGRAM_FLAGS
 from hortus.cli.up.store import ServerSettings
+from hortus.domains import all_domains
 from hortus.domains.access.powers import POWERS
 from hortus.domains.access.settings import FLAGS as ACCESS_FLAGS
 from hortus.domains.clusters.configuration import KEYS
 from hortus.domains.credentials.settings import FLAGS
 from hortus.engine.flags import Flag
+from hortus.engine.rights import Right
 from hortus.kube import durations
 from hortus.schema import descriptions
 from hortus.simulation.load.scenario import Fleet, Load, Scenario, Weights
@@ -53,8 +55,10 @@ def _part(words: list[str]) -> str:
         case ["reloadable", "flags"]:
             rows = ((f"`--{flag.name}`", flag.help) for flag in PROGRAM_FLAGS if flag.reloadable)
             return _table(("Flag taken over while running", "Meaning"), rows)
+        case ["rights", "of", name]:
+            return _rights(one for domain in all_domains() if domain.name == name for one in domain.rules().management)
         case ["rights", place]:
-            return _table(("Group", "Resources", "Verbs", "Why"), _rights(place))
+            return _rights(getattr(contents, place.upper()))
         case ["flags"]:
             return _table(("Flag", "Kind", "Default", "Meaning"), _flags(FLAGS))
         case ["access", "flags"]:
@@ -94,10 +98,17 @@ def _keys() -> Iterator[tuple[str, ...]]:
         yield f"`{key.path}`", key.type, default, key.meaning
 
 
-def _rights(place: str) -> Iterator[tuple[str, ...]]:
-    for right in getattr(contents, place.upper()):
-        resources = ", ".join(f"`{name}`" for name in right.resources)
-        yield f"`{right.group}`" if right.group else "core", resources, ", ".join(right.verbs), right.why
+def _rights(rights: Iterable[Right]) -> str:
+    rows = (
+        (
+            f"`{right.group}`" if right.group else "core",
+            ", ".join(f"`{name}`" for name in right.resources),
+            ", ".join(right.verbs),
+            right.why,
+        )
+        for right in rights
+    )
+    return _table(("Group", "Resources", "Verbs", "Why"), rows)
 
 
 def _settings(cls: type[msgspec.Struct]) -> Iterator[tuple[str, ...]]:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from tests.docs.consoles import ROOT
 
-from hortus.cli.up.landscape import write_landscape
-from hortus.cli.up.state import StateDirectory
 from hortus.domains.clusters.configuration import Configuration, read_configuration, read_tenants
+from hortus.domains.clusters.local import local_setup
 from hortus.domains.clusters.shoot import patch_for, problems_of, profile_name, shoot_for
 from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object, yaml
@@ -23,7 +22,9 @@ _PROFILES = {profile["metadata"]["name"]: profile for profile in cloud_profiles(
 
 @pytest.fixture
 def landscape(tmp_path: Path) -> Configuration:
-    return read_configuration(write_landscape(StateDirectory(tmp_path), "demo"))
+    for path, content in local_setup(tmp_path, "demo").files.items():
+        path.write_bytes(content)
+    return read_configuration(str(tmp_path / "converter.json"))
 
 
 def _runtime(path: Path) -> Object:

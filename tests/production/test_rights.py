@@ -18,10 +18,9 @@ from hortus.cli.install.applying import Installation
 from hortus.cli.install.chart import objects
 from hortus.cli.install.garden import account
 from hortus.cli.program import FLAGS, program
-from hortus.cli.up.landscape import write_landscape
-from hortus.cli.up.state import StateDirectory
 from hortus.domains.access.types import CLUSTER_ACCESSES
 from hortus.domains.canary import book as books
+from hortus.domains.clusters.local import local_setup
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.engine import find_condition
 from hortus.engine.flags import FlagSet
@@ -62,6 +61,7 @@ def granted(rights: Iterable[Right]) -> set[Used]:
     return {Used(one.group, name, verb) for one in rights for name in one.resources for verb in one.verbs}
 
 
+MANAGEMENT = (*contents.MANAGEMENT, *contents.OPTIONAL["canary-template"], *contents.REPLICAS)
 _LOGGED_AS_PATCH = {Used("", "configmaps", "create")}
 """An apply that makes an object needs leave to create and is logged as the patch it is (Kubernetes, KEP-555)."""
 
@@ -197,7 +197,10 @@ async def a_canarys_life(client: Client) -> None:
 
 def converter(folder: Path) -> Path:
     """A converter configuration that needs all that Runtimes may need."""
-    document = json.loads(write_landscape(StateDirectory(folder), "demo").read_text())
+    files = local_setup(folder, "demo").files
+    for file, content in files.items():
+        file.write_bytes(content)
+    document = json.loads(files[folder / "converter.json"])
     document["converter"]["kubernetes"]["kubeApiServer"] = {"acl": {"configMapName": "acl"}}
     path = folder / "all.json"
     path.write_text(json.dumps(document))
@@ -318,7 +321,7 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         await everything_once(management)
         await a_canarys_life(management)
     for user, rights in (
-        ("system:serviceaccount:hortus-system:hortus", (*contents.MANAGEMENT, *contents.CANARY, *contents.REPLICAS)),
+        ("system:serviceaccount:hortus-system:hortus", MANAGEMENT),
         ("system:serviceaccount:garden-demo:hortus", (*contents.GARDEN, *contents.GARDEN_WIDE)),
     ):
         done = record.of(user)

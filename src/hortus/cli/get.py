@@ -10,14 +10,13 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from hortus.domains import all_domains
 from hortus.kube import Client
 from hortus.kube.discovery import Discovery, UnknownResource
 from hortus.kube.objects import Object, Resource
 from hortus.terminal import CommandError, Connections, Format, Table, completing, print_objects, print_table, run
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-_ALIASES = {"clusters": "gardenerclusters", "cluster": "gardenerclusters", "gc": "gardenerclusters"}
-"""What people say for the kind that stands for a cluster."""
 
 
 def register(app: typer.Typer, connect: Any) -> None:
@@ -51,8 +50,12 @@ def register(app: typer.Typer, connect: Any) -> None:
         """
         if name and (all_namespaces or selector):
             raise typer.BadParameter("a name goes with neither --all-namespaces nor --selector")
-        request = _Request(_ALIASES.get(kind, kind), name, namespace, selector, Format.parse(output), not no_headers)
+        request = _Request(_aliases().get(kind, kind), name, namespace, selector, Format.parse(output), not no_headers)
         run(request.serve(connect(), watch=watch))
+
+
+def _aliases() -> dict[str, str]:
+    return {alias: plural for domain in all_domains() for alias, plural in domain.aliases().items()}
 
 
 class _Request:
@@ -143,7 +146,7 @@ async def _serving(connections: Connections, kind: str) -> AsyncIterator[tuple[C
 
 
 async def _kinds(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
-    found = {*_ALIASES}
+    found = {*_aliases()}
     for client in (connections.management(), connections.garden()):
         async with client:
             found |= {one.resource.plural for one in (await Discovery.look(client)).served if "list" in one.verbs}
@@ -152,7 +155,7 @@ async def _kinds(connections: Connections, given: Mapping[str, Any]) -> Iterable
 
 async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
     kind = given.get("kind") or ""
-    async with _serving(connections, _ALIASES.get(kind, kind)) as (client, resource):
+    async with _serving(connections, _aliases().get(kind, kind)) as (client, resource):
         listed = await client.list(resource, given.get("namespace") or "", metadata_only=True)
         return [obj["metadata"]["name"] for obj in listed.items]
 

@@ -1,13 +1,11 @@
 """The `hortus` command; also reachable as `kubectl hortus`.
 
-Commands that belong to a domain are found in `hortus.domains.<name>.commands`, which has `register(app, connect)`.
+Commands that belong to a domain are added by its descriptor.
 Heavy imports happen inside the commands, so that `--help` and completion answer at once.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-import hortus.domains
 from hortus import __version__
 from hortus.cli import completion, get, run
 from hortus.cli.arguments import hoisted
@@ -23,6 +20,7 @@ from hortus.cli.install import commands as install
 from hortus.cli.simulate import commands as simulate
 from hortus.cli.up import commands as up
 from hortus.cli.up.state import default_directory
+from hortus.domains import all_domains
 from hortus.terminal import Connections
 
 
@@ -90,9 +88,8 @@ def _register() -> None:
     install.register(app, _connect)
     simulate.register(app, _connect)
     completion.register(app)
-    for module in pkgutil.iter_modules(hortus.domains.__path__, "hortus.domains."):
-        if (Path(module.module_finder.path) / module.name.rpartition(".")[2] / "commands.py").exists():  # type: ignore[union-attr]
-            importlib.import_module(f"{module.name}.commands").register(app, _connect)
+    for domain in all_domains():
+        domain.add_commands(app, _connect)
 
 
 _register()

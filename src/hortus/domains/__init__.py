@@ -1,0 +1,157 @@
+"""Domains: one folder for each, and one descriptor through which the rest of the program knows it.
+
+`hortus run`, `up`, `install`, the chart, the generated pages and the command line iterate over `all_domains()`. A
+package in this folder is found by its name and exports its descriptor as `DOMAIN`; no other file names it. The methods
+of a descriptor import what they return, so that a process loads only the parts it uses: `hortus --help` no
+controllers, `hortus run` no commands.
+
+Domains meet through API objects: a domain imports of another only its `types`.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import typer
+
+    from hortus.engine import Cache, Manager
+    from hortus.engine.flags import Flag
+    from hortus.engine.observing import Alert, Board
+    from hortus.engine.remote import RemotePool
+    from hortus.engine.rights import Right
+    from hortus.kube import Client
+    from hortus.kube.objects import Object, Resource
+    from hortus.schema import Kind
+    from hortus.terminal import Connections
+
+Reload = Callable[[Mapping[str, Any]], None]
+"""Takes over changed values of flags, which every domain has checked."""
+
+
+class Rules(NamedTuple):
+    """RBAC rules that the controllers of a domain need; the roles of the chart are made from them."""
+
+    management: Sequence[Right] = ()
+    """On the management cluster, in the watched namespace."""
+    garden: Sequence[Right] = ()
+    """In the garden, in the namespace of the project."""
+    garden_wide: Sequence[Right] = ()
+    """In the garden, in all namespaces."""
+    flag: str = ""
+    """Name of a flag: the rules on the management cluster are granted only where it is set; empty grants always."""
+
+
+class Environment(NamedTuple):
+    """The process to which domains add their controllers."""
+
+    manager: Manager
+    values: Mapping[str, Any]
+    """Of all flags, by name."""
+    served: frozenset[Resource]
+    """Kinds with a CRD that controllers of this process reconcile."""
+    client: Client
+    """The management cluster."""
+    namespace: str
+    """The watched namespace of the management cluster; empty for all."""
+    garden: Client
+    garden_namespace: str
+    """Namespace of the project in the garden."""
+    shoots: Cache
+    """The project's Shoots, each as the outlines of all domains together."""
+    pool: RemotePool
+    """Clients of all clusters."""
+    kubeconfigs: Cache
+    """The Secrets that `pool` reads, without their values."""
+
+
+class LocalSetup(NamedTuple):
+    """How a domain runs in `hortus up`, where everything around it is simulated."""
+
+    flags: Sequence[str] = ()
+    """Arguments of the controllers."""
+    files: Mapping[Path, bytes] = MappingProxyType({})
+    """Files to write before these start."""
+
+
+class Domain:
+    """A descriptor. Every part is optional; the defaults contribute nothing."""
+
+    def __init__(self, package: str) -> None:
+        """`package` is the `__name__` of the domain's package."""
+        self.name = package.rpartition(".")[2]
+        """Of the folder: a word that users see in the names of alert groups."""
+        self._package = package
+
+    def kinds(self) -> Mapping[Resource, type[Kind]]:
+        """Kinds with a CRD on the management cluster."""
+        return {}
+
+    def flags(self) -> Sequence[Flag]:
+        """Flags of `hortus run`."""
+        return ()
+
+    def rules(self) -> Rules:
+        """RBAC rules of the controllers."""
+        return Rules()
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        """Raises FlagError for a value that cannot be used; called before anything is connected or changed."""
+
+    def served(self, values: Mapping[str, Any]) -> bool:
+        """Whether a process with these values of flags reconciles the domain's kinds."""
+        return True
+
+    def shoot_outline(self, shoot: Object) -> Object:
+        """Fields that the cache of Shoots keeps for this domain, next to those of the others."""
+        return {}
+
+    def add_controllers(self, environment: Environment) -> Reload | None:
+        """Add the controllers that the flags ask for. Raises FlagError.
+
+        Returns the hook for changed values of flags that are reloadable.
+        """
+        return None
+
+    def add_commands(self, app: typer.Typer, connect: Callable[[], Connections]) -> None:
+        """Add the domain's commands to `app`. `connect` returns the clusters that the options name."""
+
+    def aliases(self) -> Mapping[str, str]:
+        """Further names of kinds for `hortus get`, each with the plural that it stands for."""
+        return {}
+
+    def local_setup(self, folder: Path, project: str) -> LocalSetup:
+        """Flags and files of the controllers in `hortus up`: files in `folder`, for `project` of the garden."""
+        return LocalSetup()
+
+    def demo(self) -> Sequence[tuple[Resource, Object]]:
+        """Objects that `hortus up` creates on the management cluster unless they exist."""
+        return ()
+
+    def alerts(self) -> Sequence[Alert]:
+        """`ALERTS` of the domain's module `alerts`, where there is one."""
+        return tuple(self._exported("alerts", "ALERTS") or ())
+
+    def boards(self) -> Sequence[Board]:
+        """`BOARD` of the domain's module `boards`, where there is one."""
+        board = self._exported("boards", "BOARD")
+        return () if board is None else (board,)
+
+    def _exported(self, module: str, name: str) -> Any:
+        full = f"{self._package}.{module}"
+        return getattr(import_module(full), name) if find_spec(full) else None
+
+
+def all_domains() -> tuple[Domain, ...]:
+    """The descriptors of all packages in this folder, by name."""
+    names = sorted(found.name for found in pkgutil.iter_modules(__path__) if found.ispkg)
+    return tuple(import_module(f"{__name__}.{name}").DOMAIN for name in names)
+
+
+__all__ = ["Domain", "Environment", "LocalSetup", "Reload", "Rules", "all_domains"]

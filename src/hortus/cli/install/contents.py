@@ -1,4 +1,4 @@
-"""What an installation consists of: the kinds it serves and the rights its processes need, gathered from the domains.
+"""What an installation consists of: the kinds it serves and the RBAC rules of its processes, from all domains.
 
 The chart's CRDs and roles are generated from here; see `tools/chart.py`.
 """
@@ -7,37 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hortus.domains.access import alerts as access_alerts
-from hortus.domains.access import rights as access
-from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
-from hortus.domains.canary import alerts as canary_alerts
-from hortus.domains.canary import boards as canary_boards
-from hortus.domains.canary import rights as canary
-from hortus.domains.clusters import alerts as cluster_alerts
-from hortus.domains.clusters import boards as cluster_boards
-from hortus.domains.clusters import rights as clusters
-from hortus.domains.clusters.types import RUNTIMES, Runtime
-from hortus.domains.credentials import alerts as credential_alerts
-from hortus.domains.credentials import boards as credential_boards
-from hortus.domains.credentials import rights as credentials
-from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
+from hortus.domains import all_domains
 from hortus.engine.observing import Alert, Board, own, own_board
 from hortus.engine.rights import EVENTS, LEASES, SHARDS, Right
 from hortus.kube.objects import Resource
 from hortus.schema import Kind
 
+_DOMAINS = all_domains()
+_RULES = [domain.rules() for domain in _DOMAINS]
+
 KINDS: Mapping[Resource, type[Kind]] = {
-    GARDENER_CLUSTERS: GardenerCluster,
-    RUNTIMES: Runtime,
-    CLUSTER_ACCESSES: ClusterAccess,
+    resource: kind for domain in _DOMAINS for resource, kind in domain.kinds().items()
 }
 """What has a CRD on the management cluster."""
 
-MANAGEMENT: tuple[Right, ...] = (*credentials.MANAGEMENT, *clusters.MANAGEMENT, *access.MANAGEMENT, EVENTS)
+MANAGEMENT: tuple[Right, ...] = (*(rule for rules in _RULES if not rules.flag for rule in rules.management), EVENTS)
 """On the management cluster, in the watched namespace."""
 
-CANARY: tuple[Right, ...] = canary.MANAGEMENT
-"""On the management cluster, in the watched namespace, where there is a canary."""
+OPTIONAL: Mapping[str, tuple[Right, ...]] = {rules.flag: tuple(rules.management) for rules in _RULES if rules.flag}
+"""The same where the flag of this name is set."""
 
 REPLICAS: tuple[Right, ...] = (LEASES,)
 """On the management cluster, in the namespace where Hortus runs."""
@@ -45,10 +33,10 @@ REPLICAS: tuple[Right, ...] = (LEASES,)
 SHARDING: tuple[Right, ...] = (SHARDS,)
 """The same where replicas share the objects instead of electing one."""
 
-GARDEN: tuple[Right, ...] = (*credentials.GARDEN, *clusters.GARDEN)
+GARDEN: tuple[Right, ...] = tuple(rule for rules in _RULES for rule in rules.garden)
 """In the garden, in the project's namespace."""
 
-GARDEN_WIDE: tuple[Right, ...] = clusters.GARDEN_WIDE
+GARDEN_WIDE: tuple[Right, ...] = tuple(rule for rules in _RULES for rule in rules.garden_wide)
 """In the garden, everywhere."""
 
 _READ = ("get", "list", "watch")
@@ -64,11 +52,8 @@ PEOPLE_EDIT: tuple[Right, ...] = tuple(
 
 ALERTS: tuple[tuple[str, tuple[Alert, ...]], ...] = (
     ("engine", own.ALERTS),
-    ("credentials", credential_alerts.ALERTS),
-    ("clusters", cluster_alerts.ALERTS),
-    ("access", access_alerts.ALERTS),
-    ("canary", canary_alerts.ALERTS),
+    *((domain.name, tuple(domain.alerts())) for domain in _DOMAINS),
 )
 """By the part of the program whose metrics they read."""
 
-BOARDS: tuple[Board, ...] = (own_board.BOARD, credential_boards.BOARD, cluster_boards.BOARD, canary_boards.BOARD)
+BOARDS: tuple[Board, ...] = (own_board.BOARD, *(board for domain in _DOMAINS for board in domain.boards()))

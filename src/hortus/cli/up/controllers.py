@@ -7,10 +7,10 @@ from typing import Any
 
 from hortus.cli.program import FLAGS, program
 from hortus.cli.sharding import addresses
-from hortus.cli.up.landscape import write_landscape
 from hortus.cli.up.metrics import metrics_at, metrics_socket
-from hortus.cli.up.state import StateDirectory
+from hortus.cli.up.state import StateDirectory, write_private
 from hortus.cli.up.supervisor import CannotRun, report
+from hortus.domains import all_domains
 from hortus.engine import cut_on_resume
 from hortus.engine.flags import FlagError, FlagSet
 from hortus.simulation.settings import SettingsError, from_config
@@ -22,9 +22,7 @@ _LOCAL_FLAGS = (
     "--gardener-request-timeout=30s",
     "--metrics-bind-address=0",
     "--health-probe-bind-address=0",
-    "--audit-log-mandatory=false",
     "--allow-local-clusters",
-    "--cluster-access",
 )
 """What differs from the defaults: a simulated garden has no other users, and ports are not taken unasked."""
 
@@ -45,8 +43,8 @@ async def control(
             f"--kubeconfig={state.kubeconfig}",
             f"--gardener-kubeconfig-path={state.garden_kubeconfig}",
             f"--gardener-project-name={project}",
-            f"--converter-config-filepath={write_landscape(state, project)}",
             *_LOCAL_FLAGS,
+            *_local_setup(state, project),
             *(_SHARED_FLAGS if replica is not None else ()),
             *(f"--{name}={_text(value)}" for name, value in chosen.items()),
         ]
@@ -60,6 +58,15 @@ async def control(
             await stop.wait()
     except (FlagError, SettingsError) as error:
         raise CannotRun(f"configuration, controllers: {error}") from None
+
+
+def _local_setup(state: StateDirectory, project: str) -> list[str]:
+    """Write the files of all domains and return their flags."""
+    setups = [domain.local_setup(state.path, project) for domain in all_domains()]
+    for setup in setups:
+        for path, content in setup.files.items():
+            write_private(path, content)
+    return [flag for setup in setups for flag in setup.flags]
 
 
 def _text(value: object) -> str:

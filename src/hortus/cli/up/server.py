@@ -19,9 +19,7 @@ from hortus.apiserver.store import SqliteBackend, StoreFailed
 from hortus.cli.up.state import StateDirectory, write_private
 from hortus.cli.up.store import backend_of, server_settings
 from hortus.cli.up.supervisor import CannotRun, report
-from hortus.domains.access.types import ClusterAccess
-from hortus.domains.clusters.types import Runtime
-from hortus.domains.credentials.types import GardenerCluster
+from hortus.domains import all_domains
 from hortus.kube import yaml
 from hortus.kube.clock import SystemClock
 from hortus.kube.errors import AlreadyExists
@@ -29,7 +27,6 @@ from hortus.kube.objects import Object, Resource
 from hortus.schema import crd
 from hortus.simulation.disruption import Disruption, SteppedClock
 from hortus.simulation.faults import Faults
-from hortus.simulation.fleet import CLUSTER_NAMESPACE
 from hortus.simulation.garden.admission import ShootAdmission
 from hortus.simulation.garden.hibernation import Hibernation
 from hortus.simulation.garden.issuing import ClusterIssuer
@@ -122,13 +119,14 @@ def _add_garden(server: ApiServer, settings: GardenSettings, clock: SteppedClock
 
 
 async def _prepare(server: ApiServer) -> None:
-    """What the management cluster holds from the beginning: the garden, our CRDs, the namespace of clusters."""
+    """Create what the management cluster holds from the beginning: the garden, our CRDs, objects of the domains."""
     local = server.local("root")
     await _ensure(local, LOGICAL_CLUSTERS, _named(LOGICAL_CLUSTERS, GARDEN))
-    await _ensure(local, _NAMESPACES, _named(_NAMESPACES, CLUSTER_NAMESPACE))
-    await local.apply(_CRDS, crd(Runtime))
-    await local.apply(_CRDS, crd(GardenerCluster))
-    await local.apply(_CRDS, crd(ClusterAccess))
+    domains = all_domains()
+    for kind in (kind for domain in domains for kind in domain.kinds().values()):
+        await local.apply(_CRDS, crd(kind))
+    for resource, obj in (demo for domain in domains for demo in domain.demo()):
+        await _ensure(local, resource, obj)
 
 
 async def _ensure(local: Local, resource: Resource, obj: Object) -> None:

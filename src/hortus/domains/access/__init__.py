@@ -1,1 +1,66 @@
 """Scoped access: a ClusterAccess becomes a Secret with a kubeconfig that may do what was asked for and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hortus.domains import Domain, Environment, LocalSetup, Rules
+
+if TYPE_CHECKING:
+    import typer
+
+    from hortus.engine.flags import Flag
+    from hortus.kube.objects import Resource
+    from hortus.schema import Kind
+    from hortus.terminal import Connections
+
+
+class _Access(Domain):
+    def kinds(self) -> Mapping[Resource, type[Kind]]:
+        from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
+
+        return {CLUSTER_ACCESSES: ClusterAccess}
+
+    def flags(self) -> Sequence[Flag]:
+        from hortus.domains.access.settings import FLAGS
+
+        return FLAGS
+
+    def rules(self) -> Rules:
+        from hortus.domains.access import rights
+
+        return Rules(management=rights.MANAGEMENT)
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        from hortus.domains.access import settings
+
+        settings.from_flags(values)
+
+    def served(self, values: Mapping[str, Any]) -> bool:
+        return bool(values["cluster-access"])
+
+    def add_controllers(self, environment: Environment) -> None:
+        if not self.served(environment.values):
+            return
+        from hortus.domains.access import composition, settings
+
+        composition.add_controller(
+            environment.manager,
+            client=environment.client,
+            pool=environment.pool,
+            kubeconfigs=environment.kubeconfigs,
+            settings=settings.from_flags(environment.values),
+        )
+
+    def add_commands(self, app: typer.Typer, connect: Callable[[], Connections]) -> None:
+        from hortus.domains.access import commands
+
+        commands.register(app, connect)
+
+    def local_setup(self, folder: Path, project: str) -> LocalSetup:
+        return LocalSetup(flags=("--cluster-access",))
+
+
+DOMAIN = _Access(__name__)

@@ -1,1 +1,60 @@
 """Canary: a real small cluster, grown, used and deleted every hour, so that operators know before their users do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hortus.domains import Domain, Environment, Rules
+
+if TYPE_CHECKING:
+    import typer
+
+    from hortus.engine.flags import Flag
+    from hortus.terminal import Connections
+
+
+class _Canary(Domain):
+    def flags(self) -> Sequence[Flag]:
+        from hortus.domains.canary.settings import FLAGS
+
+        return FLAGS
+
+    def rules(self) -> Rules:
+        from hortus.domains.canary import rights
+
+        return Rules(management=rights.MANAGEMENT, flag="canary-template")
+
+    def served(self, values: Mapping[str, Any]) -> bool:
+        return bool(values["canary-template"])
+
+    def add_controllers(self, environment: Environment) -> None:
+        values = environment.values
+        if not self.served(values):
+            return
+        from hortus.domains.canary import composition, settings
+        from hortus.domains.clusters.types import RUNTIMES
+        from hortus.engine.flags import FlagError
+
+        if RUNTIMES not in environment.served:
+            path = values["converter-config-filepath"]
+            raise FlagError(f"flag --canary-template needs Runtimes, and there is no converter configuration at {path}")
+        composition.add_controller(
+            environment.manager,
+            client=environment.client,
+            garden=environment.garden,
+            garden_namespace=environment.garden_namespace,
+            shoots=environment.shoots,
+            secrets=environment.kubeconfigs,
+            clusters=environment.pool.at,
+            watched=environment.namespace,
+            settings=settings.from_flags(values),
+        )
+
+    def add_commands(self, app: typer.Typer, connect: Callable[[], Connections]) -> None:
+        from hortus.domains.canary import commands
+
+        commands.register(app, connect)
+
+
+DOMAIN = _Canary(__name__)

@@ -1,1 +1,62 @@
 """Clusters: a Runtime becomes a running, connected, guarded Gardener shoot, and is updated, suspended and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hortus.domains import Domain, Environment, LocalSetup, Rules
+
+if TYPE_CHECKING:
+    import typer
+
+    from hortus.engine.flags import Flag
+    from hortus.kube.objects import Object, Resource
+    from hortus.schema import Kind
+    from hortus.terminal import Connections
+
+
+class _Clusters(Domain):
+    def kinds(self) -> Mapping[Resource, type[Kind]]:
+        from hortus.domains.clusters.types import RUNTIMES, Runtime
+
+        return {RUNTIMES: Runtime}
+
+    def flags(self) -> Sequence[Flag]:
+        from hortus.domains.clusters.settings import FLAGS
+
+        return FLAGS
+
+    def rules(self) -> Rules:
+        from hortus.domains.clusters import rights
+
+        return Rules(management=rights.MANAGEMENT, garden=rights.GARDEN, garden_wide=rights.GARDEN_WIDE)
+
+    def served(self, values: Mapping[str, Any]) -> bool:
+        from hortus.domains.clusters import settings
+
+        return settings.served(values)
+
+    def shoot_outline(self, shoot: Object) -> Object:
+        from hortus.domains.clusters.outline import outline
+
+        return outline(shoot)
+
+    def add_controllers(self, environment: Environment) -> None:
+        from hortus.domains.clusters import composition
+
+        composition.add_to(environment)
+
+    def add_commands(self, app: typer.Typer, connect: Callable[[], Connections]) -> None:
+        from hortus.domains.clusters import commands
+
+        commands.register(app, connect)
+
+    def local_setup(self, folder: Path, project: str) -> LocalSetup:
+        from hortus.domains.clusters.local import local_setup
+
+        return local_setup(folder, project)
+
+
+DOMAIN = _Clusters(__name__)

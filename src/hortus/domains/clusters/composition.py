@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import structlog
+
+from hortus.domains import Environment
+from hortus.domains.clusters import settings as chosen
 from hortus.domains.clusters.connecting import Connecting
 from hortus.domains.clusters.controller import RuntimeController
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.creation import Creation
 from hortus.domains.clusters.garden import CLOUD_PROFILES, Garden
-from hortus.domains.clusters.inside import Workloads
+from hortus.domains.clusters.inside import PoolWorkloads, Workloads
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.outline import kept_outline
@@ -33,6 +37,29 @@ from hortus.kube import Client
 NAME = "runtime-controller"
 """The controller's name in metrics, logs and events."""
 CACHES_NAME = "registry-cache-controller"
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+def add_to(environment: Environment) -> None:
+    """Add the controllers to a process, unless it has no converter configuration. Raises FlagError."""
+    values = environment.values
+    if not chosen.served(values):
+        path = values["converter-config-filepath"]
+        _log.warning("Runtimes are not served: there is no converter configuration", path=path)
+        return
+    settings = chosen.from_flags(values)
+    for remark in settings.configuration.remarks:
+        _log.warning("converter configuration", remark=remark)
+    add_controllers(
+        environment.manager,
+        client=environment.client,
+        garden=environment.garden,
+        shoots=environment.shoots,
+        secrets=environment.kubeconfigs,
+        workloads=PoolWorkloads(environment.pool, environment.client, environment.kubeconfigs),
+        settings=settings,
+    )
 
 
 def add_controllers(

@@ -1,1 +1,67 @@
 """Cluster credentials: GardenerClusters become Secrets with kubeconfigs that work and rotate by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hortus.domains import Domain, Environment, Reload, Rules
+
+if TYPE_CHECKING:
+    import typer
+
+    from hortus.engine.flags import Flag
+    from hortus.kube.objects import Object, Resource
+    from hortus.schema import Kind
+    from hortus.terminal import Connections
+
+
+class _Credentials(Domain):
+    def kinds(self) -> Mapping[Resource, type[Kind]]:
+        from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
+
+        return {GARDENER_CLUSTERS: GardenerCluster}
+
+    def flags(self) -> Sequence[Flag]:
+        from hortus.domains.credentials.settings import FLAGS
+
+        return FLAGS
+
+    def rules(self) -> Rules:
+        from hortus.domains.credentials import rights
+
+        return Rules(management=rights.MANAGEMENT, garden=rights.GARDEN)
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        from hortus.domains.credentials.settings import Settings
+
+        Settings.from_flags(values)
+
+    def shoot_outline(self, shoot: Object) -> Object:
+        from hortus.domains.credentials.composition import outline
+
+        return outline(shoot)
+
+    def add_controllers(self, environment: Environment) -> Reload:
+        from hortus.domains.credentials.composition import add_to
+
+        return add_to(environment)
+
+    def add_commands(self, app: typer.Typer, connect: Callable[[], Connections]) -> None:
+        from hortus.domains.credentials import commands
+
+        commands.register(app, connect)
+
+    def aliases(self) -> Mapping[str, str]:
+        clusters = "gardenerclusters"
+        return {"clusters": clusters, "cluster": clusters, "gc": clusters}
+
+    def demo(self) -> Sequence[tuple[Resource, Object]]:
+        from hortus.domains.credentials.types import HOME
+        from hortus.kube.objects import Resource
+
+        namespaces = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+        return ((namespaces, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}),)
+
+
+DOMAIN = _Credentials(__name__)

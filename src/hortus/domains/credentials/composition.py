@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hortus.domains import Environment, Reload
 from hortus.domains.credentials import service
 from hortus.domains.credentials.controller import GardenerClusterController
 from hortus.domains.credentials.garden import Garden, GardenClient
@@ -47,6 +48,26 @@ ADVICE = Advice(
 
 NAME = "gardener-cluster-controller"
 """The controller's name in metrics and logs."""
+COMPONENT = "infrastructure-manager"
+"""Source of the events, as of the Go system."""
+
+
+def add_to(environment: Environment) -> Reload:
+    """Add the controller to a process. Raises FlagError."""
+    manager = environment.manager
+    events = EventRecorder(environment.client, component=COMPONENT, clock=manager.clock)
+    manager.add_server(events)
+    controller = add_controller(
+        manager,
+        client=environment.client,
+        garden=environment.garden,
+        shoots=environment.shoots,
+        settings=Settings.from_flags(environment.values),
+        events=events,
+        deny=environment.pool.settings.deny,
+    )
+
+    return lambda values: controller.become(Settings.from_flags(values))
 
 
 def add_controller(

@@ -1,6 +1,6 @@
-"""The converter configuration of `hortus up`: what Runtimes leave open, in a landscape where everything is simulated.
+"""The converter configuration of `hortus up`: defaults of Runtimes in a landscape where everything is simulated.
 
-Written at each start, like the kubeconfigs. Another one is named in the configuration file of `hortus up`, as
+It is written at each start, like the kubeconfigs. Another one is named in the configuration file of `hortus up`, as
 `converter-config-filepath` of the controllers.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from hortus.cli.up.state import StateDirectory, write_private
+from hortus.domains import LocalSetup
 
 _OIDC = {
     "clientID": "simulated",
@@ -23,12 +23,14 @@ _OIDC = {
 }
 
 
-def write_landscape(state: StateDirectory, project: str) -> Path:
-    """Write it and the files it names; returns its path."""
-    tenants, converter = state.path / "audit-tenants.json", state.path / "converter.json"
-    write_private(tenants, b"{}\n")
-    write_private(converter, orjson.dumps(_configuration(project, tenants), option=orjson.OPT_INDENT_2) + b"\n")
-    return converter
+def local_setup(folder: Path, project: str) -> LocalSetup:
+    """The configuration and the file of tenants that it names, in `folder`."""
+    tenants, converter = folder / "audit-tenants.json", folder / "converter.json"
+    configuration = orjson.dumps(_configuration(project, tenants), option=orjson.OPT_INDENT_2) + b"\n"
+    return LocalSetup(
+        flags=(f"--converter-config-filepath={converter}", "--audit-log-mandatory=false"),
+        files={tenants: b"{}\n", converter: configuration},
+    )
 
 
 def _configuration(project: str, tenants: Path) -> dict[str, Any]:
