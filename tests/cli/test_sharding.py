@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from tests.scenarios.running import environment, hortus
 
+from hortus.apiserver.clusters import token_kubeconfig
 from hortus.cli import sharding
-from hortus.engine.flags import FlagError
+from hortus.engine.flags import FlagError, FlagSet
+from hortus.engine.hosting import HOST_FLAGS, SHARD_GROUP, hosted
 from hortus.engine.leases import LEASES
 from hortus.engine.shards import GROUP_LABEL
-from hortus.kube import Client, SystemClock
-from hortus.kube.access import Access
+from hortus.kube import Client, yaml
 from hortus.testing.apiserver import running_apiserver
 
 NAMESPACE = "default"
@@ -47,10 +48,13 @@ def test_replicas_on_one_machine_listen_apart(number: int, given: dict[str, str]
     assert sharding.addresses(_values(**given), number) == flags
 
 
-def test_a_lease_that_is_too_short_is_refused() -> None:
-    client = Client(Access(server="http://127.0.0.1:1"))
+async def test_a_lease_that_is_too_short_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.dump(token_kubeconfig("t", ca=b"", server="http://127.0.0.1:1", name="c")))
+    words = [f"--kubeconfig={file}", "--sharding", "--shard-lease-duration=1s", "--leader-election-namespace=default"]
     with pytest.raises(FlagError, match=r"value 1s for flag --shard-lease-duration: must be 3s or more"):
-        sharding.shards(client, {"shard-lease-duration": 1.0}, namespace=NAMESPACE, clock=SystemClock())
+        async with hosted(FlagSet(HOST_FLAGS).parse(words), election="test"):
+            pass
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,7 @@ async def test_replicas_share_and_end_when_their_parent_is_killed(tmp_path: Path
         command += ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]
         listed = await client.list(LEASES, NAMESPACE)
         watch = client.watch(
-            LEASES, NAMESPACE, resource_version=listed.resource_version, labels=f"{GROUP_LABEL}={sharding.GROUP}"
+            LEASES, NAMESPACE, resource_version=listed.resource_version, labels=f"{GROUP_LABEL}={SHARD_GROUP}"
         )
         with (tmp_path / "log").open("wb") as log:
             parent = subprocess.Popen(command, stdout=log, stderr=log, env=environment())
