@@ -1,7 +1,7 @@
 """Write the generated files of charts/hortus, and docs/runbooks.
 
-In the chart: CRDs, rights, alerts, dashboards, the values' schema and their table in the README. The values' names,
-types, defaults and meanings stand once, in values.yaml. `--check` only tells what is out of date.
+In the chart: CRDs, RBAC rules, alerts, dashboards, the values' schema and their table in the README. The values' names,
+types, defaults and meanings stand once, in values.yaml. `--check` only reports what is out of date.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def generated() -> dict[Path, str]:
     """Text by path."""
     values = (CHART / "values.yaml").read_text()
     files = {CHART / "files" / "crds" / f"{_crd_name(kind)}.yaml": _NOTE + yaml.dump(kind) for kind in _crds()}
-    rights = {
+    granted = {
         "management": contents.MANAGEMENT,
         "replicas": contents.REPLICAS,
         "sharding": contents.SHARDING,
@@ -62,9 +62,9 @@ def generated() -> dict[Path, str]:
         "view": contents.PEOPLE_VIEW,
         "edit": contents.PEOPLE_EDIT,
     }
-    rules: dict[str, Any] = {place: policy_rules(found) for place, found in rights.items()}
+    rules: dict[str, Any] = {place: policy_rules(found) for place, found in granted.items()}
     rules["optional"] = {flag: policy_rules(found) for flag, found in contents.OPTIONAL.items()}
-    files[CHART / "files" / "rights.yaml"] = _NOTE + yaml.dump(rules)
+    files[CHART / "files" / "rules.yaml"] = _NOTE + yaml.dump(rules)
     files[CHART / "files" / "alerts.yaml"] = _NOTE + yaml.dump(groups(contents.ALERTS))
     for board in contents.BOARDS:
         files[CHART / "files" / "dashboards" / f"{board.uid}.json"] = json.dumps(dashboard(board), indent=1) + "\n"

@@ -1,8 +1,8 @@
 """Keep what docs/ says of commands, flags and settings in step with the code.
 
 A page marks the places: `<!-- generated: help up -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
-`--check` only tells which are out of date. Words after `generated:`: `help [command]`, `flags`, `keys`,
-`reloadable flags`, `access flags`, `powers`, `rights PLACE`, `rights of DOMAIN`, `settings NAME`.
+`--check` only reports which are out of date. Words after `generated:`: `help [command]`, `flags`, `keys`,
+`reloadable flags`, `access flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `settings NAME`.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def _part(words: list[str]) -> str:
         case ["reloadable", "flags"]:
             rows = ((f"`--{flag.name}`", flag.help) for flag in PROGRAM_FLAGS if flag.reloadable)
             return _table(("Flag taken over while running", "Meaning"), rows)
-        case ["rights", "of", name]:
-            return _rights(one for domain in all_domains() if domain.name == name for one in domain.rules().management)
-        case ["rights", place]:
-            return _rights(getattr(contents, place.upper()))
+        case ["rules", "of", name]:
+            return _rules(one for domain in all_domains() if domain.name == name for one in domain.rules().management)
+        case ["rules", place]:
+            return _rules(getattr(contents, place.upper()))
         case ["flags"]:
             return _table(("Flag", "Kind", "Default", "Meaning"), _flags(FLAGS))
         case ["access", "flags"]:
@@ -98,15 +98,15 @@ def _keys() -> Iterator[tuple[str, ...]]:
         yield f"`{key.path}`", key.type, default, key.meaning
 
 
-def _rights(rights: Iterable[Right]) -> str:
+def _rules(rules: Iterable[Right]) -> str:
     rows = (
         (
-            f"`{right.group}`" if right.group else "core",
-            ", ".join(f"`{name}`" for name in right.resources),
-            ", ".join(right.verbs),
-            right.why,
+            f"`{rule.group}`" if rule.group else "core",
+            ", ".join(f"`{name}`" for name in rule.resources),
+            ", ".join(rule.verbs),
+            rule.why,
         )
-        for right in rights
+        for rule in rules
     )
     return _table(("Group", "Resources", "Verbs", "Why"), rows)
 

@@ -62,6 +62,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* Rules of one place, as generated from what the controllers declare. */}}
 {{- define "hortus.rules" -}}
-{{- $rights := .context.Files.Get "files/rights.yaml" | fromYaml -}}
-{{- toYaml (get $rights .place) -}}
+{{- $rules := .context.Files.Get "files/rules.yaml" | fromYaml -}}
+{{- toYaml (get $rules .place) -}}
 {{- end -}}

@@ -35,7 +35,7 @@ Reload = Callable[[Mapping[str, Any]], None]
 """Takes over changed values of flags, which every domain has checked."""
 
 
-class Rules(NamedTuple):
+class RbacRules(NamedTuple):
     """RBAC rules that the controllers of a domain need; the roles of the chart are made from them."""
 
     management: Sequence[Right] = ()
@@ -53,7 +53,7 @@ class Environment(NamedTuple):
 
     manager: Manager
     values: Mapping[str, Any]
-    """Of all flags, by name."""
+    """The values of all flags, by name."""
     served: frozenset[Resource]
     """Kinds with a CRD that controllers of this process reconcile."""
     client: Client
@@ -72,7 +72,7 @@ class Environment(NamedTuple):
 
 
 class LocalSetup(NamedTuple):
-    """How a domain runs in `hortus up`, where everything around it is simulated."""
+    """Flags and files with which a domain runs in `hortus up`, where everything around it is simulated."""
 
     flags: Sequence[str] = ()
     """Arguments of the controllers."""
@@ -86,7 +86,7 @@ class Domain:
     def __init__(self, package: str) -> None:
         """`package` is the `__name__` of the domain's package."""
         self.name = package.rpartition(".")[2]
-        """Of the folder: a word that users see in the names of alert groups."""
+        """The folder's name; users see it in the names of alert groups."""
         self._package = package
 
     def kinds(self) -> Mapping[Resource, type[Kind]]:
@@ -97,15 +97,15 @@ class Domain:
         """Flags of `hortus run`."""
         return ()
 
-    def rules(self) -> Rules:
+    def rules(self) -> RbacRules:
         """RBAC rules of the controllers."""
-        return Rules()
+        return RbacRules()
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Raises FlagError for a value that cannot be used; called before anything is connected or changed."""
 
     def served(self, values: Mapping[str, Any]) -> bool:
-        """Whether a process with these values of flags reconciles the domain's kinds."""
+        """Returns whether a process with these values of flags reconciles the domain's kinds."""
         return True
 
     def shoot_outline(self, shoot: Object) -> Object:
@@ -154,4 +154,4 @@ def all_domains() -> tuple[Domain, ...]:
     return tuple(import_module(f"{__name__}.{name}").DOMAIN for name in names)
 
 
-__all__ = ["Domain", "Environment", "LocalSetup", "Reload", "Rules", "all_domains"]
+__all__ = ["Domain", "Environment", "LocalSetup", "RbacRules", "Reload", "all_domains"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, Environment, Rules
+from hortus.domains import Domain, Environment, RbacRules
 
 if TYPE_CHECKING:
     import typer
@@ -20,10 +20,10 @@ class _Canary(Domain):
 
         return FLAGS
 
-    def rules(self) -> Rules:
+    def rules(self) -> RbacRules:
         from hortus.domains.canary import rights
 
-        return Rules(management=rights.MANAGEMENT, flag="canary-template")
+        return RbacRules(management=rights.MANAGEMENT, flag="canary-template")
 
     def served(self, values: Mapping[str, Any]) -> bool:
         return bool(values["canary-template"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, Environment, LocalSetup, Rules
+from hortus.domains import Domain, Environment, LocalSetup, RbacRules
 
 if TYPE_CHECKING:
     import typer
@@ -28,10 +28,10 @@ class _Clusters(Domain):
 
         return FLAGS
 
-    def rules(self) -> Rules:
+    def rules(self) -> RbacRules:
         from hortus.domains.clusters import rights
 
-        return Rules(management=rights.MANAGEMENT, garden=rights.GARDEN, garden_wide=rights.GARDEN_WIDE)
+        return RbacRules(management=rights.MANAGEMENT, garden=rights.GARDEN, garden_wide=rights.GARDEN_WIDE)
 
     def served(self, values: Mapping[str, Any]) -> bool:
         from hortus.domains.clusters import settings

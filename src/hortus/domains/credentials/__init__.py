@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, Environment, Reload, Rules
+from hortus.domains import Domain, Environment, RbacRules, Reload
 
 if TYPE_CHECKING:
     import typer
@@ -27,10 +27,10 @@ class _Credentials(Domain):
 
         return FLAGS
 
-    def rules(self) -> Rules:
+    def rules(self) -> RbacRules:
         from hortus.domains.credentials import rights
 
-        return Rules(management=rights.MANAGEMENT, garden=rights.GARDEN)
+        return RbacRules(management=rights.MANAGEMENT, garden=rights.GARDEN)
 
     def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.credentials.settings import Settings
