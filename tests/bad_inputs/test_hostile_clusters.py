@@ -18,15 +18,17 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
 from tests.domains.clusters.shoot import samples
 
-from hortus.domains.access.coverage import surplus
-from hortus.domains.access.issuing import _held, token_for
-from hortus.domains.access.service import Setback
+from hortus.domains.access.coverage import RbacRule, surplus
+from hortus.domains.access.issuing import token_for
+from hortus.domains.access.proof import held_in
+from hortus.domains.access.types import ClusterAccess
 from hortus.domains.canary import probe
 from hortus.domains.canary.outcomes import Broken, Pending
 from hortus.domains.clusters.adoption import insight
 from hortus.domains.clusters.inside import bind_administrators, configure_oidc, publish_provisioning_info
 from hortus.domains.clusters.inside.caches import asks_for_caches, cache_configs, registry_caches
 from hortus.domains.clusters.registrycaches import entries
+from hortus.engine import StepError, read
 from hortus.kube import Access, Answer, Client, ConnectionSettings
 from hortus.kube.clock import SystemClock
 from hortus.kube.connection import Reader
@@ -84,17 +86,20 @@ class Liar:
         raise NotImplementedError
 
 
-ACCESS: Object = {
-    "metadata": {"name": "a", "namespace": "n", "uid": "11111111-2222-3333-4444-555555555555"},
-    "spec": {"client": "c", "clusterRef": {"name": "c"}},
-}
-RULES = [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]
+ACCESS = read(
+    ClusterAccess,
+    {
+        "metadata": {"name": "a", "namespace": "n", "uid": "11111111-2222-3333-4444-555555555555"},
+        "spec": {"client": "c", "clusterRef": {"name": "c"}, "secret": {"name": "s"}},
+    },
+)
+RULES = [RbacRule(("get",), ("",), ("pods",))]
 RUNTIME = samples.runtime()
 SHOOT: Object = {"spec": {"provider": {}}}
 
 
 async def _access(cluster: Client) -> None:
-    surplus(await _held(cluster, "n"), RULES)
+    surplus(await held_in(cluster, "n"), RULES)
     await token_for(cluster, ACCESS, 600, SystemClock())
 
 
@@ -125,7 +130,7 @@ def test_whatever_a_cluster_says_is_no_unplanned_error(reader: str, bodies: list
         liar = Liar(bodies)
         try:
             await READERS[reader](Client.over(liar))
-        except (KubeError, Setback, Pending, Broken):
+        except (KubeError, StepError, Pending, Broken):
             return
 
     asyncio.run(read())

@@ -13,7 +13,7 @@ import msgspec
 
 from hortus.engine.cache import Cache
 from hortus.kube.objects import Object, ObjectKey, Resource
-from hortus.schema import Kind
+from hortus.schema import Kind, ObjectMeta
 
 K = TypeVar("K", bound=Kind)
 
@@ -36,6 +36,14 @@ def read(kind: type[K], obj: Object) -> K:
         metadata = obj["metadata"]
         name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
         raise NotReadable(f"{kind.FACTS.name} {name}: {error}") from error
+
+
+def metadata_of(obj: Object) -> ObjectMeta:
+    """The metadata of an API object of any kind. Raises NotReadable."""
+    try:
+        return msgspec.convert(obj["metadata"], ObjectMeta)
+    except msgspec.ValidationError as error:
+        raise NotReadable(f"{obj.get('kind', 'object')} {obj['metadata'].get('name')}: metadata: {error}") from error
 
 
 class TypedCache(Generic[K]):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.domains.access.world import CONFIGMAPS, NAMESPACES, READ_CONFIG, World
+from tests.domains.access.world import CONFIGMAPS, NAMESPACES, READ_CONFIG, World, mark_of
 
-from hortus.domains.access.manifests import ACCOUNTS, BINDINGS, CLUSTER_BINDINGS, mark_of
+from hortus.domains.access.manifests import ACCOUNTS, BINDINGS, CLUSTER_BINDINGS
 from hortus.domains.access.types import CLUSTER_ACCESSES, Label
 from hortus.kube.errors import Invalid
 from hortus.kube.objects import Object

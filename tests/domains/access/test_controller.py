@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.domains.access.world import CONFIGMAPS, NAMESPACES, READ_CONFIG, World, content
+from tests.domains.access.world import CONFIGMAPS, NAMESPACES, READ_CONFIG, World, content, name_of
 
-from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, BINDINGS, CLUSTER_ROLES, ROLES, name_of
+from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, BINDINGS, CLUSTER_ROLES, ROLES
 from hortus.engine.remote import SECRETS
 from hortus.kube.objects import Object
 

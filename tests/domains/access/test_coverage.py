@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from hortus.apiserver.authz.rules import atoms as server_atoms
 from hortus.apiserver.authz.rules import covers, rules_of
-from hortus.domains.access.coverage import Atom, atoms, surplus
+from hortus.domains.access.coverage import Atom, RbacRule, atoms, read_rules, surplus
 from hortus.kube.objects import Object
 
 _VERBS = some.sampled_from(["get", "list", "create", "*"])
@@ -29,26 +29,48 @@ _PATH_RULES = some.fixed_dictionaries({"verbs": _few(_VERBS), "nonResourceURLs":
 _RULES = some.lists(some.one_of(_RESOURCE_RULES, _PATH_RULES), max_size=4)
 
 
+def _typed(rules: list[Object]) -> list[RbacRule]:
+    found = read_rules(rules)
+    assert found is not None
+    return found
+
+
 @given(_RULES)
 def test_rules_hold_themselves(rules: list[Object]) -> None:
-    assert surplus(rules, rules) == []
+    assert surplus(_typed(rules), _typed(rules)) == []
 
 
 @given(_RULES, _RULES)
 def test_nothing_is_missing_exactly_when_the_api_server_says_so(asked: list[Object], held: list[Object]) -> None:
     owned = list(rules_of({"rules": held}))
     wanted = [atom for rule in rules_of({"rules": asked}) for atom in server_atoms(rule)]
-    assert (surplus(asked, held) == []) == all(covers(owned, atom) for atom in wanted)
+    assert (surplus(_typed(asked), _typed(held)) == []) == all(covers(owned, atom) for atom in wanted)
 
 
 @given(_RULES, _RULES, _RULES)
 def test_holding_is_transitive(low: list[Object], middle: list[Object], high: list[Object]) -> None:
-    if not surplus(low, middle) and not surplus(middle, high):
-        assert not surplus(low, high)
+    first, second, third = map(_typed, (low, middle, high))
+    if not surplus(first, second) and not surplus(second, third):
+        assert not surplus(first, third)
 
 
 def test_a_rule_is_taken_apart_into_its_rights() -> None:
-    rule = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a", "b"]}
+    rule = RbacRule(("get", "list"), ("",), ("pods",), ("a", "b"))
     assert list(map(str, atoms(rule))) == ["get pods a", "get pods b", "list pods a", "list pods b"]
     assert str(Atom("get", path="/metrics")) == "get /metrics"
     assert str(Atom("get", "apps", "deployments")) == "get deployments.apps"
+
+
+def test_rules_are_read_as_servers_send_them() -> None:
+    sent = {
+        "verbs": ["get"],
+        "apiGroups": None,
+        "resources": [],
+        "nonResourceURLs": ["/metrics"],
+        "added": {"later": 1},
+    }
+    assert read_rules([sent]) == [RbacRule(("get",), non_resource_urls=("/metrics",))]
+    assert read_rules(None) == []
+    assert read_rules([{"verbs": "get"}]) is None
+    assert read_rules({"verbs": ["get"]}) is None
+    assert read_rules([sent])[0].manifest() == {"verbs": ["get"], "nonResourceURLs": ["/metrics"]}  # type: ignore[index]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.domains.access.world import CONFIGMAPS, NAMESPACES, World, content
+from tests.domains.access.world import CONFIGMAPS, NAMESPACES, World, content, name_of
 
-from hortus.domains.access.manifests import ACCOUNTS, CLUSTER_BINDINGS, name_of
+from hortus.domains.access.manifests import ACCOUNTS, CLUSTER_BINDINGS
 from hortus.domains.access.types import CLUSTER_ACCESSES, Annotation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine.remote import SECRETS

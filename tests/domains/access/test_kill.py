@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.domains.access.world import CONFIGMAPS, World, ready
+from tests.domains.access.world import CONFIGMAPS, World, name_of, ready
 
-from hortus.domains.access.manifests import name_of
 from hortus.domains.access.types import CLUSTER_ACCESSES
 
 MOST_LIVES = 30

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from hortus.apiserver.authz.policy import default_policy
 from hortus.apiserver.builtin import definitions
+from hortus.domains.access.coverage import RbacRule, read_rules
 from hortus.domains.access.policy import AccessPolicy
 from hortus.domains.access.powers import POWERS, SYSTEM, TABLE, UNLISTED
-from hortus.kube.objects import Object
 
 RBAC = "rbac.authorization.k8s.io"
 CERTIFICATES = "certificates.k8s.io"
 CLOSED = AccessPolicy()
 
 
-def rule(verbs: str, resources: str, group: str = "", **more: Any) -> Object:
-    return {"verbs": verbs.split(), "resources": resources.split(), "apiGroups": [group], **more}
+def rule(verbs: str, resources: str, group: str = "", names: tuple[str, ...] = ()) -> RbacRule:
+    return RbacRule(tuple(verbs.split()), (group,), tuple(resources.split()), names)
+
+
+def path(verb: str, *paths: str) -> RbacRule:
+    return RbacRule((verb,), non_resource_urls=paths)
 
 
 DANGEROUS = [
     (rule("*", "configmaps"), "wildcards"),
     (rule("get", "*", "apps"), "wildcards unlisted"),
     (rule("get", "*/scale", "apps"), "wildcards unlisted"),
-    ({"verbs": ["get"], "nonResourceURLs": ["*"]}, "wildcards unlisted"),
-    ({"verbs": ["get"], "nonResourceURLs": ["/logs/*"]}, "wildcards unlisted"),
-    ({"verbs": ["get"], "nonResourceURLs": ["/debug/pprof/heap"]}, "unlisted"),
-    ({"verbs": ["post"], "nonResourceURLs": ["/version"]}, "unlisted"),
+    (path("get", "*"), "wildcards unlisted"),
+    (path("get", "/logs/*"), "wildcards unlisted"),
+    (path("get", "/debug/pprof/heap"), "unlisted"),
+    (path("post", "/version"), "unlisted"),
     (rule("escalate", "clusterroles", RBAC), "escalation"),
     (rule("bind", "roles", RBAC), "escalation"),
     (rule("impersonate", "users"), "escalation"),
-    (rule("impersonate", "serviceaccounts", resourceNames=["one"]), "escalation"),
+    (rule("impersonate", "serviceaccounts", names=("one",)), "escalation"),
     (rule("get create", "rolebindings", RBAC), "escalation"),
     (rule("delete", "clusterroles", RBAC), "escalation"),
     (rule("create", "serviceaccounts/token"), "tokens"),
@@ -48,7 +50,7 @@ DANGEROUS = [
     (rule("create", "clustertrustbundles", CERTIFICATES), "tokens"),
     (rule("get", "secrets"), "secrets"),
     (rule("list", "configmaps secrets"), "secrets"),
-    (rule("get", "secrets", resourceNames=["one"]), "secrets"),
+    (rule("get", "secrets", names=("one",)), "secrets"),
     (rule("create", "secrets"), "secrets"),
     (rule("deletecollection", "secrets"), "secrets"),
     (rule("create", "pods"), "workloads"),
@@ -106,12 +108,12 @@ FOR_THE_CLUSTER = [
     rule("get", "clusterroles", RBAC),
     rule("get", "customresourcedefinitions", "apiextensions.k8s.io"),
     rule("create", "subjectaccessreviews", "authorization.k8s.io"),
-    {"verbs": ["get"], "nonResourceURLs": ["/metrics", "/api/*", "/healthz"]},
+    path("get", "/metrics", "/api/*", "/healthz"),
 ]
 
 
 @pytest.mark.parametrize(("asked", "powers"), DANGEROUS, ids=lambda value: value if isinstance(value, str) else "")
-def test_each_way_to_other_rights_is_closed_until_its_power_is_allowed(asked: Object, powers: str) -> None:
+def test_each_way_to_other_rights_is_closed_until_its_power_is_allowed(asked: RbacRule, powers: str) -> None:
     rules, places = [HARMLESS[0], asked], ["shop"]
     found = CLOSED.refusals("team", rules, places, "spec.rules")
     assert {refusal.power for refusal in found} == set(powers.split())
@@ -122,19 +124,19 @@ def test_each_way_to_other_rights_is_closed_until_its_power_is_allowed(asked: Ob
 
 
 @pytest.mark.parametrize("asked", HARMLESS, ids=str)
-def test_what_leads_to_nothing_else_may_be_asked_for_in_a_namespace(asked: Object) -> None:
+def test_what_leads_to_nothing_else_may_be_asked_for_in_a_namespace(asked: RbacRule) -> None:
     assert CLOSED.refusals("team", [asked], ["shop"], "spec.rules") == []
 
 
 @pytest.mark.parametrize("asked", HARMLESS, ids=str)
-def test_the_whole_cluster_includes_the_systems_namespaces(asked: Object) -> None:
+def test_the_whole_cluster_includes_the_systems_namespaces(asked: RbacRule) -> None:
     found = CLOSED.refusals("team", [asked], [], "spec.rules")
     assert {refusal.power for refusal in found} == {"system-namespaces"}
     assert AccessPolicy.parse("system-namespaces").refusals("team", [asked], [], "spec.rules") == []
 
 
 @pytest.mark.parametrize("asked", FOR_THE_CLUSTER, ids=str)
-def test_what_is_in_no_namespace_may_be_read_in_the_whole_cluster(asked: Object) -> None:
+def test_what_is_in_no_namespace_may_be_read_in_the_whole_cluster(asked: RbacRule) -> None:
     assert CLOSED.refusals("team", [asked], [], "spec.rules") == []
 
 
@@ -160,7 +162,7 @@ def test_the_role_view_may_be_asked_for_in_a_namespace() -> None:
     view = next(
         role for role in default_policy() if (role["kind"], role["metadata"]["name"]) == ("ClusterRole", "view")
     )
-    assert CLOSED.refusals("team", view["rules"], ["shop"], "rules") == []
+    assert CLOSED.refusals("team", read_rules(view["rules"]) or (), ["shop"], "rules") == []
 
 
 def test_every_resource_that_the_server_has_is_in_the_table() -> None:
@@ -211,7 +213,7 @@ _PLACES = some.lists(some.sampled_from(["shop", "kube-system"]), unique=True)
 
 @given(_POWERS, _POWERS, _RULES, _PLACES)
 def test_more_powers_never_refuse_more_and_fewer_rules_neither(
-    some_powers: set[str], more: set[str], rules: list[Object], places: list[str]
+    some_powers: set[str], more: set[str], rules: list[RbacRule], places: list[str]
 ) -> None:
     narrow = AccessPolicy(frozenset(some_powers))
     wide = AccessPolicy(frozenset(some_powers | more))

@@ -17,16 +17,16 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from hortus.domains.access import service, settings
+from hortus.domains.access import manifests, service, settings
 from hortus.domains.access.composition import add_controller
-from hortus.domains.access.manifests import KINDS, name_of
+from hortus.domains.access.manifests import KINDS
 from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.settings import FLAGS as CREDENTIAL_FLAGS
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
-from hortus.engine import Manager, find_condition
+from hortus.engine import Manager, find_condition, read
 from hortus.engine.flags import FlagSet
-from hortus.engine.kubeconfigs import sealed
+from hortus.engine.kubeconfigs import read_secret, sealed
 from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Access, Client, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
@@ -255,9 +255,10 @@ class World:
 
     async def time_left(self, name: str = "reader") -> float:
         """Seconds until the kubeconfig of a request is to be replaced."""
-        access = await self.client.get(CLUSTER_ACCESSES, name, self.namespace)
-        secret = await self.client.get(SECRETS, access["spec"]["secret"]["name"], self.namespace)
-        return service.time_left(access, secret, self.clock.now())
+        access = read(ClusterAccess, await self.client.get(CLUSTER_ACCESSES, name, self.namespace))
+        secret = read_secret(await self.client.get(SECRETS, access.spec.secret.name, self.namespace))
+        due = service.due_of(access, secret, self.clock.now())
+        return 0.0 if due.now else due.after
 
     # What makes it run.
 
@@ -341,6 +342,14 @@ def _shown(obj: Object | None) -> Object | None:
     return None if obj is None else {part: obj.get(part) for part in ("metadata", "spec", "status")}
 
 
+def mark_of(access: Object) -> str:
+    return manifests.mark_of(read(ClusterAccess, access))
+
+
+def name_of(access: Object) -> str:
+    return manifests.name_of(read(ClusterAccess, access))
+
+
 def ready(access: Object) -> Object:
     return find_condition(access, "Ready") or {}
 
@@ -349,4 +358,4 @@ def content(secret: Object, key: str = "config") -> bytes:
     return base64.b64decode(secret["data"][key])
 
 
-__all__ = ["RUNTIMES", "World", "content", "name_of", "ready", "world"]
+__all__ = ["RUNTIMES", "World", "content", "mark_of", "name_of", "ready", "world"]

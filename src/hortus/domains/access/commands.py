@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hortus.kube.objects import key_of
 from hortus.terminal import CommandError, Connections, completing, raw, run
 
 Connect = Callable[[], Connections]
@@ -19,7 +20,7 @@ async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable
 
     async with connections.management() as client:
         listed = await client.list(CLUSTER_ACCESSES, given.get("namespace") or DEFAULT_NAMESPACE, metadata_only=True)
-        return [access["metadata"]["name"] for access in listed.items]
+        return [key_of(access).name for access in listed.items]
 
 
 def register(app: typer.Typer, connect: Connect) -> None:
@@ -46,25 +47,26 @@ def register(app: typer.Typer, connect: Connect) -> None:
 
 async def _access(connections: Connections, name: str, namespace: str) -> None:
     from hortus.domains.access import service
-    from hortus.domains.access.types import CLUSTER_ACCESSES
-    from hortus.engine import find_condition
-    from hortus.engine.remote import SECRETS
+    from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
+    from hortus.engine import read
+    from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret
     from hortus.kube.errors import NotFound
 
     async with connections.management() as client:
         try:
-            request = await client.get(CLUSTER_ACCESSES, name, namespace)
+            request = read(ClusterAccess, await client.get(CLUSTER_ACCESSES, name, namespace))
         except NotFound:
             listed = await client.list(CLUSTER_ACCESSES, namespace, limit=20)
-            names = ", ".join(found["metadata"]["name"] for found in listed.items[:20]) or "none"
+            names = ", ".join(key_of(found).name for found in listed.items[:20]) or "none"
             raise CommandError(f"no ClusterAccess {name} in namespace {namespace}; there are: {names}") from None
         try:
-            secret = await client.get(SECRETS, service.secret_key(request).name, namespace)
+            found = await client.get(SECRETS, request.spec.secret.name, namespace)
         except NotFound:
-            secret = {"metadata": {}}
-    value = (secret.get("data") or {}).get(service.data_key(request))
+            found = {"metadata": {"name": request.spec.secret.name}}
+    secret = read(KubeconfigSecret, found)
+    value = secret.data.get(request.spec.secret.key)
     if not value or not service.is_ours(request, secret):
-        found = find_condition(request, "Ready") or {}
-        why = f"{found['reason']}: {found['message']}" if found else "nobody looked at it yet (`hortus status`)"
+        ready = next((known for known in request.status.conditions if known.type == "Ready"), None)
+        why = f"{ready.reason}: {ready.message}" if ready else "nobody looked at it yet (`hortus status`)"
         raise CommandError(f"ClusterAccess {name} has no kubeconfig. {why}")
     raw(base64.b64decode(value))

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 from hortus.domains.access.controller import ClusterAccessController
 from hortus.domains.access.inside import Clusters
-from hortus.domains.access.issuing import Proof
+from hortus.domains.access.issuing import AccessIssuer
 from hortus.domains.access.lookup import ClusterLookup
 from hortus.domains.access.metrics import AccessMetrics
+from hortus.domains.access.proof import LONGEST_ANSWER, PermissionProof
 from hortus.domains.access.settings import Settings
 from hortus.domains.access.types import CLUSTER_ACCESSES, MANAGER, Annotation, Label
-from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.domains.access.vault import Vault
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import (
     Backoff,
     Cache,
-    Change,
     EventRecorder,
     Manager,
+    TypedCache,
     Watch,
+    annotation_changed,
+    by_owner_uid,
+    generation_changed,
     spec_or_metadata_changed,
     to_owner,
+    wire,
     without_managed_fields,
 )
-from hortus.engine.kubeconfigs import sealed
-from hortus.engine.remote import SECRETS, RemotePool, RemoteStates
+from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret, KubeconfigStore, TrialClients, sealed
+from hortus.engine.remote import RemotePool, RemoteStates
 from hortus.kube import Client
 
 NAME = "cluster-access-controller"
 """The controller's name in metrics, logs and events."""
 LONGEST_PAUSE = 300.0
 """Seconds between two attempts at most."""
+_MATTERS = generation_changed | annotation_changed(Annotation.ALLOWED_NAMESPACES)
+"""A GardenerCluster that was created or deleted, names another Secret, or allows other namespaces."""
 
 
 def add_controller(
@@ -38,25 +46,34 @@ def add_controller(
 
     `kubeconfigs` holds the Secrets of GardenerClusters, with or without their values.
     """
-    accesses = manager.cache(CLUSTER_ACCESSES, namespace=settings.namespace, transform=without_managed_fields)
+    events = EventRecorder(client, component=NAME, clock=manager.clock)
+    manager.add_server(events)
+    wiring = wire(manager, ClusterAccessController, client=client, events=events, namespace=settings.namespace)
     clusters = manager.cache(GARDENER_CLUSTERS, namespace=settings.namespace, transform=without_managed_fields)
     own = f"{Label.REQUEST},{Label.MANAGED_BY}={MANAGER}"
     secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=own, transform=sealed)
-    events = EventRecorder(client, component=NAME, clock=manager.clock)
-    manager.add_server(events)
-    lookup = ClusterLookup(client, accesses=accesses, clusters=clusters, kubeconfigs=kubeconfigs)
+    secrets.add_index("owner", by_owner_uid)
+    lookup = ClusterLookup(
+        client,
+        accesses=wiring.cache,
+        clusters=TypedCache(GardenerCluster, clusters),
+        kubeconfigs=TypedCache(KubeconfigSecret, kubeconfigs),
+    )
     inside = Clusters(pool, clock=manager.clock)
+    trials = TrialClients(
+        timeout=settings.cluster_timeout,
+        trust=pool.settings.trust,
+        deny=pool.settings.deny,
+        longest_answer=LONGEST_ANSWER,
+    )
     reconciler = ClusterAccessController(
-        client=client,
-        accesses=accesses,
-        secrets=secrets,
+        wiring,
+        vault=Vault(KubeconfigStore(client, secrets, field_manager=MANAGER), TypedCache(KubeconfigSecret, secrets)),
         lookup=lookup,
         clusters=inside,
-        proof=Proof(timeout=settings.cluster_timeout, trust=pool.settings.trust, deny=pool.settings.deny),
+        issuer=AccessIssuer(PermissionProof(trials), longest=settings.policy.longest, clock=manager.clock),
         settings=settings,
         metrics=AccessMetrics(manager.registry),
-        events=events,
-        clock=manager.clock,
     )
     if (shards := manager.shards) is not None:
         shards.on_gain(lambda *_: inside.shed(shards.holds))
@@ -65,10 +82,10 @@ def add_controller(
         reconciler,
         sources=[
             # What the requests' initial reconciles look up comes first.
-            Watch(clusters, to=reconciler.keys_of_cluster, when=_matters),
+            Watch(clusters, to=lookup.requests_of_cluster, when=_MATTERS),
             Watch(kubeconfigs, to=lookup.requests_of_kubeconfig),
             Watch(secrets, to=to_owner(CLUSTER_ACCESSES)),
-            Watch(accesses, when=spec_or_metadata_changed),
+            Watch(wiring.cache.raw, when=spec_or_metadata_changed),
             *inside.watches.values(),
             RemoteStates(pool, to=inside.users_of),
         ],
@@ -76,16 +93,3 @@ def add_controller(
         backoff=Backoff(cap=LONGEST_PAUSE),
     )
     return reconciler
-
-
-def _matters(change: Change) -> bool:
-    """A GardenerCluster that came or went, names another Secret, or allows other namespaces."""
-    if change.old is None or change.new is None:
-        return True
-    old, new = change.old, change.new
-    granted = [(one["metadata"].get("annotations") or {}).get(Annotation.ALLOWED_NAMESPACES) for one in (old, new)]
-    return bool(old["spec"] != new["spec"] or granted[0] != granted[1] or _uid(old) != _uid(new))
-
-
-def _uid(cluster: dict[str, dict[str, object]]) -> object:
-    return cluster["metadata"].get("uid")

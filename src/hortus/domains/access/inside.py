@@ -1,73 +1,28 @@
-"""The objects of a request in its cluster: a set whose inventory lies in the status of the request.
+"""The objects of requests in their clusters: one set a request, whose inventory lies in the request's status.
 
-What is in the cluster is seen by watches, one for each kind we write there, in each cluster for which there is a
-request. So a role edited by hand or a binding that was deleted is mended at once, and a request at rest costs no call.
+The objects are followed by watches, one for each kind that is written there, in each cluster for which there is a
+request. So a role edited by hand and a deleted binding are repaired at once, and a request at rest costs no call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, KINDS, identity_of, mark_of
-from hortus.domains.access.types import CLUSTER_ACCESSES, MANAGER, Label
+from hortus.domains.access.manifests import KINDS
+from hortus.domains.access.types import MANAGER, Label
 from hortus.engine import Cache, Selection, managed_fields_of
-from hortus.engine.applysets import ApplySet, ClusterClient, Inventory, Namespaced, Policy, ServerLive, UnknownKind
-from hortus.engine.applysets.inventory import decode, encode
+from hortus.engine.applysets import ApplySet, ClusterClient, Namespaced, Parent, Policy, ServerLive, UnknownKind
 from hortus.engine.remote import Place, RemotePool, RemoteWatch
-from hortus.engine.status import Patcher
+from hortus.engine.typed import metadata_of
 from hortus.kube import Client
 from hortus.kube.clock import Clock
-from hortus.kube.errors import NotFound
-from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource
+from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource, key_of
 
 _POLICY = Policy(adopt=False)
 
 
-class StatusParent:
-    """Remembers a request's objects in `status.inventory`, and in `status.cluster` where they are.
-
-    `access` is the request as it is after each write.
-    """
-
-    def __init__(self, client: Patcher, access: Object, cache: Cache) -> None:
-        self.cluster = str((access.get("status") or {}).get("cluster") or "")
-        self._client = client
-        self._cache = cache
-        self.access = access
-
-    identity = property(lambda self: identity_of(self.access))
-    namespace = property(lambda self: ACCOUNT_NAMESPACE)
-    shared_kinds: tuple[str, ...] = ()
-
-    async def load(self) -> Inventory:
-        lines = (self.access.get("status") or {}).get("inventory") or ()
-        return decode("".join(f"{line}\n" for line in lines))
-
-    async def store(self, inventory: Inventory) -> None:
-        lines = encode(inventory).splitlines()
-        if lines == list((self.access.get("status") or {}).get("inventory") or ()):
-            return
-        metadata = self.access["metadata"]
-        patch: Object = {"status": {"inventory": lines or None, "cluster": self.cluster or None}}
-        self.access = await self._client.patch(
-            CLUSTER_ACCESSES,
-            metadata["name"],
-            patch,
-            metadata["namespace"],
-            subresource="status",
-            field_manager=MANAGER,
-        )
-        self._cache.learn(self.access)
-
-    async def remove(self) -> None:
-        try:
-            await self.store({})
-        except NotFound:
-            return
-
-
 class _Kinds:
-    """Where the few kinds are served: everywhere at the same place, so discovery is not asked."""
+    """The few kinds are served at the same path everywhere, so discovery is not asked."""
 
     async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
         for known in KINDS:
@@ -109,13 +64,14 @@ class _Seen:
 
 
 class Clusters:
-    """The clusters for which there are requests: which they are, the watches in them, the sets of their objects."""
+    """The clusters for which there are requests, the watches in them, and the sets of the requests' objects."""
 
     def __init__(self, pool: RemotePool, *, clock: Clock) -> None:
         self.pool = pool
         self._clock = clock
         self._members = Cache("clusters with requests")
         self._members.replace((), 0)
+        self._places: dict[ObjectKey, Place] = {}
         self._users: dict[ObjectKey, set[ObjectKey]] = {}
         self._member_of: dict[ObjectKey, ObjectKey] = {}
         self._accesses_of: Callable[[str], Iterable[ObjectKey]] = lambda mark: ()
@@ -125,7 +81,7 @@ class Clusters:
             resource: RemoteWatch(
                 pool,
                 self._members,
-                place=lambda member: Place(*member["place"]),
+                place=lambda member: self._places.get(key_of(member)),
                 selection=Selection(resource, labels=labels),
                 transform=transform,
                 to=self._concerned,
@@ -139,10 +95,9 @@ class Clusters:
 
     def users_of(self, place: Place) -> Iterable[ObjectKey]:
         """The requests for the cluster whose kubeconfig lies there."""
-        for member in tuple(self._members.values()):
-            if tuple(member["place"]) == place:
-                metadata = member["metadata"]
-                yield from self._users.get(ObjectKey(metadata["namespace"], metadata["name"]), ())
+        for cluster, known in tuple(self._places.items()):
+            if known == place:
+                yield from self._users.get(cluster, ())
 
     def enter(self, access: ObjectKey, cluster: ObjectKey, place: Place) -> None:
         """`access` is for `cluster`, which is watched from now on."""
@@ -150,12 +105,10 @@ class Clusters:
             self.leave(access)
         self._member_of[access] = cluster
         self._users.setdefault(cluster, set()).add(access)
+        self._places[cluster] = place
         version = "/".join(place)
         self._members.put(
-            {
-                "metadata": {"namespace": cluster.namespace, "name": cluster.name, "resourceVersion": version},
-                "place": place,
-            }
+            {"metadata": {"namespace": cluster.namespace, "name": cluster.name, "resourceVersion": version}}
         )
 
     def leave(self, access: ObjectKey) -> None:
@@ -168,14 +121,15 @@ class Clusters:
         if not users:
             del self._users[cluster]
             self._members.drop(cluster)
+            self._places.pop(cluster, None)
 
     def shed(self, holds: Callable[[ObjectKey], bool]) -> int:
-        """Watch no more for requests that have become another replica's; returns how many are watched anew: none."""
+        """Watch no more for requests that have become another replica's; returns how many are added: none."""
         for access in [access for access in self._member_of if not holds(access)]:
             self.leave(access)
         return 0
 
-    def set_of(self, parent: StatusParent, cluster: ObjectKey, place: Place) -> ApplySet:
+    def set_of(self, parent: Parent, cluster: ObjectKey, place: Place) -> ApplySet:
         """The set of one request's objects in `cluster`."""
         client = self.pool.at(place)
         return ApplySet(
@@ -189,9 +143,5 @@ class Clusters:
         )
 
     def _concerned(self, member: ObjectKey, obj: Object) -> Iterable[ObjectKey]:
-        mark = (obj["metadata"].get("labels") or {}).get(Label.REQUEST, "")
+        mark = metadata_of(obj).labels.get(Label.REQUEST, "")
         return [key for key in self._accesses_of(mark) if self._member_of.get(key) == member]
-
-
-def by_mark(access: Object) -> Iterable[str]:
-    return (mark_of(access),)

@@ -1,63 +1,78 @@
-"""From a request to the cluster that it names: the GardenerCluster, and where its admin kubeconfig lies."""
+"""From a request to the cluster that it names: the GardenerCluster, and the place of its admin kubeconfig."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from hortus.domains.access import service
-from hortus.domains.access.service import Setback
-from hortus.domains.access.types import Reason
+from hortus.domains.access.types import ClusterAccess, Reason
 from hortus.domains.clusters.types import RUNTIMES
-from hortus.domains.credentials.types import GARDENER_CLUSTERS, Label
-from hortus.engine import Cache, by_owner_uid
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
+from hortus.engine import NEVER, Actor, StepError, TypedCache, by_owner_uid
+from hortus.engine.kubeconfigs import KubeconfigSecret
 from hortus.engine.remote import Place
+from hortus.engine.typed import metadata_of
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey
 
 _RUNTIME = "Runtime"
+_RUNTIME_PAUSE = 60.0
+"""Seconds until a Runtime that is missing is looked for again: Runtimes are not watched."""
 
 
 class ClusterLookup:
-    """Over caches of requests, GardenerClusters and their Secrets; Runtimes are asked for, few requests name one."""
+    """Over caches of requests, GardenerClusters and their Secrets; Runtimes are read by name, few requests name one."""
 
-    def __init__(self, client: Client, *, accesses: Cache, clusters: Cache, kubeconfigs: Cache) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        accesses: TypedCache[ClusterAccess],
+        clusters: TypedCache[GardenerCluster],
+        kubeconfigs: TypedCache[KubeconfigSecret],
+    ) -> None:
         self._client = client
         self._accesses = accesses
         self._clusters = clusters
         self._kubeconfigs = kubeconfigs
         accesses.add_index("cluster", _by_cluster)
-        kubeconfigs.add_index("owner", by_owner_uid)
+        kubeconfigs.raw.add_index("owner", by_owner_uid)
 
-    async def cluster_of(self, access: Object) -> Object:
-        """The GardenerCluster that the request is for. Raises Setback."""
-        reference = access["spec"]["clusterRef"]
-        kind, name = reference.get("kind") or GARDENER_CLUSTERS.kind, reference["name"]
-        namespace = reference.get("namespace") or access["metadata"]["namespace"]
-        key = ObjectKey(namespace, name)
-        if kind == _RUNTIME:
-            key = ObjectKey(namespace, await self._runtime_id(namespace, name))
-        found = self._clusters.get(key)
+    async def cluster_of(self, access: ClusterAccess) -> GardenerCluster:
+        """The GardenerCluster that the request is for. Raises StepError."""
+        reference = access.spec.cluster_ref
+        name, namespace = reference.name, _namespace(access)
+        if reference.kind == _RUNTIME:
+            name = await self._runtime_id(namespace, name)
+        found = self._clusters.get(ObjectKey(namespace, name))
         if found is None:
-            raise _missing(access, f"there is no GardenerCluster {key.namespace}/{key.name}")
+            raise StepError(
+                f"spec.clusterRef: there is no GardenerCluster {namespace}/{name} (requester: it is waited for; "
+                "clusterRef cannot be changed)",
+                reason=Reason.CLUSTER_MISSING,
+                actor=Actor.USER,
+                after=NEVER,
+            )
         return found
 
-    def kubeconfigs_of(self, cluster: Object) -> list[Object]:
-        """The Secrets that belong to a GardenerCluster."""
-        return self._kubeconfigs.by("owner", cluster["metadata"]["uid"])
+    def place_of(self, cluster: GardenerCluster) -> Place:
+        """The place of a GardenerCluster's admin kubeconfig. Raises StepError."""
+        return service.place_of(cluster, self._kubeconfigs.by("owner", cluster.metadata.uid))
 
-    async def known(self, access: Object) -> tuple[ObjectKey, Place] | None:
+    def known(self, access: ClusterAccess) -> tuple[ObjectKey, Place] | None:
         """The cluster that a request was served in, and the way in; None when there is none now."""
-        found = self._clusters.get(_noted(access))
+        key = _noted(access)
+        found = self._clusters.get(key)
         if found is None:
             return None
         try:
-            return _noted(access), service.place_of(found, self.kubeconfigs_of(found))
-        except Setback:
+            return key, self.place_of(found)
+        except StepError:
             return None
 
-    async def gone(self, access: Object) -> bool:
-        """Whether the cluster that a request was served in is no more; the server itself is asked."""
+    async def gone(self, access: ClusterAccess) -> bool:
+        """True when the cluster that a request was served in does not exist; the server itself is asked."""
         key = _noted(access)
         if not key.name:
             return True
@@ -72,39 +87,41 @@ class ClusterLookup:
         yield from self._accesses.keys_by("cluster", f"{namespace}/{name}")
         yield from self._accesses.keys_by("cluster", f"{namespace}/")
 
+    def requests_of_cluster(self, cluster: Object) -> Iterable[ObjectKey]:
+        """The requests for a GardenerCluster."""
+        metadata = metadata_of(cluster)
+        return self.requests_for(metadata.namespace, metadata.name)
+
     def requests_of_kubeconfig(self, secret: Object) -> Iterable[ObjectKey]:
         """The requests for the cluster that a Secret leads to."""
-        metadata = secret["metadata"]
-        for owner in metadata.get("ownerReferences") or ():
-            if owner["kind"] == GARDENER_CLUSTERS.kind:
-                yield from self.requests_for(metadata["namespace"], owner["name"])
+        metadata = metadata_of(secret)
+        for owner in metadata.owner_references:
+            if owner.kind == GARDENER_CLUSTERS.kind:
+                yield from self.requests_for(metadata.namespace, owner.name)
 
     async def _runtime_id(self, namespace: str, name: str) -> str:
         try:
             runtime = await self._client.get(RUNTIMES, name, namespace, metadata_only=True)
         except NotFound:
-            raise Setback(
-                Reason.CLUSTER_MISSING,
+            raise StepError(
                 f"spec.clusterRef: there is no Runtime {namespace}/{name} (requester: make another ClusterAccess; the "
                 "reference cannot be changed)",
-                after=60.0,
+                reason=Reason.CLUSTER_MISSING,
+                actor=Actor.USER,
+                after=_RUNTIME_PAUSE,
             ) from None
-        return str((runtime["metadata"].get("labels") or {}).get(Label.RUNTIME_ID) or name)
+        return metadata_of(runtime).labels.get(Label.RUNTIME_ID) or name
 
 
-def _by_cluster(access: Object) -> Iterable[str]:
-    reference = access["spec"]["clusterRef"]
-    namespace = reference.get("namespace") or access["metadata"]["namespace"]
-    return (f"{namespace}/" if reference.get("kind") == _RUNTIME else f"{namespace}/{reference['name']}",)
+def _namespace(access: ClusterAccess) -> str:
+    return access.spec.cluster_ref.namespace or access.metadata.namespace
 
 
-def _noted(access: Object) -> ObjectKey:
-    namespace, _, name = str((access.get("status") or {}).get("cluster") or "").partition("/")
+def _by_cluster(access: ClusterAccess) -> Iterable[str]:
+    reference = access.spec.cluster_ref
+    return (f"{_namespace(access)}/" if reference.kind == _RUNTIME else f"{_namespace(access)}/{reference.name}",)
+
+
+def _noted(access: ClusterAccess) -> ObjectKey:
+    namespace, _, name = access.status.cluster.partition("/")
     return ObjectKey(namespace, name)
-
-
-def _missing(access: Object, what: str) -> Setback:
-    return Setback(
-        Reason.CLUSTER_MISSING,
-        f"spec.clusterRef: {what} (requester: it is waited for; clusterRef cannot be changed)",
-    )

@@ -1,4 +1,4 @@
-"""What a request becomes in its cluster: one account, and a role with its binding in each place it may work. Pure.
+"""The objects of a request in its cluster: one account, and a role with its binding in each place it may work. Pure.
 
 The objects are named after the client and the uid of the request, so that two requests never meet, not even those of
 two management clusters. A role by reference is copied: what is bound was checked, whatever becomes of the original.
@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-from hortus.domains.access.types import GROUP, MANAGER, Annotation, Label
+from hortus.domains.access.coverage import RbacRule
+from hortus.domains.access.types import GROUP, MANAGER, Annotation, ClusterAccess, Label
 from hortus.engine.applysets import set_id
 from hortus.kube.objects import Object, ObjectKey, Resource
 
@@ -28,78 +29,70 @@ ACCOUNT_NAMESPACE: Final = "kube-system"
 may work unless it is allowed."""
 
 
-def mark_of(access: Object) -> str:
+def mark_of(access: ClusterAccess) -> str:
     """The mark of a request: the same for its whole life, and nobody else's."""
-    return hashlib.sha256(str(access["metadata"]["uid"]).encode()).hexdigest()[:16]
+    return hashlib.sha256(access.metadata.uid.encode()).hexdigest()[:16]
 
 
-def name_of(access: Object) -> str:
+def name_of(access: ClusterAccess) -> str:
     """The name of all objects of a request."""
-    return f"access-{access['spec']['client']}-{mark_of(access)}"
+    return f"access-{access.spec.client}-{mark_of(access)}"
 
 
-def account_of(access: Object) -> ObjectKey:
+def account_of(access: ClusterAccess) -> ObjectKey:
     """The account of a request."""
-    wanted = access["spec"].get("serviceAccount")
-    return ObjectKey(wanted["namespace"], wanted["name"]) if wanted else ObjectKey(ACCOUNT_NAMESPACE, name_of(access))
+    wanted = access.spec.service_account
+    return ObjectKey(wanted.namespace, wanted.name) if wanted else ObjectKey(ACCOUNT_NAMESPACE, name_of(access))
 
 
-def identity_of(access: Object) -> str:
+def identity_of(access: ClusterAccess) -> str:
     """The id of the set of its objects."""
     return set_id(name=mark_of(access), namespace="", kind="ClusterAccess", group=GROUP)
 
 
-def namespaces_of(access: Object) -> list[str]:
-    return list(access["spec"].get("namespaces") or ())
-
-
-def objects_of(access: Object, rules: Sequence[Object]) -> list[Object]:
+def objects_of(access: ClusterAccess, rules: Sequence[RbacRule]) -> list[Object]:
     """The account, and a role with its binding for each namespace, or one for the cluster when there are none."""
     name, account = name_of(access), account_of(access)
     subject = {"kind": ACCOUNTS.kind, "name": account.name, "namespace": account.namespace}
+    manifests = [rule.manifest() for rule in rules]
     found = [_account(access)]
-    for namespace in namespaces_of(access) or [""]:
+    for namespace in access.spec.namespaces or ("",):
         role, binding = (ROLES, BINDINGS) if namespace else (CLUSTER_ROLES, CLUSTER_BINDINGS)
         reference = {"apiGroup": _RBAC, "kind": role.kind, "name": name}
-        found.append(_object(access, role, namespace, rules=list(rules)))
-        found.append(_object(access, binding, namespace, roleRef=reference, subjects=[subject]))
+        found.append(_object(access, role, name, namespace, rules=manifests))
+        found.append(_object(access, binding, name, namespace, roleRef=reference, subjects=[subject]))
     return found
 
 
-def rules_within(rules: Sequence[Object], namespaces: Sequence[str]) -> list[Object]:
+def rules_within(rules: Sequence[RbacRule], namespaces: Sequence[str]) -> list[RbacRule]:
     """`rules` of a copied role as a Role can hold them: paths have no namespace."""
-    return [
-        {field: list(rule[field]) for field in _FIELDS if rule.get(field)}
-        for rule in rules
-        if not (namespaces and rule.get("nonResourceURLs"))
-    ]
+    return [rule for rule in rules if not (namespaces and rule.non_resource_urls)]
 
 
-_FIELDS: Final = ("apiGroups", "resources", "resourceNames", "nonResourceURLs", "verbs")
-
-
-def _object(access: Object, resource: Resource, namespace: str, **content: object) -> Object:
-    metadata: Object = {
-        "name": name_of(access),
-        "labels": {Label.REQUEST: mark_of(access), Label.MANAGED_BY: MANAGER},
-        "annotations": {Annotation.CLIENT: _title(access)},
+def _object(access: ClusterAccess, resource: Resource, name: str, namespace: str, **content: object) -> Object:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {
+            "name": name,
+            **({"namespace": namespace} if namespace else {}),
+            "labels": {Label.REQUEST: mark_of(access), Label.MANAGED_BY: MANAGER},
+            "annotations": {Annotation.CLIENT: _title(access)},
+        },
+        **content,
     }
-    if namespace:
-        metadata["namespace"] = namespace
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
 
 
-def _account(access: Object) -> Object:
+def _account(access: ClusterAccess) -> Object:
     """The account as the request describes it; our own marks win."""
-    wanted, key = access["spec"].get("serviceAccount") or {}, account_of(access)
-    made = _object(access, ACCOUNTS, key.namespace, automountServiceAccountToken=False)
-    metadata = made["metadata"]
-    metadata["name"] = key.name
-    for part in ("labels", "annotations"):
-        metadata[part] = {**(wanted.get(part) or {}), **metadata[part]}
+    wanted, key = access.spec.service_account, account_of(access)
+    made = _object(access, ACCOUNTS, key.name, key.namespace, automountServiceAccountToken=False)
+    if wanted is not None:
+        metadata = made["metadata"]
+        metadata["labels"] = {**wanted.labels, **metadata["labels"]}
+        metadata["annotations"] = {**wanted.annotations, **metadata["annotations"]}
     return made
 
 
-def _title(access: Object) -> str:
-    metadata = access["metadata"]
-    return f"{metadata['namespace']}/{metadata['name']} for {access['spec']['client']}"
+def _title(access: ClusterAccess) -> str:
+    return f"{access.metadata.namespace}/{access.metadata.name} for {access.spec.client}"

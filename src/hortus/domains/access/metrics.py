@@ -31,7 +31,7 @@ class AccessMetrics:
         self._expiry.set_function(lambda: min(self._expiries.values(), default=0.0))
 
     def see(self, key: ObjectKey, reason: str, expires: float | None) -> None:
-        """Note how a request is; with None its kubeconfig ends when it was said to end before."""
+        """Note how a request is, and when its kubeconfig ends; None when it has none."""
         before = self._reasons.get(key)
         if before != reason:
             if before is not None:
@@ -40,10 +40,8 @@ class AccessMetrics:
             self._reasons[key] = reason
         if expires is not None:
             self._expiries[key] = expires
-
-    def withdrawn(self, key: ObjectKey) -> None:
-        """Note that a request has no kubeconfig any more."""
-        self._expiries.pop(key, None)
+        else:
+            self._expiries.pop(key, None)
 
     def issued(self) -> None:
         self._issued.inc()

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
+from hortus.domains.access.coverage import RbacRule
 from hortus.domains.access.powers import PATH_VERBS, PATHS, POWERS, SYSTEM, TABLE, UNLISTED, Row
-from hortus.kube.objects import Object
 
 SYSTEM_NAMESPACES: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 _TRANSITIVE: Final = ("escalate", "bind", "impersonate")
@@ -62,7 +62,9 @@ class AccessPolicy(msgspec.Struct, frozen=True):
                 everywhere.add(power)
         return cls(frozenset(everywhere), by_namespace, longest)
 
-    def refusals(self, namespace: str, rules: Sequence[Object], namespaces: Sequence[str], place: str) -> list[Refusal]:
+    def refusals(
+        self, namespace: str, rules: Sequence[RbacRule], namespaces: Sequence[str], place: str
+    ) -> list[Refusal]:
         """What of `rules` a request of `namespace` may not ask for, in `namespaces` or (empty) in the whole cluster.
 
         `place` is where the rules come from, as `spec.rules`.
@@ -81,27 +83,28 @@ class AccessPolicy(msgspec.Struct, frozen=True):
         return list(dict.fromkeys(refusal for refusal in found if refusal.power not in allowed))
 
 
-def _used(rule: Object, place: str, *, whole_cluster: bool) -> Iterator[Refusal]:
+def _used(rule: RbacRule, place: str, *, whole_cluster: bool) -> Iterator[Refusal]:
     """The powers that a rule uses, each named once."""
-    verbs = [str(verb) for verb in rule.get("verbs") or ()]
     yield from _wildcards(rule, place)
     for verb in _TRANSITIVE:
-        if verb in verbs:
+        if verb in rule.verbs:
             yield Refusal(f"{place}.verbs", f"verb {verb}", "escalation")
-    for group in rule.get("apiGroups") or ():
-        for resource in rule.get("resources") or ():
-            yield from _through_resource(str(group), str(resource), verbs, place, whole_cluster=whole_cluster)
-    for path in rule.get("nonResourceURLs") or ():
-        unknown = [verb for verb in verbs if path not in PATHS or verb not in PATH_VERBS]
+    for group in rule.api_groups:
+        for resource in rule.resources:
+            yield from _through_resource(group, resource, rule.verbs, place, whole_cluster=whole_cluster)
+    for path in rule.non_resource_urls:
+        unknown = [verb for verb in rule.verbs if path not in PATHS or verb not in PATH_VERBS]
         if unknown:
             yield Refusal(place, f"{' and '.join(unknown)} {path}", UNLISTED)
 
 
-def _wildcards(rule: Object, place: str) -> Iterator[Refusal]:
-    for field in ("verbs", "apiGroups", "resources", "nonResourceURLs"):
-        for value in rule.get(field) or ():
-            # nonResourceURLs know `/logs/*`, resources `*/scale`.
-            if "*" in str(value) and not (field == "nonResourceURLs" and value in PATHS):
+def _wildcards(rule: RbacRule, place: str) -> Iterator[Refusal]:
+    # nonResourceURLs know `/logs/*`, resources `*/scale`.
+    paths = [path for path in rule.non_resource_urls if path not in PATHS]
+    fields = {"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources, "nonResourceURLs": paths}
+    for field, values in fields.items():
+        for value in values:
+            if "*" in value:
                 yield Refusal(f"{place}.{field}", f"wildcard {value}", "wildcards")
 
 
