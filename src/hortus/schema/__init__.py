@@ -40,6 +40,7 @@ from hortus.schema.markers import (
     PreserveUnknown,
     Rule,
     Scale,
+    Shape,
     Values,
 )
 from hortus.schema.nodes import SchemaError
@@ -77,6 +78,7 @@ __all__ = [
     "Rule",
     "Scale",
     "SchemaError",
+    "Shape",
     "Structural",
     "Template",
     "Values",

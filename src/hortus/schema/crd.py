@@ -12,7 +12,7 @@ import msgspec
 
 from hortus.schema import descriptions
 from hortus.schema.kind import Facts, Kind
-from hortus.schema.markers import Atomic, Marker, Rule
+from hortus.schema.markers import Atomic, Marker, Rule, Shape
 
 _API_VERSION = (
     "The version of the schema that this object is written in. Servers convert known versions and may refuse others."
@@ -190,7 +190,8 @@ def _union(members: tuple[Any, ...], where: str) -> dict[str, Any]:
 
 
 def _annotated(inner: Any, extras: tuple[Any, ...], where: str) -> dict[str, Any]:
-    found = _typed(inner, where)
+    shape = next((extra.struct for extra in extras if isinstance(extra, Shape)), inner)
+    found = _typed(shape, where)
     for extra in extras:
         if isinstance(extra, msgspec.Meta):
             found.update(_limits(extra, found))

@@ -98,6 +98,19 @@ class Default(Marker):
         return {"default": self.value}
 
 
+class Shape(Marker):
+    """The schema of a struct, for a field that keeps the object as it was written: fields unknown to the struct, empty
+    lists and the form of numbers included. `msgspec.convert(value, struct)` reads it.
+    """
+
+    def __init__(self, struct: type[msgspec.Struct]) -> None:
+        self.struct = struct
+
+    def keywords(self) -> dict[str, Any]:
+        """Nothing besides the schema of the struct, which stands in place of the field's own."""
+        return {}
+
+
 class Extra(Marker):
     """Further keywords of the schema, such as `{"oneOf": [...]}`."""
 
