@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.docs.consoles import ROOT
+from tests.domains.clusters.shoot.documents import patch_for, problems_of, profile_name, shoot_for
 
 from hortus.domains.clusters.configuration import Configuration, read_configuration, read_tenants
 from hortus.domains.clusters.local import local_setup
-from hortus.domains.clusters.shoot import patch_for, problems_of, profile_name, shoot_for
 from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object, yaml
 from hortus.schema import Structural, crd

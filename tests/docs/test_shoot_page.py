@@ -10,9 +10,10 @@ from typing import Any
 import orjson
 import pytest
 from tests.docs.consoles import ROOT
+from tests.domains.clusters.shoot.documents import shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, WINDOWS, pool, runtime
 
-from hortus.domains.clusters.shoot import Context, shoot_for
+from hortus.domains.clusters.shoot import Context
 from hortus.domains.clusters.shoot.subnets import single, triple
 from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object

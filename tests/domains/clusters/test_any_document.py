@@ -7,11 +7,12 @@ import copy
 import pytest
 from structlog.testing import capture_logs
 from tests.domains.clusters.shoot import samples
+from tests.domains.clusters.shoot.documents import patch_for, remarks_of, shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, ZONES, lived, runtime, with_context
 from tests.domains.clusters.world import World
 from tests.domains.documents import Documents, unforeseen
 
-from hortus.domains.clusters.shoot import ConversionError, patch_for, remarks_of, shoot_for
+from hortus.domains.clusters.shoot import ConversionError
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.kube.errors import ApiError
 from hortus.kube.objects import Object

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.domains.clusters.shoot import samples
+from tests.domains.clusters.shoot.documents import shoot_for
 from tests.domains.clusters.world import CONFIG_MAPS, World
 
 from hortus.domains.clusters.inside import (
@@ -24,7 +25,6 @@ from hortus.domains.clusters.inside.administrators import BINDINGS, LABEL, bindi
 from hortus.domains.clusters.inside.caches import CUSTOM_CONFIGS
 from hortus.domains.clusters.inside.oidc import PROVIDERS, wanted
 from hortus.domains.clusters.inside.provisioninginfo import KEY, NAME, NAMESPACE, details
-from hortus.domains.clusters.shoot import shoot_for
 from hortus.engine import Cache
 from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, yaml

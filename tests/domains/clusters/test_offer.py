@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from tests.domains.clusters.shoot.documents import shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, lived, pool, runtime
 
 from hortus.domains.clusters.configuration import AuditTenants
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.inside import Workloads
 from hortus.domains.clusters.operatoraccess import OperatorAccess
-from hortus.domains.clusters.shoot import profile_outline, shoot_for
+from hortus.domains.clusters.shoot import profile_outline
 from hortus.domains.clusters.types import Reason
 from hortus.domains.clusters.visit import Setback, Visit
 from hortus.engine import Cache

@@ -23,17 +23,21 @@ from hortus.domains.clusters.pauses import GARDEN
 from hortus.domains.clusters.shoot import (
     Context,
     ConversionError,
+    LiveShoot,
+    Offer,
     Patch,
     has_structured_authentication,
+    kept_offer,
     patch_for,
     profile_name,
     remarks_of,
     shoot_for,
 )
-from hortus.domains.clusters.types import Reason
+from hortus.domains.clusters.types import Reason, Runtime
 from hortus.domains.clusters.visit import Setback, Visit
 from hortus.domains.credentials.types import HOME
 from hortus.engine import WARNING, Cache
+from hortus.engine.typed import read
 from hortus.kube.objects import Object, ObjectKey
 
 NOT_APPLIED = "NotApplied"
@@ -74,7 +78,8 @@ class Conversion:
         """The Shoot to create. Raises Setback."""
         context = await self._context(runtime, ())
         try:
-            return shoot_for(runtime, self.configuration, context, profile=self._profile(runtime))
+            wanted = read(Runtime, runtime)
+            return shoot_for(wanted, self.configuration, context, profile=self._profile(wanted))
         except ConversionError as error:
             raise _refused(error) from error
 
@@ -82,18 +87,21 @@ class Conversion:
         """What brings the live Shoot up to its Runtime. Raises Setback."""
         context = await self._context(runtime, await self._caches(runtime))
         try:
-            return patch_for(runtime, live, self.configuration, context, profile=self._profile(runtime))
+            wanted = read(Runtime, runtime)
+            profile = self._profile(wanted)
+            return patch_for(wanted, LiveShoot(live), self.configuration, context, profile=profile)
         except ConversionError as error:
             raise _refused(error) from error
 
     def tell_remarks(self, visit: Visit, live: Object | None = None) -> None:
         """Events for what is done otherwise than the Runtime asks, such as a version that is not taken back."""
-        for remark in remarks_of(visit.runtime, self.configuration, self._switches, live=live):
+        runtime = read(Runtime, visit.runtime)
+        for remark in remarks_of(runtime, self.configuration, self._switches, live=_live(live)):
             visit.tell(WARNING, NOT_APPLIED, str(remark))
 
     def structured(self, runtime: Object, live: Object | None = None) -> bool:
         """True when the cluster gets its OIDC by a ConfigMap. `live` is its Shoot, if there is one."""
-        return has_structured_authentication(runtime, self.configuration, self._switches, live)
+        return has_structured_authentication(read(Runtime, runtime), self.configuration, self._switches, _live(live))
 
     async def _context(self, runtime: Object, caches: tuple[Object, ...]) -> Context:
         ranges = await self._access.ranges(runtime)
@@ -114,9 +122,9 @@ class Conversion:
         namespace = str(runtime["metadata"]["namespace"])
         return "" if self._watched or namespace == HOME else namespace
 
-    def _profile(self, runtime: Object) -> Object | None:
+    def _profile(self, runtime: Runtime) -> Offer | None:
         """The garden's offer, as far as it may be watched. The garden has the last word anyway."""
-        return None if self._profiles is None else self._profiles.get(ObjectKey("", profile_name(runtime)))
+        return None if self._profiles is None else kept_offer(self._profiles.get(ObjectKey("", profile_name(runtime))))
 
     def _tenant(self, runtime: Object) -> AuditTenant | None:
         try:
@@ -151,6 +159,10 @@ class Conversion:
                 "Failed to configure registry cache",
                 after=GARDEN if error.transient else None,
             ) from error
+
+
+def _live(shoot: Object | None) -> LiveShoot | None:
+    return None if shoot is None else LiveShoot(shoot)
 
 
 def _refused(error: ConversionError) -> Setback:

@@ -10,9 +10,10 @@ from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.pauses import AT_ONCE, GARDEN
 from hortus.domains.clusters.shoot import authentication
-from hortus.domains.clusters.types import ConditionType, Reason
+from hortus.domains.clusters.types import ConditionType, Reason, Runtime
 from hortus.domains.clusters.visit import Setback, Visit
 from hortus.engine import UNKNOWN, Result
+from hortus.engine.typed import read
 from hortus.kube.errors import AlreadyExists, KubeError
 from hortus.kube.objects import Object
 
@@ -62,7 +63,7 @@ class Creation:
 async def authenticate(garden: Garden, runtime: Object, conversion: Conversion) -> None:
     """Have the ConfigMap with structured authentication as the Runtime wants it. Raises Setback."""
     try:
-        await garden.apply_config_map(authentication(runtime, conversion.configuration))
+        await garden.apply_config_map(authentication(read(Runtime, runtime), conversion.configuration))
     except KubeError as error:
         text = "Failed to create structured authentication config map"
         raise Setback(Reason.OIDC_ERR, text) from error

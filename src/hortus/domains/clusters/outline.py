@@ -43,6 +43,7 @@ class Extension(Fields, frozen=True):
 
     type: str = ""
     disabled: bool | None = None
+    provider_config: Any = None
 
 
 class StructuredAuthentication(Fields, frozen=True):

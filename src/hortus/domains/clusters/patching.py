@@ -12,7 +12,7 @@ from hortus.domains.clusters.creation import authenticate
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.outline import ShootOutline, outline_of
 from hortus.domains.clusters.pauses import GARDEN, VERIFICATION
-from hortus.domains.clusters.shoot import Patch, pools_in_place
+from hortus.domains.clusters.shoot import LiveShoot, Patch, pools_in_place
 from hortus.domains.clusters.types import FIELD_MANAGER, RUNTIMES, Annotation, ConditionType, Reason
 from hortus.domains.clusters.visit import Setback, Visit
 from hortus.engine import TRUE, UNKNOWN, Cache
@@ -87,7 +87,7 @@ class Patching:
         """See that the garden has the pools, in their order; an apply would not remove any (section 2.4)."""
         name = patch.shoot["metadata"]["name"]
         for pause in (*VERIFICATION, None):
-            if live is not None and pools_in_place(patch.shoot, live):
+            if live is not None and pools_in_place(patch.shoot, LiveShoot(live)):
                 return
             if pause is not None:
                 await self._clock.sleep(pause)

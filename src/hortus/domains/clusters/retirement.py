@@ -83,7 +83,7 @@ class Retirement:
                 # The watch was behind: there is one.
                 return Result(requeue_after=GARDEN)
             if not taken:
-                await self._forget(authentication_name(visit.runtime))
+                await self._forget(authentication_name(service.shoot_name(visit.runtime)))
         except KubeError as error:
             _log.warning("the garden cannot be asked whether the shoot is gone", error=str(error))
             return Result(requeue_after=GARDEN)

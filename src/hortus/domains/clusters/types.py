@@ -13,8 +13,8 @@ from msgspec import field
 
 from hortus.domains.clusters.workers import Worker
 from hortus.domains.credentials.types import GROUP, MANAGER, VERSION, Label
-from hortus.kube.objects import Resource
-from hortus.schema import AGE, Column, Condition, Extra, Fields, Format, Kind, PreserveUnknown, kind
+from hortus.kube.objects import Object, Resource
+from hortus.schema import AGE, Column, Condition, Extra, Fields, Format, Kind, PreserveUnknown, Shape, Values, kind
 
 __all__ = [
     "FIELD_MANAGER",
@@ -38,7 +38,7 @@ __all__ = [
 class ClientAuthentication(Fields, frozen=True):
     """Accepted for compatibility; Gardener has no use for it."""
 
-    extra_config: dict[str, str] = field(default_factory=dict)
+    extra_config: dict[str, str] | None = None
     """Further settings."""
     secret: str | None = None
     """Secret of the client."""
@@ -59,9 +59,9 @@ class OidcConfig(Fields, frozen=True):
     """What is put before each group."""
     issuer_url: str | None = field(name="issuerURL", default=None)
     """Address of the provider; https."""
-    required_claims: dict[str, str] = field(default_factory=dict)
+    required_claims: dict[str, str] | None = None
     """Claims that a token must have, with their values."""
-    signing_algs: tuple[str, ...] = ()
+    signing_algs: tuple[str, ...] | None = None
     """Signature algorithms that are accepted."""
     username_claim: str | None = None
     """Claim that holds a user's name."""
@@ -119,15 +119,20 @@ class Networking(Fields, frozen=True):
     vpc_network: str | None = None
     """An existing network of the provider to live in."""
 
+    @property
+    def ranges(self) -> dict[str, str]:
+        """The address ranges by the names of their fields."""
+        return {"nodes": self.nodes, "pods": self.pods, "services": self.services}
+
 
 class Provider(Fields, frozen=True):
     """The provider of the infrastructure, and the machines."""
 
-    type: Literal["aws", "azure", "gcp", "openstack", "alicloud"]
+    type: Annotated[str, Values("aws", "azure", "gcp", "openstack", "alicloud")]
     """Which provider."""
-    workers: tuple[Worker, ...]
+    workers: tuple[Annotated[Object, Shape(Worker)], ...]
     """The main worker pool: exactly one."""
-    additional_workers: tuple[Worker, ...] = ()
+    additional_workers: tuple[Annotated[Object, Shape(Worker)], ...] = ()
     """Further worker pools."""
     control_plane_config: dict[str, Any] | None = None
     """Accepted for compatibility; it is computed from zones and networks."""
@@ -173,7 +178,7 @@ class RuntimeShoot(Fields, frozen=True):
     """Region of the provider."""
     secret_binding_name: str
     """The binding in the garden to the credentials for the provider."""
-    control_plane: ControlPlane | None = None
+    control_plane: Annotated[Object, Shape(ControlPlane)] | None = None
     """The control plane."""
     enable_nvidia_openshell: bool | None = None
     """Whether the extension for NVIDIA OpenShell is switched on."""
@@ -183,6 +188,16 @@ class RuntimeShoot(Fields, frozen=True):
     """Version and settings of Kubernetes."""
     licence_type: str | None = None
     """Licence of the customer, written on the Shoot."""
+
+    @property
+    def version(self) -> str:
+        """The version of Kubernetes that is asked for; empty for the operator's default."""
+        return (self.kubernetes.version if self.kubernetes is not None else None) or ""
+
+    @property
+    def api_server(self) -> ApiServer:
+        """The settings of the API server; none where they are left out."""
+        return (self.kubernetes.kube_api_server if self.kubernetes is not None else None) or ApiServer()
 
 
 class Filter(Fields, frozen=True):
@@ -285,6 +300,13 @@ class Runtime(Kind, frozen=True):
     """What is wanted."""
     status: RuntimeStatus | None = None
     """What became of it."""
+
+    @property
+    def wanted(self) -> RuntimeSpec:
+        """The spec, for callers that have seen to it that there is one: the contract's CRD does not demand it."""
+        if self.spec is None:
+            raise ValueError(f"Runtime {self.metadata.namespace}/{self.metadata.name} has no spec")
+        return self.spec
 
 
 RUNTIMES: Final = Resource(GROUP, VERSION, "runtimes", "Runtime")

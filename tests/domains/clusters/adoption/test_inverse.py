@@ -8,11 +8,12 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.domains.clusters.shoot.documents import authentication, patch_for, shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, LABELS, TENANT, ZONES, lived, pool, runtime
 from tests.domains.clusters.shoot.test_laws import LAW, SLOWER, VALID
 
 from hortus.domains.clusters.adoption import Adoption, Holder, identity_of, runtime_from
-from hortus.domains.clusters.shoot import Context, authentication, patch_for, shoot_for
+from hortus.domains.clusters.shoot import Context
 from hortus.domains.clusters.types import Annotation, Runtime
 from hortus.kube import Object
 from hortus.schema import Structural, crd

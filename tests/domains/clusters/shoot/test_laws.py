@@ -9,9 +9,10 @@ from typing import Any
 import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.domains.clusters.shoot.documents import patch_for, problems_of, shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, lived, pool, runtime, with_context
 
-from hortus.domains.clusters.shoot import ConversionError, Patch, patch_for, problems_of, shoot_for
+from hortus.domains.clusters.shoot import ConversionError, Patch
 from hortus.domains.clusters.shoot.versions import greater
 from hortus.domains.clusters.types import FIELD_MANAGER
 from hortus.kube import Object

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.domains.clusters.shoot.documents import authentication, patch_for, shoot_for
 from tests.domains.clusters.shoot.samples import (
     CONFIG,
     CONTEXT,
@@ -19,7 +20,7 @@ from tests.domains.clusters.shoot.samples import (
 )
 
 from hortus.domains.clusters.configuration import AuditTenant
-from hortus.domains.clusters.shoot import Context, authentication, patch_for, shoot_for
+from hortus.domains.clusters.shoot import Context
 from hortus.kube import Object, yaml
 
 BARE = Context()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.domains.clusters.shoot.documents import problems_of, shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, ZONES, lived, pool, runtime
 
-from hortus.domains.clusters.shoot import ConversionError, problems_of, shoot_for
+from hortus.domains.clusters.shoot import ConversionError
 from hortus.kube import Object
 
 PROFILE: Object = {

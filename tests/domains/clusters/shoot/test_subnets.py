@@ -8,9 +8,9 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.domains.clusters.shoot.documents import shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, pool, runtime
 
-from hortus.domains.clusters.shoot import shoot_for
 from hortus.domains.clusters.shoot.subnets import MOST_ZONES, single, triple
 
 AWS = """

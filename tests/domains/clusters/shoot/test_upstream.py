@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.domains.clusters.shoot.documents import patch_for, problems_of, profile_name, shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, WINDOWS, lived
 
 from hortus.domains.clusters.configuration import TenantMissing, read_tenants
-from hortus.domains.clusters.shoot import Context, patch_for, problems_of, profile_name, profile_outline, shoot_for
+from hortus.domains.clusters.shoot import Context
 from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object, yaml
 from hortus.schema import Structural, crd
@@ -64,7 +65,7 @@ def test_each_runtime_becomes_its_whole_shoot(upstream: Path, name: str) -> None
 @pytest.mark.parametrize("name", [*PLANS, "sample"])
 def test_the_simulated_garden_offers_what_each_asks_for(upstream: Path, name: str) -> None:
     runtime = _sample(upstream) if name == "sample" else _example(upstream, name)
-    profiles = {profile["metadata"]["name"]: profile_outline(profile) for profile in cloud_profiles()}
+    profiles = {profile["metadata"]["name"]: profile for profile in cloud_profiles()}
     assert problems_of(runtime, CONFIG, CONTEXT, profile=profiles[profile_name(runtime)]) == []
 
 

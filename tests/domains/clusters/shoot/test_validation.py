@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.domains.clusters.shoot.documents import patch_for, problems_of, remarks_of, shoot_for
 from tests.domains.clusters.shoot.samples import (
     CONFIG,
     CONTEXT,
@@ -18,7 +19,7 @@ from tests.domains.clusters.shoot.samples import (
     with_context,
 )
 
-from hortus.domains.clusters.shoot import Context, ConversionError, patch_for, problems_of, remarks_of, shoot_for
+from hortus.domains.clusters.shoot import Context, ConversionError
 from hortus.kube import Object
 
 NETWORKS = {"type": "calico", "nodes": "10.250.0.0/16", "pods": "10.96.0.0/13", "services": "10.104.0.0/13"}
@@ -158,9 +159,10 @@ def test_an_acl_leaves_room_for_the_operators_own_ranges() -> None:
 
 @pytest.mark.parametrize("label", LABELS)
 def test_each_required_label_is_missed_by_name(label: str) -> None:
-    for value in (None, ""):
+    labels = {key: value for key, value in LABELS.items() if key != label}
+    for others in (labels, {**labels, label: ""}):
         given = runtime()
-        given["metadata"]["labels"] |= {label: value}
+        given["metadata"]["labels"] = others
         (found,) = problems_of(given, CONFIG)
         assert str(found) == f"metadata.labels[{label}]: Required value: missing required label {label}"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tests.domains.clusters.shoot.documents import authentication, shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, runtime
 
-from hortus.domains.clusters.shoot import authentication, shoot_for
 from hortus.kube import Object, yaml
 
 SHOOT: Object = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.domains.clusters.shoot.documents import patch_for, pools_in_place, shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, configuration, lived, pool, runtime, with_context
 
-from hortus.domains.clusters.shoot import patch_for, pools_in_place, shoot_for
 from hortus.kube import Object
 
 LENIENT = with_context(ignore_removed_zones=True)

@@ -20,6 +20,7 @@ from hortus.domains.clusters.shoot import (
     DEFAULT_CONTEXT,
     Context,
     ConversionError,
+    LiveShoot,
     Patch,
     authentication,
     authentication_name,
@@ -43,6 +44,7 @@ from hortus.domains.clusters.types import (
     Runtime,
     ShootAnnotation,
 )
+from hortus.engine.typed import read
 from hortus.kube import Object, yaml
 from hortus.kube.patches import apply_merge_patch
 from hortus.schema import FieldError, Structural, crd
@@ -87,7 +89,7 @@ def runtime_from(
     cluster = service.gardener_cluster(runtime, outline_of(shoot).domain)
     problems = list(identity.problems)
     try:
-        patched = shoot_after(shoot, patch_for(_complete(runtime), shoot, config, context))
+        patched = shoot_after(shoot, patch_for(read(Runtime, _complete(runtime)), LiveShoot(shoot), config, context))
     except ConversionError as error:
         problems += error.problems
         return Adoption(runtime, cluster, problems=tuple(problems), notes=_notes(shoot, identity))
@@ -338,11 +340,12 @@ def _complete(runtime: Object) -> Object:
 def structured_differences(
     runtime: Object, config: Configuration, context: Context, structured: Object | None
 ) -> list[Difference]:
-    """What a patch would change in the ConfigMap that is written beside the Shoot."""
-    if not has_structured_authentication(runtime, config, context):
+    """The changes that a patch makes in the ConfigMap that is written besides the Shoot."""
+    typed = read(Runtime, runtime)
+    if not has_structured_authentication(typed, config, context):
         return []
-    path = f"configmap/{authentication_name(runtime)}.data[{CONFIG_MAP_KEY}]"
-    wanted = authentication(runtime, config)["data"][CONFIG_MAP_KEY]
+    path = f"configmap/{authentication_name(typed.wanted.shoot.name)}.data[{CONFIG_MAP_KEY}]"
+    wanted = authentication(typed, config)["data"][CONFIG_MAP_KEY]
     present = ((structured or {}).get("data") or {}).get(CONFIG_MAP_KEY)
     if present is not None and _document(present) == _document(wanted):
         return []

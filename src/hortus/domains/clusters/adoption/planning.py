@@ -21,7 +21,7 @@ from hortus.domains.clusters.adoption.sources import (
     shoot_of_kyma,
 )
 from hortus.domains.clusters.outline import outline_of
-from hortus.domains.clusters.shoot import owner_of
+from hortus.domains.clusters.shoot import LiveShoot
 from hortus.domains.clusters.types import Annotation, Label
 from hortus.kube.objects import Object
 
@@ -79,10 +79,8 @@ def _planned(shoot: Object, adoption: Adoption, identity: Identity, reasons: lis
     else:
         outcome, why = Outcome.ADOPTED, "a patch would change nothing"
     notes = list(adoption.notes)
-    if owner_of(shoot):
-        notes.append(
-            f"the shoot says it belongs to Runtime {owner_of(shoot)}: no other controller may serve that any more"
-        )
+    if owner := LiveShoot(shoot).owner:
+        notes.append(f"the shoot says it belongs to Runtime {owner}: no other controller may serve that any more")
     entry = Entry(
         shoot=name,
         outcome=outcome,
@@ -103,7 +101,7 @@ def _of_taken(shoot: Object, taken: list[Object], around: Surroundings) -> Plan:
     called = title(runtime)
     if len(taken) > 1 or not belongs(shoot, runtime):
         names = ", ".join(map(title, taken))
-        whose = f"belongs to Runtime {owner_of(shoot)}" if owner_of(shoot) else "belongs to no Runtime"
+        whose = f"belongs to Runtime {LiveShoot(shoot).owner}" if LiveShoot(shoot).owner else "belongs to no Runtime"
         why = f"Runtime {names} names it, but the shoot {whose}"
         return Plan(Entry(shoot=name, outcome=Outcome.REFUSED, why=why, runtime=called, problems=(why,)))
     left: tuple[Object, ...] = ()
@@ -124,7 +122,7 @@ def _of_taken(shoot: Object, taken: list[Object], around: Surroundings) -> Plan:
 
 def belongs(shoot: Object, runtime: Object) -> bool:
     """Whether a shoot is a Runtime's, or is to become so by its uid."""
-    if owner := owner_of(shoot):
+    if owner := LiveShoot(shoot).owner:
         return owner == service.runtime_id(runtime)
     annotations = runtime["metadata"].get("annotations") or {}
     return bool(annotations.get(Annotation.ADOPT) == shoot["metadata"].get("uid"))

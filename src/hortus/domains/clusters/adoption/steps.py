@@ -20,9 +20,10 @@ from hortus.domains.clusters.adoption.planning import Plan, belongs, title
 from hortus.domains.clusters.adoption.report import Entry, Outcome
 from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
 from hortus.domains.clusters.outline import outline_of
-from hortus.domains.clusters.shoot import ConversionError, Patch, patch_for
-from hortus.domains.clusters.types import FIELD_MANAGER, RUNTIMES, Annotation
+from hortus.domains.clusters.shoot import ConversionError, LiveShoot, Patch, patch_for
+from hortus.domains.clusters.types import FIELD_MANAGER, RUNTIMES, Annotation, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine.typed import read
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from hortus.kube.objects import Object
@@ -142,7 +143,7 @@ class Comparing:
     async def _compared(self, entry: Entry, runtime: Object, live: Object) -> Entry:
         context, problems = self._landscape.context(live)
         try:
-            patch = patch_for(runtime, live, self._landscape.config, context)
+            patch = patch_for(read(Runtime, runtime), LiveShoot(live), self._landscape.config, context)
         except ConversionError as error:
             return _refused(entry, [*map(str, problems), *map(str, error.problems)])
         if problems:

@@ -5,19 +5,20 @@
     config_map = authentication(runtime, config)                 # with structured authentication: before either
     problems = problems_of(runtime, config, context, live=live)  # all of them, as values
 
-Objects are plain dicts as they come from a cache; they are never changed, and results share parts with them. What
-cannot be converted raises ConversionError, whose `problems` name the field, the value and what is allowed.
+A Runtime comes as its struct, a live Shoot as `LiveShoot`, a CloudProfile as its `Offer`. Results are plain objects,
+ready to be sent, and share parts with the arguments: nobody changes either. A Runtime that cannot be converted raises
+ConversionError, whose `problems` name the field, the value and what is allowed.
 Contract: infrastructure-manager, sections 1.4, 2.4, 3 and 10. What becomes of each field: docs/clusters/shoot.md.
 """
 
-from hortus.domains.clusters.shoot.changes import owner_of
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.conversion import SHOOTS, shoot_for
 from hortus.domains.clusters.shoot.kubernetes import authentication, authentication_name, has_structured_authentication
+from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.patching import Patch, patch_for, pools_in_place
 from hortus.domains.clusters.shoot.placement import profile_name
 from hortus.domains.clusters.shoot.problems import ConversionError
-from hortus.domains.clusters.shoot.profile import profile_outline
+from hortus.domains.clusters.shoot.profile import Offer, kept_offer, offer_of, profile_outline
 from hortus.domains.clusters.shoot.remarks import remarks_of
 from hortus.domains.clusters.shoot.validation import problems_of
 
@@ -26,11 +27,14 @@ __all__ = [
     "SHOOTS",
     "Context",
     "ConversionError",
+    "LiveShoot",
+    "Offer",
     "Patch",
     "authentication",
     "authentication_name",
     "has_structured_authentication",
-    "owner_of",
+    "kept_offer",
+    "offer_of",
     "patch_for",
     "pools_in_place",
     "problems_of",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_network
 from typing import Final
 from urllib.parse import urlsplit
 
 from hortus.domains.clusters.shoot.context import Context
 from hortus.domains.clusters.shoot.extensions import ACL_PROVIDERS
-from hortus.kube import Object
+from hortus.domains.clusters.types import OidcConfig, RuntimeShoot
 from hortus.schema import FieldError
 from hortus.schema.problems import forbidden, invalid, required, too_many
 
@@ -18,34 +18,32 @@ MOST_CIDRS: Final = 50
 """What the ACL extension admits unless told otherwise (gardener, section 3.1)."""
 
 
-def access_problems(shoot: Object, context: Context) -> list[FieldError]:
+def access_problems(shoot: RuntimeShoot, context: Context) -> list[FieldError]:
     """Problems of `spec.shoot.kubernetes.kubeAPIServer`."""
-    api_server = (shoot.get("kubernetes") or {}).get("kubeAPIServer") or {}
-    problems = list(_issuer_problems(f"{PATH}.oidcConfig", api_server.get("oidcConfig") or {}))
-    further = api_server.get("additionalOidcConfig") or ()
-    problems += _completeness_problems(further)
-    for index, oidc in enumerate(further):
+    api_server = shoot.api_server
+    problems = list(_issuer_problems(f"{PATH}.oidcConfig", api_server.oidc_config or OidcConfig()))
+    problems += _completeness_problems(api_server.additional_oidc_config)
+    for index, oidc in enumerate(api_server.additional_oidc_config):
         problems += _issuer_problems(f"{PATH}.additionalOidcConfig[{index}]", oidc)
-    if api_server.get("acl") is not None:
-        problems += _acl_problems(api_server["acl"].get("allowedCIDRs") or (), shoot["provider"]["type"], context)
+    if api_server.acl is not None:
+        problems += _acl_problems(api_server.acl.allowed_cidrs, shoot.provider.type, context)
     return problems
 
 
-def _completeness_problems(providers: list[Object] | tuple[()]) -> Iterator[FieldError]:
+def _completeness_problems(providers: Sequence[OidcConfig]) -> Iterator[FieldError]:
     """A list without any complete provider stands for the default; a mixed one is a mistake (section 3.4)."""
-    complete = [bool(oidc.get("clientID") and oidc.get("issuerURL")) for oidc in providers]
-    if not any(complete):
+    if not any(oidc.client_id and oidc.issuer_url for oidc in providers):
         return
     for index, oidc in enumerate(providers):
-        for name in ("clientID", "issuerURL"):
-            if not oidc.get(name):
+        for name, value in (("clientID", oidc.client_id), ("issuerURL", oidc.issuer_url)):
+            if not value:
                 yield required(
                     f"{PATH}.additionalOidcConfig[{index}].{name}", "the other providers of the list have it"
                 )
 
 
-def _issuer_problems(path: str, oidc: Object) -> Iterator[FieldError]:
-    issuer = oidc.get("issuerURL")
+def _issuer_problems(path: str, oidc: OidcConfig) -> Iterator[FieldError]:
+    issuer = oidc.issuer_url
     if issuer and not _is_https(issuer):
         yield invalid(f"{path}.issuerURL", issuer, "must be a URL that begins with https://")
 
@@ -59,7 +57,7 @@ def _is_https(text: str) -> bool:
     return parts.scheme == "https" and bool(parts.hostname)
 
 
-def _acl_problems(cidrs: list[str] | tuple[()], provider: str, context: Context) -> Iterator[FieldError]:
+def _acl_problems(cidrs: Sequence[str], provider: str, context: Context) -> Iterator[FieldError]:
     path = f"{PATH}.acl"
     if cidrs and provider not in ACL_PROVIDERS:
         # Taking it silently would leave an API server open that its owner believes to be closed.

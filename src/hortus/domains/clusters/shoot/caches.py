@@ -1,7 +1,8 @@
 """Registry caches: as a Runtime lists them, as clusters ask for them, and as Gardener's extension gets them (3.3).
 
 The later Go system lists caches in the Runtime, the earlier one has a switch; the CRD admits both. The owner of a
-cluster also owns the definitions in it, so objects from there are checked here and no shape is assumed.
+cluster also owns the definitions in it. So this module is the one place that reads caches, which are plain objects of
+any shape until they are checked.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hortus.domains.clusters.shoot.context import Context
+from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object
 from hortus.schema import FieldError
 from hortus.schema.problems import required, type_invalid
@@ -34,17 +36,17 @@ def is_cache(value: Any) -> bool:
     return not list(_shape_problems("", value))
 
 
-def caches_of(runtime: Object, context: Context) -> list[Object]:
+def caches_of(runtime: Runtime, context: Context) -> list[Object]:
     """The registry caches that are wanted: listed in the Runtime itself, or only switched on there."""
-    wanted = runtime["spec"].get("imageRegistryCache")
+    wanted = runtime.wanted.image_registry_cache
     if isinstance(wanted, list):
         return [entry["config"] for entry in wanted]
     return list(context.caches) if (wanted or {}).get("enabled") else []
 
 
-def cache_problems(runtime: Object) -> Iterator[FieldError]:
+def cache_problems(runtime: Runtime) -> Iterator[FieldError]:
     """Problems of `spec.imageRegistryCache`, for management clusters whose CRD is not ours."""
-    wanted = runtime["spec"].get("imageRegistryCache")
+    wanted = runtime.wanted.image_registry_cache
     if isinstance(wanted, list):
         for index, entry in enumerate(wanted):
             yield from _entry_problems(f"{PATH}[{index}]", entry)
@@ -52,7 +54,7 @@ def cache_problems(runtime: Object) -> Iterator[FieldError]:
         yield type_invalid(PATH, wanted, "must be an object or a list of caches")
 
 
-def registry_cache(runtime: Object, context: Context) -> Object | None:
+def registry_cache(runtime: Runtime, context: Context) -> Object | None:
     """The extension; None where no cache is wanted."""
     caches = caches_of(runtime, context)
     if not caches:

@@ -1,4 +1,4 @@
-"""The extensions of a Shoot: what a created one gets, and what a patch makes of those that are there (section 3.3).
+"""The extensions of a Shoot: those of a created one, and those of a live one after a patch (section 3.3).
 
 A patch keeps the live list and its order: extensions that nobody here knows stay, and so do certificates, DNS and OIDC
 as they were created. An extension is switched off by `disabled`, never taken off.
@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from hortus.domains.clusters.configuration import AuditTenant, Configuration
+from hortus.domains.clusters.outline import Extension
 from hortus.domains.clusters.shoot.caches import REGISTRY_CACHE, registry_cache
 from hortus.domains.clusters.shoot.context import Context
+from hortus.domains.clusters.shoot.live import converted
+from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object
 
 NETWORK_FILTER: Final = "shoot-networking-filter"
@@ -28,7 +31,7 @@ AUDIT_CREDENTIALS: Final = "auditlog-credentials"
 """Name of the resource of a Shoot by which the extension finds the audit log's credentials."""
 
 
-def created_extensions(runtime: Object, config: Configuration, context: Context) -> list[Object]:
+def created_extensions(runtime: Runtime, config: Configuration, context: Context) -> list[Object]:
     """The extensions of a new Shoot."""
     made: list[Object | None] = [
         _network_filter(runtime),
@@ -43,7 +46,7 @@ def created_extensions(runtime: Object, config: Configuration, context: Context)
     return [extension for extension in made if extension is not None]
 
 
-def patched_extensions(runtime: Object, context: Context, live: Sequence[Object]) -> list[Object]:
+def patched_extensions(runtime: Runtime, context: Context, live: Sequence[Object]) -> list[Object]:
     """The extensions of a live Shoot, brought up to the Runtime."""
     found = list(live)
     _put(found, _audit_log(context.tenant))
@@ -65,28 +68,35 @@ def _put(extensions: list[Object], wanted: Object | None) -> None:
     """Have `wanted` in the list, where one of its type stands, or else at the end."""
     if wanted is None:
         return
-    for index, extension in enumerate(extensions):
-        if extension["type"] == wanted["type"]:
-            extensions[index] = wanted
-            return
-    extensions.append(wanted)
+    places = _places(extensions, _type_of(wanted))
+    if places:
+        extensions[places[0]] = wanted
+    else:
+        extensions.append(wanted)
 
 
 def _put_or_disable(extensions: list[Object], type_: str, wanted: Object | None) -> None:
     if wanted is not None:
         _put(extensions, wanted)
         return
-    for index, extension in enumerate(extensions):
-        if extension["type"] == type_:
-            extensions[index] = {**extension, "disabled": True}
+    for index in _places(extensions, type_):
+        extensions[index] = {**extensions[index], "disabled": True}
 
 
-def _network_filter(runtime: Object) -> Object:
-    wanted = runtime["spec"]["security"]["networking"]["filter"]
-    if not wanted["egress"]["enabled"]:
+def _places(extensions: Sequence[Object], type_: str) -> list[int]:
+    return [index for index, extension in enumerate(extensions) if _type_of(extension) == type_]
+
+
+def _type_of(extension: Object) -> str:
+    return converted(extension, Extension, "extension").type
+
+
+def _network_filter(runtime: Runtime) -> Object:
+    wanted = runtime.wanted.security.networking.filter
+    if not wanted.egress.enabled:
         return {"type": NETWORK_FILTER, "disabled": True}
     extension: Object = {"type": NETWORK_FILTER, "disabled": False}
-    if (wanted.get("ingress") or {}).get("enabled"):
+    if wanted.ingress is not None and wanted.ingress.enabled:
         extension["providerConfig"] = {"egressFilter": {"blackholingEnabled": True}}
     return extension
 
@@ -102,7 +112,7 @@ def _certificates() -> Object:
     }
 
 
-def _dns(runtime: Object, config: Configuration) -> Object:
+def _dns(runtime: Runtime, config: Configuration) -> Object:
     dns = config.converter.dns
     provider_config: Object = {
         "apiVersion": "service.dns.extensions.gardener.cloud/v1alpha1",
@@ -117,9 +127,9 @@ def _dns(runtime: Object, config: Configuration) -> Object:
     return {"type": DNS, "providerConfig": provider_config}
 
 
-def domain_of(runtime: Object, config: Configuration) -> str:
+def domain_of(runtime: Runtime, config: Configuration) -> str:
     """The cluster's own domain, where the operator has a DNS provider."""
-    return f"{runtime['spec']['shoot']['name']}.{config.converter.dns.domain_prefix}"
+    return f"{runtime.wanted.shoot.name}.{config.converter.dns.domain_prefix}"
 
 
 def _audit_log(tenant: AuditTenant | None) -> Object | None:
@@ -138,21 +148,21 @@ def _audit_log(tenant: AuditTenant | None) -> Object | None:
     }
 
 
-def _acl(runtime: Object, context: Context) -> Object | None:
-    """Who may reach the API server; the operator always may, and an empty list lets in everybody."""
-    shoot = runtime["spec"]["shoot"]
-    acl = ((shoot.get("kubernetes") or {}).get("kubeAPIServer") or {}).get("acl")
-    if not context.acl or acl is None or shoot["provider"]["type"] not in ACL_PROVIDERS:
+def _acl(runtime: Runtime, context: Context) -> Object | None:
+    """The ranges that may reach the API server; the operator's are always among them, and an empty list admits all."""
+    shoot = runtime.wanted.shoot
+    acl = shoot.api_server.acl
+    if not context.acl or acl is None or shoot.provider.type not in ACL_PROVIDERS:
         return None
-    if not acl.get("allowedCIDRs"):
+    if not acl.allowed_cidrs:
         return {"type": ACL, "disabled": True}
     nat = [str(ipaddress.ip_network(context.nat_address))] if context.nat_address else []
-    cidrs = list(dict.fromkeys([*acl["allowedCIDRs"], *context.operator_cidrs, *nat]))
+    cidrs = list(dict.fromkeys([*acl.allowed_cidrs, *context.operator_cidrs, *nat]))
     rule = {"action": "ALLOW", "type": "remote_ip", "cidrs": cidrs}
     return {"type": ACL, "disabled": False, "providerConfig": {"rule": rule}}
 
 
-def _nvidia_openshell(runtime: Object) -> Object | None:
-    if not runtime["spec"]["shoot"].get("enableNvidiaOpenshell"):
+def _nvidia_openshell(runtime: Runtime) -> Object | None:
+    if not runtime.wanted.shoot.enable_nvidia_openshell:
         return None
     return {"type": NVIDIA_OPENSHELL, "disabled": False}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from hortus.domains.clusters.configuration import Configuration
+from hortus.domains.clusters.configuration import Configuration, OidcDefaults
 from hortus.domains.clusters.shoot import versions
 from hortus.domains.clusters.shoot.context import Context
+from hortus.domains.clusters.shoot.live import LiveShoot
+from hortus.domains.clusters.types import OidcConfig, Runtime
 from hortus.kube import Object, Resource, yaml
 
 CONFIG_MAP_KEY: Final = "config.yaml"
@@ -15,21 +16,8 @@ STRUCTURED_FROM: Final = "1.32"
 """From this version on Gardener refuses `oidcConfig` (ValidateShoot of its API server, release 1.117)."""
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 
-_OIDC_FIELDS = (
-    "caBundle",
-    "clientID",
-    "groupsClaim",
-    "groupsPrefix",
-    "issuerURL",
-    "requiredClaims",
-    "signingAlgs",
-    "usernameClaim",
-    "usernamePrefix",
-)
-"""What is copied of a Runtime's oidcConfig; `clientAuthentication` has no place in a Shoot."""
 
-
-def kubernetes(runtime: Object, config: Configuration, context: Context, live: Object | None = None) -> Object:
+def kubernetes(runtime: Runtime, config: Configuration, context: Context, live: LiveShoot | None = None) -> Object:
     """The `spec.kubernetes` of the Shoot for `runtime`; `live` is the Shoot as it is."""
     defaults = config.converter.kubernetes
     fields: Object = {"version": version(runtime, config, live)}
@@ -40,25 +28,24 @@ def kubernetes(runtime: Object, config: Configuration, context: Context, live: O
     return fields
 
 
-def version(runtime: Object, config: Configuration, live: Object | None = None) -> str:
+def version(runtime: Runtime, config: Configuration, live: LiveShoot | None = None) -> str:
     """The Kubernetes version to ask for: the Runtime's, else the default; never below the one that runs."""
-    wanted = _wanted(runtime).get("version") or config.converter.kubernetes.default_version
-    running = ((live or {}).get("spec", {}).get("kubernetes") or {}).get("version") or ""
-    return versions.kept(wanted, running)
+    wanted = runtime.wanted.shoot.version or config.converter.kubernetes.default_version
+    return versions.kept(wanted, live.spec.kubernetes.version if live is not None else "")
 
 
 def has_structured_authentication(
-    runtime: Object, config: Configuration, context: Context, live: Object | None = None
+    runtime: Runtime, config: Configuration, context: Context, live: LiveShoot | None = None
 ) -> bool:
     """True when OIDC goes by structured authentication: by the flag, and where the garden takes nothing else."""
     return context.structured_authentication or versions.reaches(version(runtime, config, live), STRUCTURED_FROM)
 
 
-def _api_server(runtime: Object, config: Configuration, context: Context, live: Object | None) -> Object:
+def _api_server(runtime: Runtime, config: Configuration, context: Context, live: LiveShoot | None) -> Object:
     defaults = config.converter.kubernetes.api_server
     fields: Object = {}
     if has_structured_authentication(runtime, config, context, live):
-        fields["structuredAuthentication"] = {"configMapName": authentication_name(runtime)}
+        fields["structuredAuthentication"] = {"configMapName": authentication_name(runtime.wanted.shoot.name)}
     else:
         fields["oidcConfig"] = _legacy_oidc(runtime, config)
     if context.tenant is not None:
@@ -76,37 +63,49 @@ def _api_server(runtime: Object, config: Configuration, context: Context, live: 
     return fields
 
 
-def _legacy_oidc(runtime: Object, config: Configuration) -> Object:
+def _legacy_oidc(runtime: Runtime, config: Configuration) -> Object:
     """The default counts when both client and issuer are missing, not one of them: see `authentication` for the other
     rule. Both are the Go system's (section 3.4)."""
-    oidc = _oidc(runtime)
-    if oidc.get("clientID") is None and oidc.get("issuerURL") is None:
-        oidc = config.converter.kubernetes.default_operator_oidc.as_object()
-    return {name: oidc[name] for name in _OIDC_FIELDS if oidc.get(name) is not None}
+    given = runtime.wanted.shoot.api_server.oidc_config
+    if given is None or (given.client_id is None and given.issuer_url is None):
+        return config.converter.kubernetes.default_operator_oidc.as_object()
+    fields = {
+        "caBundle": given.ca_bundle,
+        "clientID": given.client_id,
+        "groupsClaim": given.groups_claim,
+        "groupsPrefix": given.groups_prefix,
+        "issuerURL": given.issuer_url,
+        "requiredClaims": given.required_claims,
+        "signingAlgs": None if given.signing_algs is None else list(given.signing_algs),
+        "usernameClaim": given.username_claim,
+        "usernamePrefix": given.username_prefix,
+    }
+    # `clientAuthentication` has no place in a Shoot.
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def authentication_name(runtime: Object) -> str:
+def authentication_name(shoot: str) -> str:
     """Name of the ConfigMap with the structured authentication of a Runtime's cluster, in the project's namespace."""
-    return f"structured-auth-config-{runtime['spec']['shoot']['name']}"
+    return f"structured-auth-config-{shoot}"
 
 
-def authentication(runtime: Object, config: Configuration) -> Object:
+def authentication(runtime: Runtime, config: Configuration) -> Object:
     """The ConfigMap that `structuredAuthentication` refers to; the default when client or issuer is missing."""
-    oidc = _oidc(runtime)
-    if oidc.get("clientID") is None or oidc.get("issuerURL") is None:
-        oidc = config.converter.kubernetes.default_operator_oidc.as_object()
-    username: Object = {"claim": oidc.get("usernameClaim") or ""}
-    if oidc.get("usernamePrefix") is not None:
-        username["prefix"] = oidc["usernamePrefix"]
+    oidc: OidcConfig | OidcDefaults | None = runtime.wanted.shoot.api_server.oidc_config
+    if oidc is None or oidc.client_id is None or oidc.issuer_url is None:
+        oidc = config.converter.kubernetes.default_operator_oidc
+    username: Object = {"claim": oidc.username_claim or ""}
+    if oidc.username_prefix is not None:
+        username["prefix"] = oidc.username_prefix
     document = {
         "apiVersion": "apiserver.config.k8s.io/v1beta1",
         "kind": "AuthenticationConfiguration",
         "jwt": [
             {
-                "issuer": {"url": oidc["issuerURL"], "audiences": [oidc["clientID"]]},
+                "issuer": {"url": oidc.issuer_url, "audiences": [oidc.client_id]},
                 "claimMappings": {
                     "username": username,
-                    "groups": {"claim": oidc.get("groupsClaim") or "", "prefix": oidc.get("groupsPrefix") or ""},
+                    "groups": {"claim": oidc.groups_claim or "", "prefix": _groups_prefix(oidc)},
                 },
             }
         ],
@@ -114,14 +113,14 @@ def authentication(runtime: Object, config: Configuration) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": authentication_name(runtime), "namespace": config.converter.gardener.namespace},
+        "metadata": {
+            "name": authentication_name(runtime.wanted.shoot.name),
+            "namespace": config.converter.gardener.namespace,
+        },
         "data": {CONFIG_MAP_KEY: yaml.dump(document)},
     }
 
 
-def _wanted(runtime: Object) -> Mapping[str, Any]:
-    return runtime["spec"]["shoot"].get("kubernetes") or {}
-
-
-def _oidc(runtime: Object) -> Mapping[str, Any]:
-    return (_wanted(runtime).get("kubeAPIServer") or {}).get("oidcConfig") or {}
+def _groups_prefix(oidc: OidcConfig | OidcDefaults) -> str:
+    """The operator's default has none."""
+    return (oidc.groups_prefix if isinstance(oidc, OidcConfig) else None) or ""

@@ -1,4 +1,4 @@
-"""Whether the networks of a Runtime can carry a cluster: well formed, apart from each other, large enough."""
+"""Checks that the networks of a Runtime can carry a cluster: well formed, apart from each other, large enough."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 
 from hortus.domains.clusters.shoot import subnets
 from hortus.domains.clusters.shoot.providers import DUAL_STACK_PROVIDERS, VPC_NETWORK_FORMS, ZONED
-from hortus.domains.clusters.shoot.workers import zones_of
-from hortus.kube import Object
+from hortus.domains.clusters.shoot.workers import pools_of, zones_of
+from hortus.domains.clusters.types import Networking, Runtime
 from hortus.schema import FieldError
 from hortus.schema.problems import forbidden, invalid
 
@@ -23,23 +23,24 @@ service addresses that Kubernetes and Gardener take for themselves."""
 _AWS_SMALLEST_SUBNET: Final = 28
 
 
-def network_problems(shoot: Object) -> list[FieldError]:
-    """Problems of `spec.shoot.networking` for the provider and zones of `spec.shoot`."""
-    networking, provider = shoot["networking"], shoot["provider"]["type"]
+def network_problems(runtime: Runtime) -> list[FieldError]:
+    """Problems of `spec.shoot.networking` for the provider and zones of a Runtime."""
+    shoot = runtime.wanted.shoot
+    networking, provider = shoot.networking, shoot.provider.type
     problems: list[FieldError] = []
     networks: dict[str, IPv4Network] = {}
-    for name in RANGES:
-        problems += _range_problems(name, networking[name], networks, cut=name == "nodes" and provider in ZONED)
+    for name, text in networking.ranges.items():
+        problems += _range_problems(name, text, networks, cut=name == "nodes" and provider in ZONED)
     problems += _overlaps(networks)
     if "nodes" in networks:
-        problems += size_problems(shoot)
+        problems += size_problems(runtime)
     problems += _option_problems(networking, provider)
     return problems
 
 
-def size_problems(shoot: Object) -> list[FieldError]:
-    """Whether subnets can be cut from a well-formed nodes' network, where the provider has any."""
-    return list(_size_problems(shoot, IPv4Network(shoot["networking"]["nodes"], strict=False)))
+def size_problems(runtime: Runtime) -> list[FieldError]:
+    """Problems of cutting subnets from a well-formed nodes' network, where the provider has any."""
+    return list(_size_problems(runtime, IPv4Network(runtime.wanted.shoot.networking.nodes, strict=False)))
 
 
 def _range_problems(
@@ -73,9 +74,9 @@ def _overlaps(networks: dict[str, IPv4Network]) -> Iterator[FieldError]:
             yield invalid(f"{PATH}.{other}", str(taken), f"must not overlap {PATH}.{one} ({network})")
 
 
-def _size_problems(shoot: Object, nodes: IPv4Network) -> Iterator[FieldError]:
+def _size_problems(runtime: Runtime, nodes: IPv4Network) -> Iterator[FieldError]:
     """The bounds of the arithmetic in `subnets`, and the smallest subnet that AWS makes."""
-    provider, path = shoot["provider"]["type"], f"{PATH}.nodes"
+    provider, path = runtime.wanted.shoot.provider.type, f"{PATH}.nodes"
     if provider not in ZONED:
         return
     if provider == "azure":
@@ -87,19 +88,18 @@ def _size_problems(shoot: Object, nodes: IPv4Network) -> Iterator[FieldError]:
     if not subnets.SHORTEST_PREFIX <= nodes.prefixlen <= subnets.LONGEST_PREFIX:
         yield invalid(path, str(nodes), "CIDR prefix length must be between 16 and 24")
         return
-    pools = [*shoot["provider"]["workers"], *(shoot["provider"].get("additionalWorkers") or ())]
-    zones = len(zones_of(pools))
+    zones = len(zones_of(pools_of(runtime)))
     longest = _AWS_SMALLEST_SUBNET - 6
     if provider == "aws" and zones > subnets.WIDE_SLOTS and nodes.prefixlen > longest:
         allowed = f"too small for {zones} zones: AWS makes no subnet below /{_AWS_SMALLEST_SUBNET}, so the prefix may"
         yield invalid(path, str(nodes), f"{allowed} have at most {longest} bits")
 
 
-def _option_problems(networking: Object, provider: str) -> Iterator[FieldError]:
-    if networking.get("dualStack") and provider not in DUAL_STACK_PROVIDERS:
+def _option_problems(networking: Networking, provider: str) -> Iterator[FieldError]:
+    if networking.dual_stack and provider not in DUAL_STACK_PROVIDERS:
         supported = ", ".join(DUAL_STACK_PROVIDERS)
         yield forbidden(f"{PATH}.dualStack", f"not available for provider {provider}; available for {supported}")
-    network = networking.get("vpcNetwork")
+    network = networking.vpc_network
     if network and provider in VPC_NETWORK_FORMS and not all(part for part in _two(network)):
         yield invalid(f"{PATH}.vpcNetwork", network, f"must be {VPC_NETWORK_FORMS[provider]}")
 

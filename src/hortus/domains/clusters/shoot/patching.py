@@ -1,4 +1,4 @@
-"""A Runtime against the Shoot that lives already: what is sent, in which order, and whether anything is (section 2.4).
+"""The patch of a live Shoot for its Runtime: its parts, their order, and whether anything is sent (section 2.4).
 
 The Go system replaces the pools by an update of the whole live object, because an apply removes no pool from a list
 that is merged by name. Here that step is a merge patch of the three fields, bound to the resource version it was
@@ -7,8 +7,6 @@ computed from: the same effect and the same Conflict, without writing back field
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from hortus.domains.clusters.configuration import Configuration
@@ -16,11 +14,13 @@ from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.conversion import common_spec, head, provider_part
 from hortus.domains.clusters.shoot.extensions import patched_extensions
 from hortus.domains.clusters.shoot.kubernetes import has_structured_authentication
+from hortus.domains.clusters.shoot.live import LiveProvider, LiveShoot
 from hortus.domains.clusters.shoot.problems import ConversionError
+from hortus.domains.clusters.shoot.profile import Offer
 from hortus.domains.clusters.shoot.providers import patched_configs
 from hortus.domains.clusters.shoot.validation import problems_of
 from hortus.domains.clusters.shoot.workers import patched_pools, same_pools, zones_of
-from hortus.domains.clusters.types import FIELD_MANAGER
+from hortus.domains.clusters.types import FIELD_MANAGER, Runtime
 from hortus.kube import Object
 from hortus.schema.merge import owned_matches
 
@@ -39,54 +39,56 @@ class Patch(msgspec.Struct, frozen=True):
 
 
 def patch_for(
-    runtime: Object,
-    live: Object,
+    runtime: Runtime,
+    live: LiveShoot,
     config: Configuration,
     context: Context = DEFAULT_CONTEXT,
     *,
-    profile: Object | None = None,
+    profile: Offer | None = None,
 ) -> Patch:
     """What to send for a Runtime whose Shoot is `live`. Raises ConversionError with every problem."""
     if problems := problems_of(runtime, config, context, live=live, profile=profile):
         raise ConversionError(problems)
     shoot = _configuration(runtime, live, config, context)
     drop_oidc = _drop_oidc(live) if has_structured_authentication(runtime, config, context, live) else None
-    pools = None if pools_in_place(shoot, live) else _pools(shoot, live)
-    differs = bool(drop_oidc or pools) or not owned_matches(live, shoot, FIELD_MANAGER)
+    pools = None if pools_in_place(shoot, live) else _pools(LiveShoot(shoot).spec.provider, live)
+    differs = bool(drop_oidc or pools) or not owned_matches(live.raw, shoot, FIELD_MANAGER)
     return Patch(drop_oidc, pools, shoot, differs)
 
 
-def pools_in_place(shoot: Object, live: Object) -> bool:
-    """Whether a live Shoot has the pools of the configuration, in its order: what is verified after `Patch.pools`."""
-    return same_pools(shoot["spec"]["provider"]["workers"], live["spec"]["provider"].get("workers") or ())
+def pools_in_place(shoot: Object, live: LiveShoot) -> bool:
+    """True when a live Shoot has the pools of the configuration, in its order; verified after `Patch.pools`."""
+    return same_pools(LiveShoot(shoot).spec.provider.workers, live.spec.provider.workers)
 
 
-def _configuration(runtime: Object, live: Object, config: Configuration, context: Context) -> Object:
+def _configuration(runtime: Runtime, live: LiveShoot, config: Configuration, context: Context) -> Object:
     spec = common_spec(runtime, config, context, live)
-    present = live["spec"]["provider"]
-    pools = patched_pools(runtime, config, present["workers"])
-    configs = patched_configs(runtime["spec"]["shoot"], present, zones_of(pools))
-    spec["provider"] = provider_part(runtime["spec"]["shoot"], pools, configs)
-    spec["extensions"] = patched_extensions(runtime, context, live["spec"].get("extensions") or ())
-    if live["spec"].get("resources") is not None:
-        spec["resources"] = live["spec"]["resources"]
+    wanted, present = runtime.wanted.shoot, live.spec.provider
+    pools = patched_pools(runtime, config, present.pools)
+    spec["provider"] = provider_part(wanted, pools, patched_configs(wanted, present, zones_of(pools)))
+    spec["extensions"] = patched_extensions(runtime, context, live.spec.extensions)
+    if live.spec.resources is not None:
+        spec["resources"] = live.spec.resources
     return {**head(runtime, config, context), "spec": spec}
 
 
-def _pools(shoot: Object, live: Object) -> Object:
-    provider = shoot["spec"]["provider"]
-    fields = {name: provider[name] for name in ("workers", "infrastructureConfig", "controlPlaneConfig")}
+def _pools(wanted: LiveProvider, live: LiveShoot) -> Object:
+    fields = {
+        "workers": list(wanted.workers),
+        "infrastructureConfig": wanted.infrastructure_config,
+        "controlPlaneConfig": wanted.control_plane_config,
+    }
     return _bound(live, {"provider": fields})
 
 
-def _drop_oidc(live: Object) -> Object | None:
+def _drop_oidc(live: LiveShoot) -> Object | None:
     """Gardener refuses both kinds of OIDC at once, and an apply takes off only what its manager set."""
-    oidc: dict[str, Any] = (live["spec"]["kubernetes"].get("kubeAPIServer") or {}).get("oidcConfig") or {}
-    if not (oidc.get("issuerURL") and oidc.get("clientID")):
+    oidc = live.spec.kubernetes.kube_api_server.oidc
+    if not (oidc.issuer_url and oidc.client_id):
         return None
     return _bound(live, {"kubernetes": {"kubeAPIServer": {"oidcConfig": None}}})
 
 
-def _bound(live: Object, spec: Object) -> Object:
+def _bound(live: LiveShoot, spec: Object) -> Object:
     """A merge patch that only holds for the Shoot as it was read."""
-    return {"metadata": {"resourceVersion": live["metadata"].get("resourceVersion")}, "spec": spec}
+    return {"metadata": {"resourceVersion": live.metadata.resource_version or None}, "spec": spec}

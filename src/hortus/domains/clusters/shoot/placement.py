@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hortus.domains.clusters.types import Runtime, RuntimeShoot
 from hortus.kube import Object
 from hortus.render.gotemplate.functions.versions import Version, VersionError
 
@@ -34,22 +35,22 @@ _PROFILE_REFERENCES_SINCE = Version("1.34")
 """From here on Gardener forbids `cloudProfileName` and takes `cloudProfile` (gardener, section 1.1)."""
 
 
-def placement(shoot: Object, kubernetes_version: str) -> Object:
+def placement(shoot: RuntimeShoot, kubernetes_version: str) -> Object:
     """Fields of a Shoot's spec, for `shoot`, the `spec.shoot` of a Runtime. Provider type must be known."""
-    provider = shoot["provider"]["type"]
+    provider = shoot.provider.type
     fields: Object = _cloud_profile(CLOUD_PROFILES[provider], kubernetes_version)
     if provider in EXPOSURE_CLASSES:
         fields["exposureClassName"] = EXPOSURE_CLASSES[provider]
-    if shoot.get("enforceSeedLocation") and shoot["region"]:
-        fields["seedSelector"] = {"matchLabels": {SEED_REGION: shoot["region"]}}
-    if shoot["platformRegion"] in EU_ACCESS_REGIONS:
+    if shoot.enforce_seed_location and shoot.region:
+        fields["seedSelector"] = {"matchLabels": {SEED_REGION: shoot.region}}
+    if shoot.platform_region in EU_ACCESS_REGIONS:
         fields["accessRestrictions"] = [_EU_ACCESS]
     return fields
 
 
-def profile_name(runtime: Object) -> str:
+def profile_name(runtime: Runtime) -> str:
     """Name of the CloudProfile that a Runtime's Shoot refers to; empty for a provider nobody knows."""
-    return CLOUD_PROFILES.get(runtime["spec"]["shoot"]["provider"]["type"], "")
+    return CLOUD_PROFILES.get(runtime.wanted.shoot.provider.type, "")
 
 
 def tolerations(region: str) -> list[Object]:

@@ -1,14 +1,16 @@
-"""Whether the worker pools of a Runtime make sense, before any cloud profile is asked."""
+"""Checks that the worker pools of a Runtime make sense, before any cloud profile is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from hortus.domains.clusters.shoot import subnets
+from hortus.domains.clusters.shoot.live import PoolFields, pool_of
 from hortus.domains.clusters.shoot.providers import ZONED
 from hortus.domains.clusters.shoot.workers import pools_of, zones_of
-from hortus.kube import Object, naming
+from hortus.domains.clusters.types import Runtime, RuntimeShoot
+from hortus.kube import naming
 from hortus.kube.quantities import Quantity, QuantityError
 from hortus.schema import FieldError
 from hortus.schema.problems import duplicate, invalid, not_supported, required
@@ -22,26 +24,26 @@ _REGIONAL: Final = ("aws", "gcp", "alicloud")
 _AZURE_ZONES: Final = tuple(str(number) for number in range(1, 9))
 
 
-def main_pool_problems(runtime: Object, live: Object | None = None) -> list[FieldError]:
-    """Whether there is the one main pool, in the Go system's words for a new Shoot and for a live one."""
-    pools = runtime["spec"]["shoot"]["provider"]["workers"]
+def main_pool_problems(runtime: Runtime, *, is_live: bool = False) -> list[FieldError]:
+    """A problem unless there is one main pool, in the Go system's words for a new Shoot and for a live one."""
+    pools = runtime.wanted.shoot.provider.workers
     if len(pools) == 1:
         return []
-    text = "single main worker is required" + (" on the Runtime CR" if live is not None else "")
-    names = [pool["name"] for pool in pools]
+    text = "single main worker is required" + (" on the Runtime CR" if is_live else "")
+    names = [pool_of(pool).fields.name for pool in pools]
     return [invalid(f"{PATH}.workers", names, text) if names else required(f"{PATH}.workers", text)]
 
 
-def pool_problems(runtime: Object) -> list[FieldError]:
+def pool_problems(runtime: Runtime) -> list[FieldError]:
     """Problems of the pools of a Runtime with one main pool."""
     problems: list[FieldError] = []
     seen: set[str] = set()
     for index, pool in enumerate(pools_of(runtime)):
-        path = path_of(index)
-        problems += _name_problems(path, pool["name"], seen)
-        problems += _size_problems(path, pool)
-        problems += _content_problems(path, pool)
-        problems += _zone_problems(path, pool, runtime["spec"]["shoot"])
+        path, worker = path_of(index), pool.fields
+        problems += _name_problems(path, worker.name, seen)
+        problems += _size_problems(path, worker)
+        problems += _content_problems(path, worker)
+        problems += _zone_problems(path, worker, runtime.wanted.shoot)
     return problems + list(_zone_count_problems(runtime))
 
 
@@ -60,37 +62,38 @@ def _name_problems(path: str, name: str, seen: set[str]) -> Iterator[FieldError]
         yield invalid(f"{path}.name", name, f"must have at most {NAME_LIMIT} characters")
 
 
-def _size_problems(path: str, pool: Object) -> Iterator[FieldError]:
-    if pool["minimum"] < 0:
-        yield invalid(f"{path}.minimum", pool["minimum"], "must be 0 or more")
-    if pool["maximum"] < pool["minimum"]:
-        yield invalid(f"{path}.maximum", pool["maximum"], f"must be at least the minimum, {pool['minimum']}")
-    volumes = [("volume", pool.get("volume"))]
-    volumes += [(f"dataVolumes[{index}]", volume) for index, volume in enumerate(pool.get("dataVolumes") or ())]
-    for name, volume in volumes:
-        if volume is not None and not _is_quantity(volume["size"]):
-            yield invalid(f"{path}.{name}.size", volume["size"], "must be a size such as 50Gi")
-    if _is_zero(pool.get("maxSurge")) and _is_zero(pool.get("maxUnavailable", 0)):
-        yield invalid(f"{path}.maxUnavailable", pool.get("maxUnavailable", 0), "must not be 0 when maxSurge is 0")
+def _size_problems(path: str, pool: PoolFields) -> Iterator[FieldError]:
+    if pool.minimum < 0:
+        yield invalid(f"{path}.minimum", pool.minimum, "must be 0 or more")
+    if pool.maximum < pool.minimum:
+        yield invalid(f"{path}.maximum", pool.maximum, f"must be at least the minimum, {pool.minimum}")
+    sizes = [("volume", pool.volume.size)] if pool.volume is not None else []
+    sizes += [(f"dataVolumes[{index}]", volume.size) for index, volume in enumerate(pool.data_volumes)]
+    for name, size in sizes:
+        if not _is_quantity(size):
+            yield invalid(f"{path}.{name}.size", size, "must be a size such as 50Gi")
+    unavailable = 0 if pool.max_unavailable is None else pool.max_unavailable
+    if _is_zero(pool.max_surge) and _is_zero(unavailable):
+        yield invalid(f"{path}.maxUnavailable", unavailable, "must not be 0 when maxSurge is 0")
 
 
-def _content_problems(path: str, pool: Object) -> Iterator[FieldError]:
-    if not pool["machine"]["type"]:
+def _content_problems(path: str, pool: PoolFields) -> Iterator[FieldError]:
+    if not pool.machine.type:
         yield required(f"{path}.machine.type")
-    for key, value in (pool.get("labels") or {}).items():
+    for key, value in pool.labels.items():
         for text in [*naming.qualified_name(key), *naming.label_value(value)]:
             yield invalid(f"{path}.labels[{key}]", value, text)
-    for index, taint in enumerate(pool.get("taints") or ()):
-        if taint["effect"] not in EFFECTS:
-            yield not_supported(f"{path}.taints[{index}].effect", taint["effect"], EFFECTS)
-        for text in naming.qualified_name(taint["key"]):
-            yield invalid(f"{path}.taints[{index}].key", taint["key"], text)
+    for index, taint in enumerate(pool.taints):
+        if taint.effect not in EFFECTS:
+            yield not_supported(f"{path}.taints[{index}].effect", taint.effect, EFFECTS)
+        for text in naming.qualified_name(taint.key):
+            yield invalid(f"{path}.taints[{index}].key", taint.key, text)
 
 
-def _zone_problems(path: str, pool: Object, shoot: Object) -> Iterator[FieldError]:
-    provider, region = shoot["provider"]["type"], shoot["region"]
+def _zone_problems(path: str, pool: PoolFields, shoot: RuntimeShoot) -> Iterator[FieldError]:
+    provider, region = shoot.provider.type, shoot.region
     seen: set[str] = set()
-    for index, zone in enumerate(pool.get("zones") or ()):
+    for index, zone in enumerate(pool.zones):
         at = f"{path}.zones[{index}]"
         if zone in seen:
             yield FieldError(at, f'Duplicate value: "{zone}": zone name {zone} is duplicated', "FieldValueDuplicate")
@@ -108,8 +111,8 @@ def _azure_zone_problems(path: str, zone: str) -> Iterator[FieldError]:
         yield invalid(path, zone, f"zone name {zone} is not valid, must be between 1 and 8")
 
 
-def _zone_count_problems(runtime: Object) -> Iterator[FieldError]:
-    provider = runtime["spec"]["shoot"]["provider"]["type"]
+def _zone_count_problems(runtime: Runtime) -> Iterator[FieldError]:
+    provider = runtime.wanted.shoot.provider.type
     zones = zones_of(pools_of(runtime))
     if not zones and provider in ("aws", "alicloud"):
         yield required(f"{path_of(0)}.zones", _zone_count(provider))
@@ -119,7 +122,7 @@ def _zone_count_problems(runtime: Object) -> Iterator[FieldError]:
         yield invalid(f"{PATH}.workers", len(zones), _zone_count(provider))
     if zones:
         for index, pool in enumerate(pools_of(runtime)):
-            if not pool.get("zones") and provider in ZONED:
+            if not pool.fields.zones and provider in ZONED:
                 yield required(f"{path_of(index)}.zones", "either all pools have zones or none has")
 
 
@@ -137,5 +140,5 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _is_zero(value: Any) -> bool:
+def _is_zero(value: int | str | None) -> bool:
     return value in (0, "0", "0%")

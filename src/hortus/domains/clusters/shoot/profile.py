@@ -1,122 +1,192 @@
-"""A Runtime against the garden's CloudProfile: what the garden does not offer is refused before anything is sent.
+"""A Runtime against the garden's CloudProfile: everything that the garden does not offer is refused beforehand.
 
-What a live pool uses already stays allowed though it left the profile, as in Gardener: a cluster must remain
+The present choices of a live pool stay allowed after they left the profile, as in Gardener: a cluster must remain
 changeable after its image was withdrawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot import versions
 from hortus.domains.clusters.shoot.kubernetes import version
+from hortus.domains.clusters.shoot.live import LiveShoot, PoolFields, PoolImage, PoolVolume, converted
 from hortus.domains.clusters.shoot.pools import path_of
 from hortus.domains.clusters.shoot.workers import created_pools, patched_pools
+from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object
-from hortus.schema import FieldError
+from hortus.kube.objects import shaped
+from hortus.schema import FieldError, Fields
 from hortus.schema.problems import invalid, not_supported
 
-_PARTS: Final = ("type", "kubernetes", "machineImages", "machineTypes", "volumeTypes", "regions")
 _SHOWN: Final = 20
 """Most alternatives that a message lists."""
 
 
+class OfferedVersion(Fields, frozen=True):
+    version: str
+
+
+class OfferedKubernetes(Fields, frozen=True):
+    versions: tuple[OfferedVersion, ...] = ()
+
+
+class OfferedImage(Fields, frozen=True):
+    name: str
+    versions: tuple[OfferedVersion, ...] = ()
+
+
+class OfferedMachine(Fields, frozen=True):
+    name: str
+    architecture: str = "amd64"
+    usable: bool = True
+
+
+class OfferedVolume(Fields, frozen=True):
+    name: str
+    usable: bool = True
+
+
+class OfferedZone(Fields, frozen=True):
+    name: str
+    unavailable_machine_types: tuple[str, ...] = ()
+
+
+class OfferedRegion(Fields, frozen=True):
+    name: str
+    zones: tuple[OfferedZone, ...] = ()
+
+
+class Offer(Fields, frozen=True):
+    """The fields of a CloudProfile's spec that are compared with Runtimes."""
+
+    kubernetes: OfferedKubernetes = OfferedKubernetes()
+    machine_images: tuple[OfferedImage, ...] = ()
+    machine_types: tuple[OfferedMachine, ...] = ()
+    regions: tuple[OfferedRegion, ...] = ()
+    type: str = ""
+    volume_types: tuple[OfferedVolume, ...] = ()
+
+
+class _Profile(Fields, frozen=True):
+    spec: Offer = Offer()
+
+
 def profile_outline(profile: Object) -> Object:
-    """What is asked of a CloudProfile; the rest, which is most of it in a real garden, need not be kept."""
-    metadata, spec = profile["metadata"], profile.get("spec") or {}
+    """The part of a CloudProfile that a cache keeps: enough of its metadata, and its `Offer` as `offer`.
+
+    The offer is None where the profile has another shape: then nothing is compared, and the garden decides.
+    """
+    metadata, found = profile["metadata"], shaped(profile, _Profile)
     kept = {name: metadata[name] for name in ("name", "uid", "resourceVersion") if name in metadata}
-    return {"metadata": kept, "spec": {name: spec[name] for name in _PARTS if name in spec}}
+    return {"metadata": kept, "offer": found.spec if found is not None else None}
+
+
+def kept_offer(kept: Object | None) -> Offer | None:
+    """The offer in what a cache keeps of a CloudProfile."""
+    offer: Offer | None = kept["offer"] if kept is not None else None
+    return offer
+
+
+def offer_of(profile: Object) -> Offer:
+    """The offer of a whole CloudProfile. Raises NotReadable."""
+    return converted(profile, _Profile, "CloudProfile").spec
 
 
 def profile_problems(
-    runtime: Object, config: Configuration, profile: Object, live: Object | None = None
+    runtime: Runtime, config: Configuration, offer: Offer, live: LiveShoot | None = None
 ) -> list[FieldError]:
-    """What a valid Runtime asks for and `profile`, a CloudProfile, does not have."""
-    shoot, spec = runtime["spec"]["shoot"], profile["spec"]
-    if spec.get("type") and spec["type"] != shoot["provider"]["type"]:
-        return [not_supported("spec.shoot.provider.type", shoot["provider"]["type"], [spec["type"]])]
-    problems = list(_version_problems(runtime, config, spec, live))
-    regions = {region["name"]: region for region in spec.get("regions") or ()}
-    if shoot["region"] not in regions:
-        return [*problems, _unsupported("spec.shoot.region", shoot["region"], regions)]
-    return problems + list(_pools(runtime, config, spec, regions[shoot["region"]], live))
+    """Values of a valid Runtime that the offer of a CloudProfile does not have."""
+    shoot = runtime.wanted.shoot
+    if offer.type and offer.type != shoot.provider.type:
+        return [not_supported("spec.shoot.provider.type", shoot.provider.type, [offer.type])]
+    problems = list(_version_problems(runtime, config, offer, live))
+    regions = {region.name: region for region in offer.regions}
+    if shoot.region not in regions:
+        return [*problems, _unsupported("spec.shoot.region", shoot.region, regions)]
+    return problems + list(_pools(runtime, config, offer, regions[shoot.region], live))
 
 
 def _version_problems(
-    runtime: Object, config: Configuration, spec: Object, live: Object | None
+    runtime: Runtime, config: Configuration, offer: Offer, live: LiveShoot | None
 ) -> Iterator[FieldError]:
-    offered = [entry["version"] for entry in (spec.get("kubernetes") or {}).get("versions") or ()]
+    offered = [entry.version for entry in offer.kubernetes.versions]
     wanted = version(runtime, config, live)
-    running = ((live or {}).get("spec") or {}).get("kubernetes", {}).get("version")
+    running = live.spec.kubernetes.version if live is not None else ""
     if wanted != running and not any(versions.covers(wanted, one) for one in offered):
         yield _unsupported("spec.shoot.kubernetes.version", wanted, versions.ordered(offered))
 
 
 def _pools(
-    runtime: Object, config: Configuration, spec: Object, region: Object, live: Object | None
+    runtime: Runtime, config: Configuration, offer: Offer, region: OfferedRegion, live: LiveShoot | None
 ) -> Iterator[FieldError]:
-    present = {pool["name"]: pool for pool in (live["spec"]["provider"]["workers"] if live else ())}
-    pools = patched_pools(runtime, config, list(present.values())) if live else created_pools(runtime, config)
-    place = {pool["name"]: index for index, pool in enumerate(created_pools(runtime, config))}
-    for pool in pools:
-        path, before = path_of(place[pool["name"]]), present.get(pool["name"]) or {}
+    created = created_pools(runtime, config)
+    running = live.spec.provider.pools if live is not None else []
+    present = {pool.fields.name: pool.fields for pool in running}
+    place = {pool.fields.name: index for index, pool in enumerate(created)}
+    for part in patched_pools(runtime, config, running) if live is not None else created:
+        pool = part.fields
+        path, before = path_of(place[pool.name]), present.get(pool.name)
         yield from _zone_problems(path, pool, before, region)
-        yield from _machine_problems(path, pool, before, spec, region)
-        yield from _image_problems(path, pool, before, spec)
-        yield from _volume_problems(path, pool, before, spec)
+        yield from _machine_problems(path, pool, before, offer, region)
+        yield from _image_problems(
+            path, pool.machine.image, before.machine.image if before is not None else None, offer
+        )
+        yield from _volume_problems(path, pool.volume, before.volume if before is not None else None, offer)
 
 
-def _zone_problems(path: str, pool: Object, before: Object, region: Object) -> Iterator[FieldError]:
-    offered = [zone["name"] for zone in region.get("zones") or ()]
-    known = {*offered, *(before.get("zones") or ())}
-    for index, zone in enumerate(pool.get("zones") or ()):
+def _zone_problems(
+    path: str, pool: PoolFields, before: PoolFields | None, region: OfferedRegion
+) -> Iterator[FieldError]:
+    offered = [zone.name for zone in region.zones]
+    known = {*offered, *(before.zones if before is not None else ())}
+    for index, zone in enumerate(pool.zones):
         if offered and zone not in known:
             yield _unsupported(f"{path}.zones[{index}]", zone, offered)
 
 
-def _machine_problems(path: str, pool: Object, before: Object, spec: Object, region: Object) -> Iterator[FieldError]:
-    types = {one["name"]: one for one in spec.get("machineTypes") or () if one.get("usable", True)}
-    wanted = pool["machine"]["type"]
-    if wanted == (before.get("machine") or {}).get("type"):
+def _machine_problems(
+    path: str, pool: PoolFields, before: PoolFields | None, offer: Offer, region: OfferedRegion
+) -> Iterator[FieldError]:
+    types = {one.name: one for one in offer.machine_types if one.usable}
+    wanted = pool.machine.type
+    if before is not None and wanted == before.machine.type:
         return
     if wanted not in types:
         yield _unsupported(f"{path}.machine.type", wanted, types)
         return
-    lacking = {
-        zone["name"] for zone in region.get("zones") or () if wanted in (zone.get("unavailableMachineTypes") or ())
-    }
-    without = [zone for zone in pool.get("zones") or () if zone in lacking]
+    lacking = {zone.name for zone in region.zones if wanted in zone.unavailable_machine_types}
+    without = [zone for zone in pool.zones if zone in lacking]
     if without:
         yield invalid(f"{path}.machine.type", wanted, f"not available in zone {', '.join(without)}")
-    made_for = types[wanted].get("architecture") or "amd64"
-    architecture = pool["machine"].get("architecture")
+    made_for, architecture = types[wanted].architecture, pool.machine.architecture
     if architecture and architecture != made_for:
         yield not_supported(f"{path}.machine.architecture", architecture, [made_for])
 
 
-def _image_problems(path: str, pool: Object, before: Object, spec: Object) -> Iterator[FieldError]:
-    images = {image["name"]: image for image in spec.get("machineImages") or ()}
-    wanted = pool["machine"]["image"]
-    running = (before.get("machine") or {}).get("image") or {}
-    if (wanted["name"], wanted["version"]) == (running.get("name"), running.get("version")):
+def _image_problems(path: str, wanted: PoolImage, running: PoolImage | None, offer: Offer) -> Iterator[FieldError]:
+    if running is not None and (wanted.name, wanted.version) == (running.name, running.version):
         return
-    if wanted["name"] not in images:
-        yield _unsupported(f"{path}.machine.image.name", wanted["name"], images)
+    images = {image.name: image for image in offer.machine_images}
+    if wanted.name not in images:
+        yield _unsupported(f"{path}.machine.image.name", wanted.name, images)
         return
-    offered = [entry["version"] for entry in images[wanted["name"]].get("versions") or ()]
-    if wanted["version"] not in offered:
-        yield _unsupported(f"{path}.machine.image.version", wanted["version"], versions.ordered(offered))
+    offered = [entry.version for entry in images[wanted.name].versions]
+    if wanted.version not in offered:
+        yield _unsupported(f"{path}.machine.image.version", wanted.version, versions.ordered(offered))
 
 
-def _volume_problems(path: str, pool: Object, before: Object, spec: Object) -> Iterator[FieldError]:
-    offered = [one["name"] for one in spec.get("volumeTypes") or () if one.get("usable", True)]
-    wanted: Mapping[str, Any] = pool.get("volume") or {}
-    if wanted.get("type") == (before.get("volume") or {}).get("type"):
+def _volume_problems(
+    path: str, wanted: PoolVolume | None, before: PoolVolume | None, offer: Offer
+) -> Iterator[FieldError]:
+    offered = [one.name for one in offer.volume_types if one.usable]
+    asked = wanted.type if wanted is not None else None
+    if asked == (before.type if before is not None else None):
         return
-    if offered and wanted.get("type") and wanted["type"] not in offered:
-        yield _unsupported(f"{path}.volume.type", wanted["type"], offered)
+    if offered and asked and asked not in offered:
+        yield _unsupported(f"{path}.volume.type", asked, offered)
 
 
 def _unsupported(path: str, value: str, offered: Iterable[str]) -> FieldError:

@@ -1,4 +1,4 @@
-"""What each provider's extension is told: infrastructureConfig and controlPlaneConfig (section 3.6).
+"""The settings for each provider's extension: infrastructureConfig and controlPlaneConfig (section 3.6).
 
 A created Shoot gets both from the nodes' network and the zones. A live Shoot keeps them, to the letter: subnets and
 gateways exist by them. A zone that is new there is added in the first slot that overlaps nothing; where the live
@@ -7,13 +7,16 @@ subnets are the computed ones, as they always are unless somebody imported the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Network
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hortus.domains.clusters.shoot import subnets
+from hortus.domains.clusters.shoot.live import LiveProvider, ZoneName, converted
 from hortus.domains.clusters.shoot.problems import ConversionError
+from hortus.domains.clusters.types import Networking, RuntimeShoot
 from hortus.kube import Object
+from hortus.kube.patches import apply_merge_patch
 from hortus.schema.problems import invalid
 
 FLOATING_POOL: Final = "FloatingIP-external-kyma-01"
@@ -27,47 +30,38 @@ VPC_NETWORK_FORMS: Final = {"azure": "<resource group>/<name>"}
 
 
 class Configs(NamedTuple):
-    """What the extension of the provider gets."""
+    """The settings for the extension of the provider."""
 
     infrastructure: Object
     control_plane: Object
 
 
-def created_configs(shoot: Object, zones: Sequence[str]) -> Configs:
+def created_configs(shoot: RuntimeShoot, zones: Sequence[str]) -> Configs:
     """For a new Shoot, from `spec.shoot` of a Runtime, which must be valid, and its zones in order."""
-    provider = shoot["provider"]["type"]
+    provider = shoot.provider.type
     return Configs(
-        {**_head(provider, "InfrastructureConfig"), **_INFRASTRUCTURE[provider](shoot, zones)},
+        {**_head(provider, "InfrastructureConfig"), **_INFRASTRUCTURE[provider](shoot.networking, zones)},
         _control_plane(provider, zones),
     )
 
 
-def patched_configs(shoot: Object, live_provider: Object, zones: Sequence[str]) -> Configs:
+def patched_configs(shoot: RuntimeShoot, live: LiveProvider, zones: Sequence[str]) -> Configs:
     """For a live Shoot: what it has, and the zones that it does not have yet. Raises ConversionError."""
-    provider = shoot["provider"]["type"]
-    infrastructure = live_provider["infrastructureConfig"]
-    control_plane = live_provider.get("controlPlaneConfig") or _control_plane(provider, zones)
-    new = [] if _unzoned(provider, infrastructure) else new_zones(live_provider, zones)
+    provider, present = shoot.provider.type, live.networks.zones or ()
+    infrastructure = live.infrastructure_config or {}
+    control_plane = live.control_plane_config or _control_plane(provider, zones)
+    # Azure's lite plan of old has no zones.
+    new = new_zones(present, zones) if provider in ZONED and (present or provider != "azure") else []
     if new:
-        networks = infrastructure.get("networks") or {}
-        present = list(networks.get("zones") or ())
-        added = _added(provider, _nodes(shoot), present, new)
-        infrastructure = {**infrastructure, "networks": {**networks, "zones": [*present, *added]}}
+        added = _added(provider, _nodes(shoot.networking), present, new)
+        infrastructure = apply_merge_patch(infrastructure, {"networks": {"zones": [*present, *added]}})
     return Configs(infrastructure, control_plane)
 
 
-def new_zones(live_provider: Object, zones: Iterable[str]) -> list[str]:
-    """Those of `zones` that have no subnets in a live Shoot yet."""
-    networks = live_provider["infrastructureConfig"].get("networks") or {}
-    present = {str(zone["name"]) for zone in networks.get("zones") or ()}
-    return [zone for zone in dict.fromkeys(zones) if zone not in present]
-
-
-def _unzoned(provider: str, infrastructure: Mapping[str, Any]) -> bool:
-    """Whether the infrastructure has no place for zones: by its provider, or Azure's lite plan of old."""
-    if provider == "azure":
-        return not (infrastructure.get("networks") or {}).get("zones")
-    return provider not in ZONED
+def new_zones(present: Iterable[Object], zones: Iterable[str]) -> list[str]:
+    """Those of `zones` that have no subnets among the `present` entries of `networks.zones`."""
+    names = {str(converted(zone, ZoneName, "zone of infrastructureConfig").name) for zone in present}
+    return [zone for zone in dict.fromkeys(zones) if zone not in names]
 
 
 def _added(provider: str, nodes: IPv4Network, present: Sequence[Object], names: Sequence[str]) -> list[Object]:
@@ -108,42 +102,44 @@ def _zone(provider: str, nodes: IPv4Network, slot: int, name: str) -> Object:
     return {"name": name, "workers": str(subnets.triple(nodes, slot).workers)}
 
 
-def _zones(provider: str, shoot: Object, names: Sequence[str]) -> list[Object]:
-    nodes = _nodes(shoot)
+def _zones(provider: str, networking: Networking, names: Sequence[str]) -> list[Object]:
+    nodes = _nodes(networking)
     return [_zone(provider, nodes, slot, name) for slot, name in enumerate(names)]
 
 
-def _nodes(shoot: Object) -> IPv4Network:
-    return IPv4Network(shoot["networking"]["nodes"], strict=False)
+def _nodes(networking: Networking) -> IPv4Network:
+    return IPv4Network(networking.nodes, strict=False)
 
 
-def _aws(shoot: Object, zones: Sequence[str]) -> Object:
-    network = shoot["networking"].get("vpcNetwork")
-    vpc = {"id": network} if network else {"cidr": shoot["networking"]["nodes"]}
-    config: Object = {"networks": {"vpc": vpc, "zones": _zones("aws", shoot, zones)}}
-    if shoot["networking"].get("dualStack"):
+def _vpc(networking: Networking) -> Object:
+    network = networking.vpc_network
+    return {"id": network} if network else {"cidr": networking.nodes}
+
+
+def _aws(networking: Networking, zones: Sequence[str]) -> Object:
+    config: Object = {"networks": {"vpc": _vpc(networking), "zones": _zones("aws", networking, zones)}}
+    if networking.dual_stack:
         config["dualStack"] = {"enabled": True}
     return config
 
 
-def _azure(shoot: Object, zones: Sequence[str]) -> Object:
-    group, _, name = (shoot["networking"].get("vpcNetwork") or "").partition("/")
-    vnet = {"name": name, "resourceGroup": group} if name else {"cidr": shoot["networking"]["nodes"]}
-    networks: Object = {"vnet": vnet}
+def _azure(networking: Networking, zones: Sequence[str]) -> Object:
+    group, _, name = (networking.vpc_network or "").partition("/")
+    networks: Object = {"vnet": {"name": name, "resourceGroup": group} if name else {"cidr": networking.nodes}}
     if zones:
-        networks["zones"] = _zones("azure", shoot, zones)
+        networks["zones"] = _zones("azure", networking, zones)
     return {"networks": networks, "zoned": bool(zones)}
 
 
-def _gcp(shoot: Object, zones: Sequence[str]) -> Object:
-    nodes, network = shoot["networking"]["nodes"], shoot["networking"].get("vpcNetwork")
+def _gcp(networking: Networking, zones: Sequence[str]) -> Object:
+    nodes, network = networking.nodes, networking.vpc_network
     # `worker` is the deprecated twin of `workers`; the Go system writes both.
     networks: Object = {"worker": nodes, "workers": nodes}
     return {"networks": {"vpc": {"name": network}, **networks} if network else networks}
 
 
-def _openstack(shoot: Object, zones: Sequence[str]) -> Object:
-    nodes, network = shoot["networking"]["nodes"], shoot["networking"].get("vpcNetwork")
+def _openstack(networking: Networking, zones: Sequence[str]) -> Object:
+    nodes, network = networking.nodes, networking.vpc_network
     networks: Object = {"worker": "", "workers": nodes}
     return {
         "floatingPoolName": FLOATING_POOL,
@@ -151,13 +147,11 @@ def _openstack(shoot: Object, zones: Sequence[str]) -> Object:
     }
 
 
-def _alicloud(shoot: Object, zones: Sequence[str]) -> Object:
-    network = shoot["networking"].get("vpcNetwork")
-    vpc = {"id": network} if network else {"cidr": shoot["networking"]["nodes"]}
-    return {"networks": {"vpc": vpc, "zones": _zones("alicloud", shoot, zones)}}
+def _alicloud(networking: Networking, zones: Sequence[str]) -> Object:
+    return {"networks": {"vpc": _vpc(networking), "zones": _zones("alicloud", networking, zones)}}
 
 
-_INFRASTRUCTURE: dict[str, Callable[[Object, Sequence[str]], Object]] = {
+_INFRASTRUCTURE: dict[str, Callable[[Networking, Sequence[str]], Object]] = {
     "aws": _aws,
     "azure": _azure,
     "gcp": _gcp,

@@ -1,4 +1,4 @@
-"""What is carried out otherwise than a Runtime asks, for its owner to see; never a reason to stop."""
+"""Remarks for the owner of a Runtime: fields that are carried out otherwise than asked. None stops a conversion."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot import versions
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.kubernetes import STRUCTURED_FROM, has_structured_authentication, version
+from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.pools import path_of
 from hortus.domains.clusters.shoot.workers import created_pools, patched_pools
-from hortus.kube import Object
+from hortus.domains.clusters.types import ClientAuthentication, OidcConfig, Runtime
 from hortus.schema import FieldError
 from hortus.schema.problems import forbidden, invalid, required
 
@@ -19,7 +20,7 @@ OIDC_PATH: Final = "spec.shoot.kubernetes.kubeAPIServer.oidcConfig"
 
 
 def remarks_of(
-    runtime: Object, config: Configuration, context: Context = DEFAULT_CONTEXT, *, live: Object | None = None
+    runtime: Runtime, config: Configuration, context: Context = DEFAULT_CONTEXT, *, live: LiveShoot | None = None
 ) -> list[FieldError]:
     """Remarks on a valid Runtime, each with the field, its value and what is done instead."""
     by_config_map = has_structured_authentication(runtime, config, context, live)
@@ -34,21 +35,28 @@ def remarks_of(
     return remarks
 
 
-def _ignored(runtime: Object, *, structured: bool) -> Iterator[FieldError]:
-    shoot = runtime["spec"]["shoot"]
-    for name in ("infrastructureConfig", "controlPlaneConfig"):
-        if shoot["provider"].get(name):
+def _ignored(runtime: Runtime, *, structured: bool) -> Iterator[FieldError]:
+    shoot = runtime.wanted.shoot
+    provider = shoot.provider
+    configs = (
+        ("infrastructureConfig", provider.infrastructure_config),
+        ("controlPlaneConfig", provider.control_plane_config),
+    )
+    for name, given in configs:
+        if given:
             yield forbidden(f"spec.shoot.provider.{name}", "ignored: it is computed from networks and zones")
-    oidc = ((shoot.get("kubernetes") or {}).get("kubeAPIServer") or {}).get("oidcConfig") or {}
-    yield from _ignored_oidc(oidc, structured=structured)
+    yield from _ignored_oidc(shoot.api_server.oidc_config or OidcConfig(), structured=structured)
 
 
-def _ignored_oidc(oidc: Object, *, structured: bool) -> Iterator[FieldError]:
-    for name in ("clientAuthentication", *(("signingAlgs", "requiredClaims") if structured else ())):
-        if oidc.get(name):
+def _ignored_oidc(oidc: OidcConfig, *, structured: bool) -> Iterator[FieldError]:
+    ignored = [("clientAuthentication", oidc.client_authentication not in (None, ClientAuthentication()))]
+    if structured:
+        ignored += [("signingAlgs", bool(oidc.signing_algs)), ("requiredClaims", bool(oidc.required_claims))]
+    for name, given in ignored:
+        if given:
             yield forbidden(f"{OIDC_PATH}.{name}", "ignored: the cluster's API server gets no such setting")
-    own = oidc.get("clientID") is not None and oidc.get("issuerURL") is not None
-    if structured and own and oidc.get("usernamePrefix") is None:
+    own = oidc.client_id is not None and oidc.issuer_url is not None
+    if structured and own and oidc.username_prefix is None:
         # The Go system leaves it out (section 3.4), and kube-apiserver does not default it in this form (KEP-3331).
         yield required(
             f"{OIDC_PATH}.usernamePrefix",
@@ -56,14 +64,13 @@ def _ignored_oidc(oidc: Object, *, structured: bool) -> Iterator[FieldError]:
         )
 
 
-def _kept(runtime: Object, config: Configuration, live: Object) -> Iterator[FieldError]:
-    shoot = runtime["spec"]["shoot"]
-    wanted, used = (shoot.get("kubernetes") or {}).get("version"), version(runtime, config, live)
+def _kept(runtime: Runtime, config: Configuration, live: LiveShoot) -> Iterator[FieldError]:
+    wanted, used = runtime.wanted.shoot.version, version(runtime, config, live)
     if wanted and not versions.covers(wanted, used):
         yield invalid("spec.shoot.kubernetes.version", wanted, f"the cluster has {used} and is never taken back")
-    pools = {pool["name"]: pool for pool in patched_pools(runtime, config, live["spec"]["provider"]["workers"])}
+    pools = {pool.fields.name: pool for pool in patched_pools(runtime, config, live.spec.provider.pools)}
     for index, pool in enumerate(created_pools(runtime, config)):
-        image, running = pool["machine"]["image"], pools[pool["name"]]["machine"]["image"]
-        if image["version"] != running["version"]:
+        asked, running = pool.fields.machine.image.version, pools[pool.fields.name].fields.machine.image.version
+        if asked != running:
             path = f"{path_of(index)}.machine.image.version"
-            yield invalid(path, image["version"], f"the pool has {running['version']} and is never taken back")
+            yield invalid(path, asked, f"the pool has {running} and is never taken back")

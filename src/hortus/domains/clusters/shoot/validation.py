@@ -1,4 +1,4 @@
-"""Whether a Runtime can become a Shoot, or its live Shoot what the Runtime says: every problem at once, as values.
+"""All problems of a Runtime at once, as values: of becoming a Shoot, or of changing the live one.
 
 Checked here is what the CRD cannot say and what the garden would refuse later, or only half-way into a cluster. Each
 problem names the field of the Runtime, its value and what is allowed.
@@ -13,13 +13,14 @@ from hortus.domains.clusters.shoot.access import access_problems
 from hortus.domains.clusters.shoot.caches import cache_problems
 from hortus.domains.clusters.shoot.changes import change_problems
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
+from hortus.domains.clusters.shoot.live import LiveShoot, tolerance_of
 from hortus.domains.clusters.shoot.networks import network_problems
 from hortus.domains.clusters.shoot.pools import main_pool_problems, pool_problems
-from hortus.domains.clusters.shoot.profile import profile_problems
+from hortus.domains.clusters.shoot.profile import Offer, profile_problems
 from hortus.domains.clusters.shoot.providers import PROVIDERS
 from hortus.domains.clusters.shoot.versions import is_version
-from hortus.domains.clusters.types import RequiredLabels
-from hortus.kube import Object, naming
+from hortus.domains.clusters.types import RequiredLabels, Runtime, RuntimeShoot
+from hortus.kube import naming
 from hortus.schema import FieldError
 from hortus.schema.problems import invalid, not_supported, required
 
@@ -31,22 +32,27 @@ TOLERANCES = ("node", "zone")
 
 
 def problems_of(
-    runtime: Object,
+    runtime: Runtime,
     config: Configuration,
     context: Context = DEFAULT_CONTEXT,
     *,
-    live: Object | None = None,
-    profile: Object | None = None,
+    live: LiveShoot | None = None,
+    profile: Offer | None = None,
 ) -> list[FieldError]:
-    """What is wrong with a Runtime; with `live`, its Shoot, also what may not be changed; with `profile`, the
-    CloudProfile, also what the garden does not offer."""
-    shoot = runtime["spec"]["shoot"]
-    if problems := [*_label_problems(runtime), *_provider_problems(shoot), *main_pool_problems(runtime, live)]:
+    """The problems of a Runtime; with `live`, its Shoot, also those of a change; with `profile`, the offer of a
+    CloudProfile, also those of asking for something else. Raises NotReadable."""
+    shoot = runtime.wanted.shoot
+    is_live = live is not None
+    if problems := [
+        *_label_problems(runtime),
+        *_provider_problems(shoot),
+        *main_pool_problems(runtime, is_live=is_live),
+    ]:
         return problems
     problems = [*_basic_problems(shoot), *access_problems(shoot, context), *cache_problems(runtime)]
     problems += pool_problems(runtime)
     if live is None:
-        problems += network_problems(shoot)
+        problems += network_problems(runtime)
         problems += _name_problems(shoot, config)
     else:
         problems += change_problems(runtime, live, context)
@@ -55,37 +61,37 @@ def problems_of(
     return problems
 
 
-def _label_problems(runtime: Object) -> list[FieldError]:
+def _label_problems(runtime: Runtime) -> list[FieldError]:
     """Only the first, as the Go system says it."""
-    labels = runtime["metadata"].get("labels") or {}
+    labels = runtime.metadata.labels
     missing = next((key for key in RequiredLabels.IN_ORDER if not labels.get(key)), None)
     if missing is None:
         return []
     return [required(f"metadata.labels[{missing}]", f"missing required label {missing}")]
 
 
-def _provider_problems(shoot: Object) -> list[FieldError]:
-    type_ = shoot["provider"]["type"]
+def _provider_problems(shoot: RuntimeShoot) -> list[FieldError]:
+    type_ = shoot.provider.type
     return [] if type_ in PROVIDERS else [not_supported("spec.shoot.provider.type", type_, PROVIDERS)]
 
 
-def _basic_problems(shoot: Object) -> Iterator[FieldError]:
-    if shoot["purpose"] not in PURPOSES:
-        yield not_supported("spec.shoot.purpose", shoot["purpose"], PURPOSES)
-    version = (shoot.get("kubernetes") or {}).get("version")
+def _basic_problems(shoot: RuntimeShoot) -> Iterator[FieldError]:
+    if shoot.purpose not in PURPOSES:
+        yield not_supported("spec.shoot.purpose", shoot.purpose, PURPOSES)
+    version = shoot.version
     if version and not is_version(version):
         yield invalid("spec.shoot.kubernetes.version", version, "must be a version such as 1.31 or 1.31.4")
-    for name in ("region", "secretBindingName"):
-        if not shoot[name]:
+    for name, text in (("region", shoot.region), ("secretBindingName", shoot.secret_binding_name)):
+        if not text:
             yield required(f"spec.shoot.{name}")
-    availability = (shoot.get("controlPlane") or {}).get("highAvailability")
-    if availability and availability["failureTolerance"]["type"] not in TOLERANCES:
+    tolerance = tolerance_of(shoot.control_plane)
+    if tolerance is not None and tolerance not in TOLERANCES:
         path = "spec.shoot.controlPlane.highAvailability.failureTolerance.type"
-        yield not_supported(path, availability["failureTolerance"]["type"], TOLERANCES)
+        yield not_supported(path, tolerance, TOLERANCES)
 
 
-def _name_problems(shoot: Object, config: Configuration) -> Iterator[FieldError]:
-    name, project = shoot["name"], config.converter.gardener.project_name
+def _name_problems(shoot: RuntimeShoot, config: Configuration) -> Iterator[FieldError]:
+    name, project = shoot.name, config.converter.gardener.project_name
     for text in naming.dns_label(name):
         yield invalid("spec.shoot.name", name, text)
     if len(name) + len(project) > NAME_LIMIT:

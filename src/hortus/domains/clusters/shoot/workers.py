@@ -1,7 +1,8 @@
-"""Worker pools: the Runtime's main pool and its further ones as the pools of a Shoot (section 3.5).
+"""Worker pools: the Runtime's main pool and its further ones as the pools of a Shoot.
 
 A pool is handed on as it is, with what the operator decides filled in. Against a live Shoot the pools take its order,
 and a pool of the same name keeps its zones, its update strategy and an image that Gardener has raised meanwhile.
+Contract: infrastructure-manager, section 3.5.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from typing import Any, Final
 
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot import versions
+from hortus.domains.clusters.shoot.live import Pool, PoolFields, pool_of
+from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object
+from hortus.kube.patches import apply_merge_patch
 
 AWS_WORKER_CONFIG: Final = {
     "apiVersion": "aws.provider.extensions.gardener.cloud/v1alpha1",
@@ -20,98 +24,100 @@ AWS_WORKER_CONFIG: Final = {
 }
 """Instance metadata only for those who hold a token, and one hop further than the machine itself, for its pods."""
 
+_DEFAULT_ARCHITECTURE: Final = "amd64"
+_DEFAULT_STRATEGY: Final = "AutoRollingUpdate"
 _GARDEN_DEFAULTS: Final[dict[str, Any]] = {
     "cri": {"name": "containerd"},
+    "machine": {"architecture": _DEFAULT_ARCHITECTURE},
     "maxSurge": 1,
     "maxUnavailable": 0,
     "systemComponents": {"allow": True},
-    "updateStrategy": "AutoRollingUpdate",
+    "updateStrategy": _DEFAULT_STRATEGY,
 }
-"""What the garden adds to a pool that does not say so (gardener, section 1.1)."""
-_DEFAULT_ARCHITECTURE: Final = "amd64"
+"""The fields that the garden adds to a pool without them (gardener, section 1.1)."""
 
 
-def pools_of(runtime: Object) -> list[Object]:
-    """The pools as the Runtime has them: the main one, then the further ones."""
-    provider = runtime["spec"]["shoot"]["provider"]
-    return [*provider["workers"], *(provider.get("additionalWorkers") or ())]
+def pools_of(runtime: Runtime) -> list[Pool]:
+    """The pools as the Runtime has them: the main one, then the further ones. Raises NotReadable."""
+    provider = runtime.wanted.shoot.provider
+    return [pool_of(pool) for pool in (*provider.workers, *provider.additional_workers)]
 
 
-def created_pools(runtime: Object, config: Configuration) -> list[Object]:
+def created_pools(runtime: Runtime, config: Configuration) -> list[Pool]:
     """The pools of a new Shoot."""
     tokens = _requires_tokens(runtime, config)
     return [_filled(pool, config, tokens) for pool in pools_of(runtime)]
 
 
-def patched_pools(runtime: Object, config: Configuration, live: Sequence[Object]) -> list[Object]:
+def patched_pools(runtime: Runtime, config: Configuration, live: Sequence[Pool]) -> list[Pool]:
     """The pools of a live Shoot: those that stay in its order, then the new ones in the Runtime's."""
-    place = {pool["name"]: index for index, pool in enumerate(live)}
-    pools = sorted(created_pools(runtime, config), key=lambda pool: place.get(pool["name"], len(live)))
-    return [_aligned(pool, live[place[pool["name"]]]) if pool["name"] in place else pool for pool in pools]
+    place = {pool.fields.name: index for index, pool in enumerate(live)}
+    pools = sorted(created_pools(runtime, config), key=lambda pool: place.get(pool.fields.name, len(live)))
+    return [
+        _aligned(pool, live[place[pool.fields.name]].fields) if pool.fields.name in place else pool for pool in pools
+    ]
 
 
-def zones_of(pools: Iterable[Object]) -> list[str]:
+def zones_of(pools: Iterable[Pool]) -> list[str]:
     """All zones of some pools, in order of first appearance."""
-    return list(dict.fromkeys(zone for pool in pools for zone in pool.get("zones") or ()))
+    return list(dict.fromkeys(zone for pool in pools for zone in pool.fields.zones))
 
 
-def removed_zones(runtime: Object, live: Sequence[Object]) -> dict[int, list[str]]:
+def removed_zones(runtime: Runtime, live: Iterable[Pool]) -> dict[int, list[str]]:
     """Zones of live pools that the pool of the same name no longer lists, by its index in `pools_of`."""
-    present = {pool["name"]: pool.get("zones") or () for pool in live}
+    present = {pool.fields.name: pool.fields.zones for pool in live}
     found = {}
     for index, pool in enumerate(pools_of(runtime)):
-        wanted = set(pool.get("zones") or ())
-        if removed := [zone for zone in present.get(pool["name"], ()) if zone not in wanted]:
+        if removed := [zone for zone in present.get(pool.fields.name, ()) if zone not in pool.fields.zones]:
             found[index] = removed
     return found
 
 
-def same_pools(one: Sequence[Object], other: Sequence[Object]) -> bool:
-    """Whether two lists of pools are equal, order included, once the garden has filled in what was left out."""
-    return [_defaulted(pool) for pool in one] == [_defaulted(pool) for pool in other]
+def same_pools(one: Iterable[Object], other: Iterable[Object]) -> bool:
+    """True when two lists of pools are equal, order included, once the garden has filled in what was left out."""
+    return [_over(_GARDEN_DEFAULTS, pool) for pool in one] == [_over(_GARDEN_DEFAULTS, pool) for pool in other]
 
 
-def _requires_tokens(runtime: Object, config: Configuration) -> bool:
-    provider = runtime["spec"]["shoot"]["provider"]["type"]
-    return bool(provider == "aws" and config.converter.provider.aws.require_tokens)
+def _requires_tokens(runtime: Runtime, config: Configuration) -> bool:
+    return runtime.wanted.shoot.provider.type == "aws" and config.converter.provider.aws.require_tokens
 
 
-def _filled(pool: Object, config: Configuration, tokens: bool) -> Object:
-    defaults = config.converter.machine_image
-    image = pool["machine"].get("image") or {}
-    image = {
-        **image,
-        "name": image.get("name") or defaults.default_name,
-        "version": image.get("version") or defaults.default_version,
-    }
-    filled = {**pool, "machine": {**pool["machine"], "image": image}}
-    return {**filled, "providerConfig": AWS_WORKER_CONFIG} if tokens else filled
+def _filled(pool: Pool, config: Configuration, tokens: bool) -> Pool:
+    defaults, given = config.converter.machine_image, pool.fields.machine.image
+    image = {"name": given.name or defaults.default_name, "version": given.version or defaults.default_version}
+    filled: Object = apply_merge_patch(pool.raw, {"machine": {"image": image}})
+    return pool_of({**filled, "providerConfig": AWS_WORKER_CONFIG} if tokens else filled)
 
 
-def _aligned(pool: Object, live: Object) -> Object:
+def _aligned(pool: Pool, live: PoolFields) -> Pool:
     """Defaults that the garden filled in are not taken over: they come back by themselves, and what an apply holds
     must not depend on whether they are there yet."""
-    machine = {**pool["machine"], "image": _image(pool, live)}
-    aligned = {**pool, "machine": machine}
-    strategy = live.get("updateStrategy")
-    if not pool.get("updateStrategy") and strategy not in (None, _GARDEN_DEFAULTS["updateStrategy"]):
-        aligned["updateStrategy"] = strategy
-    architecture = live["machine"].get("architecture")
-    if machine["type"] == live["machine"]["type"] and architecture not in (None, _DEFAULT_ARCHITECTURE):
-        machine.setdefault("architecture", architecture)
-    if zones := zones_of([live, pool]):
-        aligned["zones"] = zones
-    return aligned
+    wanted = pool.fields
+    machine: Object = {"image": {"version": _image_version(wanted, live)}}
+    same_machine = (wanted.machine.type, wanted.machine.architecture) == (live.machine.type, None)
+    if same_machine and live.machine.architecture not in (None, _DEFAULT_ARCHITECTURE):
+        machine["architecture"] = live.machine.architecture
+    changes: Object = {"machine": machine}
+    if not wanted.update_strategy and live.update_strategy not in (None, _DEFAULT_STRATEGY):
+        changes["updateStrategy"] = live.update_strategy
+    if zones := list(dict.fromkeys([*live.zones, *wanted.zones])):
+        changes["zones"] = zones
+    return pool_of(apply_merge_patch(pool.raw, changes))
 
 
-def _image(pool: Object, live: Object) -> Object:
-    image: Object = pool["machine"]["image"]
-    running = live["machine"].get("image") or {}
-    if running.get("name") != image["name"]:
-        return image
-    return {**image, "version": versions.kept(image["version"], running.get("version") or "")}
+def _image_version(pool: PoolFields, live: PoolFields) -> str:
+    image, running = pool.machine.image, live.machine.image
+    return versions.kept(image.version, running.version) if running.name == image.name else image.version
 
 
-def _defaulted(pool: Object) -> Object:
-    machine = {"architecture": _DEFAULT_ARCHITECTURE, **pool["machine"]}
-    return {**_GARDEN_DEFAULTS, **pool, "machine": machine}
+def _over(defaults: Object, given: Object) -> Object:
+    """`given` with the defaults that it does not have."""
+    return {
+        **defaults,
+        **given,
+        **{
+            name: _over(default, given[name])
+            for name, default in defaults.items()
+            if isinstance(default, dict) and isinstance(given.get(name), dict)
+        },
+    }
