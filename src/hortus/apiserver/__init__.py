@@ -7,7 +7,7 @@ server; only `cli`, `simulation` and `testing` import this package.
     server = await open_server(Settings(port=6443), SqliteBackend(path))
     server.extend("garden", [shoots])            # kinds of one logical cluster
     await server.start()
-    await server.local("garden").list(SHOOT)     # by the same rules, without a socket
+    await server.local("garden").list(SHOOT)     # with the same rules, without a socket
 """
 
 from hortus.apiserver.composition import open_server

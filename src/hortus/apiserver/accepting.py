@@ -1,8 +1,8 @@
-"""New connections: accepted while there is room, at the expense of those that have asked for nothing the longest.
+"""New connections: accepted while there is room, and then in place of the connections that have been idle the longest.
 
-A listening socket that stops accepting when it is full serves nobody new until its attackers tire. So room is made:
-first handshakes in progress give way, then connections that never asked, then those that rest between two requests.
-What is busy stays. Source: RFC 7230 section 6.5 (a server may close an idle connection at any time).
+A listening socket that stops accepting when it is full serves no new client until its attackers stop. So room is made:
+first handshakes in progress are dropped, then connections without any request, then idle ones. Busy connections stay.
+Source: RFC 7230 section 6.5 (a server may close an idle connection at any time).
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ _AT_ONCE = 64
 """Connections accepted in one turn of the loop."""
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _AGAIN_AFTER = 0.1
-"""Seconds to wait when the system has no more file descriptors and nobody gives one back."""
+"""Seconds to wait when the system has no more file descriptors and no connection can be dropped."""
 
 _OTHER_FILES = 64
-"""File descriptors that are left for all that is no connection: the store, logs, webhooks, threads' pipes."""
+"""File descriptors that are left for everything but connections: the store, logs, webhooks, threads' pipes."""
 
 _log = logging.getLogger("hortus.apiserver.accepting")
 
 
 def connections_within(limit: int) -> int:
-    """`limit`, or what the process may open (RLIMIT_NOFILE, half of it when that is little) if that is less."""
+    """`limit`, or the number of files that the process may open (RLIMIT_NOFILE, half of a small one) if that is
+    less."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return limit
@@ -43,10 +44,10 @@ def connections_within(limit: int) -> int:
 
 
 class Door:
-    """Takes connections of `listening` into `listener`, TLS first."""
+    """Accepts connections of `listening` and hands them to `listener` after the TLS handshake."""
 
     def __init__(self, listening: socket.socket, tls: ssl.SSLContext, listener: Listener, most: int) -> None:
-        """`most` connections at once."""
+        """Accepts `most` connections at once."""
         self._socket = listening
         self._tls = tls
         self._listener = listener
@@ -61,7 +62,7 @@ class Door:
         self._loop.add_reader(self._socket, self._accept)
 
     async def close(self) -> None:
-        """Take no more; handshakes in progress are dropped."""
+        """Accepts no more; handshakes in progress are dropped."""
         if self._later is not None:
             self._later.cancel()
         if self._socket.fileno() >= 0:
@@ -114,5 +115,5 @@ class Door:
                 ssl_shutdown_timeout=TLS_FAREWELL_WITHIN,
             )
         except OSError:
-            # No TLS, no valid certificate, gone, or too slow: whoever it was is told by TLS or by the end itself.
+            # No TLS, no valid certificate, gone, or too slow: the TLS alert or the closed connection is the answer.
             peer.close()

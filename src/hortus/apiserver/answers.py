@@ -1,7 +1,7 @@
 """A complete answer as one write to the socket.
 
-aiohttp's Response keeps headers, cookies and compression that may still change until it is sent; ours are known at
-once, and building them as bytes costs a third. Streams (watches) are aiohttp's own.
+aiohttp's Response has headers, cookies and compression that may change until it is sent; here they are known at once,
+and building them as bytes costs a third. Streams (watches) are aiohttp's own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COPIED = 64 * 1024
 _PIECE = 256 * 1024
 """Bytes written at once: TLS encrypts and holds them all until the client takes them."""
 _UNREAD = 256 * 1024
-"""Bytes that a client which sends one request after the other may leave in its socket before it is waited for."""
+"""Unread bytes in the socket of a client that pipelines requests, beyond which the server waits for it."""
 _CODES = {code.value: code.phrase for code in HTTPStatus}
 
 
@@ -33,7 +33,7 @@ class Answer(web.StreamResponse):
     """`reply` as an answer to `request`; `prepare` and `write_eof` are called by aiohttp once each."""
 
     def __init__(self, request: web.BaseRequest, reply: Reply, *, compress: bool) -> None:
-        # The base's own state is what this class is there to avoid; aiohttp asks for nothing of it but keep_alive.
+        # The state of the base class is skipped for speed; aiohttp uses only keep_alive of it.
         self._request = request
         self._keep_alive = request.keep_alive
         body = reply.body
@@ -73,7 +73,7 @@ class Answer(web.StreamResponse):
             await taken(self._request)
 
     async def _write_large(self, transport: asyncio.Transport, body: bytes) -> None:
-        """Count the bytes as held until the client has taken them; when too many are, say so instead."""
+        """Counts the bytes as held until the client has taken them; answers 429 when too many are held."""
         connection = self._request.protocol
         assert isinstance(connection, Connection)
         holder, unsent = connection.holder, connection.listener.answers

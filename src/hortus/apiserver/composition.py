@@ -1,7 +1,7 @@
-"""How the parts make one server: store, keys, logical clusters, roles, kinds, collectors.
+"""Composition of a server: store, keys, logical clusters, roles, kinds, collectors.
 
-backend -> Overlay (what every cluster is born with) -> Storage (tells listeners)
-Storage -> LogicalClusters, RbacAuthorizer, Registry -> ApiServer
+backend -> Overlay (the born objects of every cluster) -> Storage (notifies listeners) Storage -> LogicalClusters,
+RbacAuthorizer, Registry -> ApiServer
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ async def open_server(
     services: ServiceResolver | None = None,
     clock: Clock | None = None,
 ) -> ApiServer:
-    """Open the store, take the port and compose a server; `start` makes it answer.
+    """Opens the store, takes the port and composes a server; `start` begins to serve.
 
-    `definitions` are served in every logical cluster, the built-in kinds unless said otherwise; `tokens` are fixed
-    bearer tokens by (logical cluster, token); `services` says where webhooks given as services listen. Raises
-    StoreFailed, OSError (the port is taken, a file cannot be read), ValueError (a file of settings.client_ca without
-    certificates), audit.PolicyError.
+    `definitions` are served in every logical cluster, by default the built-in kinds; `tokens` are fixed bearer tokens
+    by (logical cluster, token); `services` resolves webhooks that are given as services. Raises StoreFailed, OSError
+    (the port is taken, a file cannot be read), ValueError (a file of settings.client_ca without certificates),
+    audit.PolicyError.
     """
     clock = clock or SystemClock()
     listening = socket.create_server((settings.host, settings.port), backlog=1024)
@@ -79,7 +79,7 @@ async def open_server(
     storage = Storage(overlay)
     clusters = logical.LogicalClusters(storage, keys, clock)
     overlay.identify(partial(with_own_uid, clusters.uid))
-    authorizer = RbacAuthorizer(Overlay(backend, born))  # uids, of which each cluster has its own, decide nothing
+    authorizer = RbacAuthorizer(Overlay(backend, born))  # authorization does not use uids, which differ by cluster
     objects = StoredObjects(overlay)
     tokens_of_accounts = ServiceAccountTokens(clusters, objects, clock)
     authentication = Authentication(

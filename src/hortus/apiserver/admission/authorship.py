@@ -25,7 +25,7 @@ _POLICIES, _BINDINGS = "validatingadmissionpolicies", "validatingadmissionpolicy
 
 
 class _Place(NamedTuple):
-    """A paramKind as far as it is known; `*` stands for all, which takes permission for all."""
+    """A paramKind as far as it is known; `*` means all, which requires permission for all."""
 
     group: str = "*"
     version: str = "*"
@@ -70,7 +70,7 @@ class AuthorGuard:
         )
 
     async def _binding_problem(self, scope: Scope, spec: Object) -> str:
-        """Asked with each write, as what the policy's paramKind is may have changed."""
+        """Checked with each write, because the policy's paramKind may have changed."""
         reference, name = spec.get("paramRef"), spec["policyName"]
         if not reference:
             return ""

@@ -1,8 +1,8 @@
-"""HTTPS calls to webhooks: bounded in time and size, to the CA that the configuration names, never to ourselves.
+"""HTTPS calls to webhooks: bounded in time and size, verified by the CA of the configuration, never to this server.
 
-One aiohttp session per logical cluster; a TLS context per CA bundle. Redirects are not followed and no proxy is asked.
-Used for admission and for conversion. A webhook given as a service is reached through a `ServiceResolver`, as there is
-no cluster network behind this server.
+One aiohttp session per logical cluster; a TLS context per CA bundle. Redirects are not followed and no proxy is used.
+Used for admission and for conversion. A webhook given as a service is reached through a `ServiceResolver`, because
+there is no cluster network behind this server.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ _SHOWN_ANSWER = 1024
 _LONGEST_REFUSAL = 16 * 1024
 """Characters of a webhook's refusal that are repeated to the client; the answer itself may be 8 MiB of text."""
 _LONGEST, _LONGEST_OWN = 30.0, 10.0
-"""Seconds that a call may take: on behalf of a client, and for the server's own loops, which wait as long as for a
-webhook that does not say how long."""
+"""Seconds that a call may take: on behalf of a client, and for the server's own loops (the default timeout of a
+webhook)."""
 
 ServiceResolver = Callable[[str, str, str, int], Awaitable[tuple[str, int]]]
 """(logical cluster, namespace, service, port) -> host and port to connect to. Raises LookupError when there is none."""
 
 
 def shortened(text: str) -> str:
-    """A refusal in a webhook's words, cut to what an error may hold."""
+    """A webhook's refusal, cut to the length that an error may have."""
     return text if len(text) <= _LONGEST_REFUSAL else f"{text[:_LONGEST_REFUSAL]}…"
 
 
 class CallFailed(Exception):
-    """A webhook gave no usable answer; the text, cut if need be, is the reason that clients are shown."""
+    """A webhook gave no usable answer; the text, cut if necessary, is the reason that clients get."""
 
     def __init__(self, text: str) -> None:
         super().__init__(shortened(text))
 
 
 class WebhookClient:
-    """`own_ports` with `own_names` say where this server itself listens."""
+    """`own_ports` and `own_names` are the ports and names of this server itself."""
 
     def __init__(self, *, own_names: frozenset[str], own_port: int, services: ServiceResolver | None = None) -> None:
         self._own_names = own_names | _OURSELVES
@@ -67,11 +67,12 @@ class WebhookClient:
         await self._sessions.close()
 
     def forget(self, cluster: str) -> None:
-        """The logical cluster is gone."""
+        """Drops the session of a removed logical cluster."""
         self._sessions.forget(cluster)
 
     async def ask(self, cluster: str, config: Object, question: Object, *, seconds: float) -> bytes:
-        """POST `question` to where a WebhookClientConfig points; the body of the answer. Raises CallFailed."""
+        """POSTs `question` to the address of a WebhookClientConfig; returns the body of the answer. Raises
+        CallFailed."""
         seconds = min(seconds, _LONGEST_OWN) if OWN_WORK.get() else seconds
         timeout = min(max(seconds, 0.001), _LONGEST)
         try:
@@ -118,7 +119,7 @@ class WebhookClient:
 
 
 def _cleaned_url(config: Object) -> str:
-    """The URL as Go's client sends it: of what stands behind the host the plain path alone."""
+    """The URL as Go's client sends it: host and path, without query and fragment."""
     parts = urlsplit(str(config.get("url") or ""))
     return urlunsplit((parts.scheme, parts.netloc, _cleaned(unquote(parts.path)), "", ""))
 
@@ -171,7 +172,7 @@ def _dial_words(error: aiohttp.ClientConnectorError) -> str:
 
 
 def _refusal(status: int, answer: bytes) -> str:
-    """What a client of Go says to an answer that is no success."""
+    """The error of Go's client for an answer that is no success."""
     if status == 404:
         return "the server could not find the requested resource"
     text = answer[:_SHOWN_ANSWER].decode(errors="replace").strip()
@@ -202,7 +203,7 @@ def _trusting(config: Object) -> ssl.SSLContext:
 
 @lru_cache(maxsize=256)
 def _context(bundle: str) -> ssl.SSLContext:
-    """Trusts the bundle (PEM in base64), or the system's authorities when there is none.
+    """A context that trusts the bundle (PEM in base64), or the system's authorities when there is none.
 
     As in Go, each certificate of the bundle is trusted for itself: it may be the server's own or an intermediate, and a
     server is known by its subject alternative names alone.

@@ -1,7 +1,7 @@
-"""The judges that a logical cluster has set up, compiled: webhooks by configuration, policies with their bindings.
+"""The compiled webhooks and policies of a logical cluster: webhooks by configuration, policies with their bindings.
 
-Read at the first write of a cluster and kept until an object of these kinds changes there; the change is heard before
-its writer is answered. Clusters without judges share one empty value.
+They are read at the first write of a cluster and kept until an object of these kinds changes there, which takes effect
+before its writer is answered. Clusters without any share one empty value.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Webhook(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """A text with its program, or why it has none."""
+    """A text with its program, or with the reason why it has none."""
 
     text: str
     program: Program | None
@@ -85,7 +85,7 @@ class Judges(NamedTuple):
     validating: tuple[Webhook, ...] = ()
     policies: tuple[tuple[Policy, tuple[Binding, ...]], ...] = ()
     unreadable: tuple[str, ...] = ()
-    """Names of objects that are not understood. Nobody knows what they would refuse."""
+    """Names of objects that cannot be read; their refusals are unknown."""
 
 
 _NOBODY = Judges()
@@ -100,7 +100,7 @@ class Configurations:
             storage.listen(self._changed, f"{GROUP}/{plural}")
 
     def known(self, cluster: str) -> Judges | None:
-        """Those of a cluster, None when they have to be read first."""
+        """The configurations of a cluster, None when they have to be read first."""
         return self._judges.get(cluster)
 
     async def of(self, cluster: str) -> Judges:
@@ -109,7 +109,7 @@ class Configurations:
             token = self._reading[cluster] = object()
             objects = [await self._objects(cluster, plural) for plural in _PLURALS]
             if self._reading.get(cluster) is not token:
-                # Something was written while we read, or another request reads too: the last one counts.
+                # An object was written during the read, or another request reads too: the last one counts.
                 found = self._judges.get(cluster)
                 continue
             del self._reading[cluster]

@@ -1,8 +1,8 @@
 """CEL for admission: match conditions, validations, variables and messages over the request.
 
-`object`, `oldObject`, `request`, `params`, `namespaceObject` and `variables` are untyped here, so a field that does
-not exist is an error when the expression runs, not when it is written. `authorizer` is a value whose functions ask the
-server's authorizer; it must answer from memory, as RBAC of a cluster that serves requests does.
+`object`, `oldObject`, `request`, `params`, `namespaceObject` and `variables` are untyped here, so a missing field is an
+error when the expression runs, not when it is written. `authorizer` is a value whose functions ask the server's
+authorizer; it must answer from memory, as RBAC of a cluster that serves requests does.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from hortus.schema import CelError, CompileError, Program, compile_expression
 from hortus.schema.cel import Function, Overload
 
 TIME_BUDGET_NS = 1_000_000_000
-"""Processor time for all expressions of one request, about what kube-apiserver's cost budget comes to."""
+"""Processor time for all expressions of one request, about that of kube-apiserver's cost budget."""
 _LARGEST_TEXT = 1 << 30
 """Characters that an expression may make at worst, from fields as large as a request. Texts that one field repeats in
 another are beyond it; one evaluation could take all memory otherwise, before any budget is looked at."""
 _LARGEST_VALUE = 16 << 20
-"""Characters of what one expression gives to the next."""
+"""Characters of the value that one expression passes to the next."""
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 _WEBHOOK = ("object", "oldObject", "request", "authorizer")
 _POLICY = (*_WEBHOOK, "params", "namespaceObject", "variables")
@@ -35,7 +35,7 @@ _TAG = "@authorizer"
 
 
 class Asking(NamedTuple):
-    """On whose behalf expressions ask the authorizer."""
+    """The user and the authorizer that expressions ask."""
 
     authorizer: Authorizer
     cluster: str
@@ -62,7 +62,7 @@ _TEXT_OR_NOTHING = "string or null"
 
 
 def problem_of(text: str, *, policy: bool, returns: str) -> str:
-    """Why an expression cannot be used, as kube-apiserver says it; empty when it can."""
+    """The reason why an expression cannot be used, in kube-apiserver's words; empty when it can."""
     try:
         compiled(text, policy=policy, returns="string" if returns == _TEXT_OR_NOTHING else returns)
     except CompileError as error:
@@ -76,7 +76,7 @@ def problem_of(text: str, *, policy: bool, returns: str) -> str:
 
 
 class Budget:
-    """What all expressions of a request may spend together."""
+    """The budget of all expressions of a request together."""
 
     def __init__(self) -> None:
         self._until = time.thread_time_ns() + TIME_BUDGET_NS
@@ -109,7 +109,7 @@ class Environment:
 
 
 class Condition(NamedTuple):
-    """A matchCondition; `problem` says why it cannot be evaluated."""
+    """A matchCondition; `problem` is the reason why it cannot be evaluated."""
 
     name: str
     text: str
@@ -195,7 +195,7 @@ def _check(value: Mapping[str, Any], verb: str) -> dict[str, Any]:
 
 
 def _decided(authorizer: Authorizer, attributes: Attributes) -> Decision | None:
-    """The decision, when it takes no waiting."""
+    """The decision, when it needs no waiting."""
     asking = authorizer.authorize(attributes)
     steps = asking.__await__()
     try:

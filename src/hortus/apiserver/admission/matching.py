@@ -1,8 +1,8 @@
-"""True if a request is one that a webhook or policy asked for: rules, scopes, selectors.
+"""Matching of requests with webhooks and policies: rules, scopes, selectors.
 
-Rules are looked at first as they cost nothing; the labels of a namespace are read from the store only when a rule
-matched and the selector says something. Under matchPolicy `Equivalent` a rule for another version of the same resource
-matches too, and the judge is shown the object in that version.
+Rules are compared first because they cost nothing; the labels of a namespace are read from the store only when a rule
+matched and there is a selector. Under matchPolicy `Equivalent` a rule for another version of the same resource matches
+too, and the webhook or policy gets the object in that version.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector
 
 _EXEMPT = "admissionregistration.k8s.io"
-"""The group whose objects no judge may hold: otherwise a bad configuration could not be taken away."""
+"""The group whose objects no webhook or policy may block: otherwise a bad configuration could not be removed."""
 
 
 class Rule(NamedTuple):
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
             return False
         if self.names and request.scope.name not in self.names:
             return False
-        # A Namespace lives in no namespace, but its requests are told with one: it counts as cluster-scoped.
+        # A Namespace is cluster-scoped although its requests carry a namespace.
         return self.scope == "*" or (self.scope == "Namespaced") == resource.namespaced
 
     def _resource_matches(self, request: Request) -> bool:
@@ -76,7 +76,7 @@ def rules_of(given: Sequence[Object] | None) -> tuple[Rule, ...]:
 
 _ANY = frozenset({"*"})
 _EVERYTHING = Rule(_ANY, _ANY, _ANY, frozenset({"*/*"}), "*", frozenset())
-"""What MatchResources without rules means."""
+"""The rule of a MatchResources without rules."""
 
 
 class Criteria(NamedTuple):
@@ -110,9 +110,9 @@ class Matcher:
         self._registry = registry
 
     async def matched(self, criteria: Criteria, request: Request) -> Kind | None:
-        """The kind in which the judge wants to see the object; None when it does not ask for it.
+        """The kind in which the webhook or policy wants the object; None when it does not match.
 
-        Raises NotFound when the namespace that a selector must look at is not there.
+        Raises NotFound when the namespace that a selector needs does not exist.
         """
         kind = self._kind(criteria, request)
         if kind is None or not _object_matches(criteria.objects, request):

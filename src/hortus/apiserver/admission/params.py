@@ -16,7 +16,7 @@ from hortus.kube.selectors import LabelSelector
 
 
 class ParamsFailed(Exception):
-    """The binding cannot be evaluated; the text says why."""
+    """The binding cannot be evaluated; the text is the reason."""
 
 
 class Params:
@@ -25,7 +25,7 @@ class Params:
         self._registry = registry
 
     async def of(self, policy: Policy, binding: Binding, request: Request) -> list[Object | None]:
-        """The objects for which the policy is to be evaluated, one after the other. Raises ParamsFailed."""
+        """Yields the objects for which the policy is to be evaluated. Raises ParamsFailed."""
         wanted, reference = policy.param_kind, binding.params
         if wanted is None or reference is None:
             return [None]

@@ -1,8 +1,8 @@
 """ValidatingAdmissionPolicy: rules in CEL that the server itself evaluates (KEP-3488, admissionregistration.k8s.io/v1).
 
-A policy does nothing until a binding brings it into force, for all requests it matches or for some, once for each
-parameter object the binding names. A validation that is false, or that fails under failurePolicy Fail, is a decision;
-the binding's validationActions say what becomes of it.
+A policy has no effect until a binding applies it, to all requests it matches or to some, once for each parameter object
+that the binding names. A validation that is false, or that fails under failurePolicy Fail, is a decision; the binding's
+validationActions define its effect.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Policies:
         self._params = Params(storage, registry)
 
     async def validate(self, policies: tuple[tuple[Policy, tuple[Binding, ...]], ...], request: Request) -> None:
-        """Raise the first denial; say warnings and audit annotations of the rest."""
+        """Raises the first denial; adds the warnings and audit annotations of the rest."""
         found: list[Decision] = []
         environment: Environment | None = None
         pace = Pace(self._turns, tenant_of(request.scope.cluster, request.scope.user.username))
@@ -155,9 +155,9 @@ async def _evaluated(
 
 
 class _Variables:
-    """Expressions with the policy's variables, each evaluated when one that is run names it.
+    """Expressions with the policy's variables, each evaluated when an expression that runs names it.
 
-    One that fails is left out, as an expression may never come to read it; where it does, its failure is told.
+    A variable that fails is omitted, because an expression may never read it; where one does, the failure is reported.
     """
 
     def __init__(self, policy: Policy, environment: Environment) -> None:

@@ -1,4 +1,4 @@
-"""One request as webhooks and policies see it, and the AdmissionReview that asks them (admission.k8s.io/v1)."""
+"""One request as webhooks and policies see it, and its AdmissionReview (admission.k8s.io/v1)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def shown(scope: Scope, obj: Object | None) -> Object | None:
 
 
 def kind_of(scope: Scope, kind: Kind) -> GroupVersionKind:
-    """The kind of what is written to the endpoint."""
+    """The kind of the object that is written to the endpoint."""
     if scope.subresource == "scale" and kind.definition.scale is not None:
         return SCALE
     return BODIES.get((kind.resource.plural, scope.subresource), kind.resource.gvk)
@@ -75,7 +75,7 @@ def options_object(operation: str, options: WriteOptions | DeleteOptions) -> Obj
 def request_object(request: Request, matched: Kind) -> Object:
     """The `request` of an AdmissionReview without its objects; also what expressions see as `request`.
 
-    `matched` is the version of the kind that the judge asked for, which may be another than the client's.
+    `matched` is the version of the kind that the webhook or policy asked for, which may differ from the client's.
     """
     scope = request.scope
     found: Object = {
@@ -119,7 +119,7 @@ def _gvr(kind: Kind) -> Object:
 
 
 class ReviewResponse(msgspec.Struct, rename="camel"):
-    """The `response` of an AdmissionReview, as far as we read it."""
+    """The fields of an AdmissionReview's `response` that are read."""
 
     uid: str = ""
     allowed: bool = False

@@ -1,4 +1,4 @@
-"""The judges of one write, in the order of kube-apiserver."""
+"""The webhooks and policies of one write, in the order of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from hortus.kube.objects import Object
 
 
 class DynamicAdmission:
-    """Whoever writes asks `begin`; None means that nobody wants to judge the write."""
+    """The entry point of writes: `begin` returns the review of a write, None when no webhook or policy applies."""
 
     def __init__(
         self, storage: Storage, registry: Registry, authorizer: Authorizer, client: WebhookClient, turns: Turns
     ) -> None:
-        """`turns` of the loop are taken by expressions."""
+        """Expressions take `turns` of the loop."""
         self._authorizer = authorizer
         self._configurations = Configurations(storage)
         matcher = Matcher(storage, registry)
@@ -33,11 +33,11 @@ class DynamicAdmission:
         self.policies = Policies(storage, registry, matcher, self._environment, turns)
 
     def forget(self, cluster: str) -> None:
-        """The cluster is gone."""
+        """Drops the configurations of a removed cluster."""
         self._configurations.forget(cluster)
 
     def awake(self, cluster: str) -> bool:
-        """Reports whether writes in the cluster may have to be judged; true while nobody knows."""
+        """Reports whether writes in the cluster may need a review; True until the configurations are read."""
         judges = self._configurations.known(cluster)
         return judges is None or any(judges)
 
@@ -72,7 +72,7 @@ class DynamicAdmission:
 
 
 class Review:
-    """The judgement of one write."""
+    """The review of one write."""
 
     def __init__(self, admission: DynamicAdmission, judges: Judges, request: Request) -> None:
         self._admission = admission

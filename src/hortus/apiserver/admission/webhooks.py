@@ -1,8 +1,8 @@
-"""Asking webhooks: mutating ones in turn, each seeing what the ones before it made, validating ones all at once.
+"""Calls of webhooks: mutating ones in turn, each with the result of the ones before it, validating ones concurrently.
 
-A webhook is foreign code: it may be slow, gone, or lie. Its answer is believed only for the request it was asked
-about, it changes nothing that identifies the object, and a call that fails is judged by its failurePolicy. Messages
-and codes are kube-apiserver's (k8s.io/apiserver, plugin/webhook), as clients and their tests match on them.
+A webhook is untrusted code: it may be slow, unreachable or wrong. Its answer counts only for the request of the call,
+it cannot change the identity of the object, and its failurePolicy decides about a failed call. Messages and codes are
+kube-apiserver's (k8s.io/apiserver, plugin/webhook), because clients and their tests match on them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Webhooks:
         self._environments = environments
 
     async def mutate(self, hooks: Iterable[Webhook], request: Request) -> bool:
-        """Let each webhook change `request.obj` in place; says whether one did. Raises what a webhook refuses with.
+        """Lets each webhook change `request.obj` in place and returns True if one did. Raises the refusal of a webhook.
 
         Webhooks with reinvocationPolicy IfNeeded that ran before a later one changed the object run once more.
         """
@@ -70,11 +70,11 @@ class Webhooks:
         return touched
 
     async def validate(self, hooks: Iterable[Webhook], request: Request) -> None:
-        """Ask all at once; of several refusals the first in order is told."""
+        """Calls all concurrently; raises the first refusal in order."""
         found = [(hook, kind) for hook in hooks if (kind := await self._asked(hook, request)) is not None]
         if not found:
             return
-        remarks()  # made here, so that the calls, each a task of its own, share it
+        remarks()  # made here, so that the tasks of the calls share it
         results = await asyncio.gather(
             *(self._ask(*each, request, mutating=False) for each in found), return_exceptions=True
         )
@@ -92,7 +92,7 @@ class Webhooks:
         return True, await self._patched(hook, kind, request, response.patch)
 
     async def _asked(self, hook: Webhook, request: Request) -> Kind | None:
-        """The version in which the webhook wants to see the object; None when it is not concerned."""
+        """The version in which the webhook wants the object; None when it does not match."""
         kind = await self._matcher.matched(hook.criteria, request)
         if kind is None or not hook.conditions:
             return kind
@@ -104,7 +104,7 @@ class Webhooks:
             raise forbidden(request.scope.kind, request.scope.name, str(error)) from None
 
     async def _ask(self, hook: Webhook, kind: Kind, request: Request, *, mutating: bool) -> ReviewResponse | None:
-        """The webhook's consent, None when its failure is to be ignored. Raises its refusal."""
+        """The webhook's response, None when its failure is to be ignored. Raises its refusal."""
         if request.dry_run and hook.side_effects not in _QUIET_EFFECTS:
             raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
         try:
@@ -180,7 +180,7 @@ def _check_identity(hook: Webhook, before: Any, after: Any) -> None:
 
 
 def _verified(body: bytes, uid: str, *, mutating: bool) -> ReviewResponse:
-    """Raises ValueError saying what is wrong with an answer."""
+    """Raises ValueError with the problem of an answer."""
     try:
         answer = msgspec.json.decode(body, type=ReviewAnswer)
     except (msgspec.DecodeError, RecursionError) as error:

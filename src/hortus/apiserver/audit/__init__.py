@@ -1,8 +1,8 @@
-"""Who did what when: the audit log of audit.k8s.io/v1, one JSON line per stage of a request.
+"""The audit log of audit.k8s.io/v1: one JSON line per stage of a request.
 
-A policy file says which requests are recorded and how much of them. Off unless `Settings.audit` is given, and then free
-of cost. Whatever the level, values of Secrets and the bodies of subresources that hand out tokens or kubeconfigs are
-left out; credentials kept in other kinds are not looked for. Source: "Auditing"
+A policy file selects the requests that are recorded and the level of detail. Without `Settings.audit` it is off and
+costs nothing. At every level, values of Secrets and the bodies of subresources that hand out tokens or kubeconfigs are
+omitted; credentials in other kinds are not detected. Source: "Auditing"
 (kubernetes.io/docs/tasks/debug/debug-cluster/audit).
 """
 

@@ -1,7 +1,7 @@
-"""The file: lines written by a thread of its own, in batches, rotated by size.
+"""The audit log file: lines written by a thread of its own, in batches, rotated by size.
 
-Requests hand a line over and go on. When the disk is so slow that much is waiting, they wait too: an audit log drops
-nothing to stay fast. When the file cannot be written, that is logged and counted, and requests go on.
+Requests hand a line over and continue. When too many lines wait for a slow disk, requests wait too, because an audit
+log must not drop lines. A failure of the file is logged and counted, and requests continue.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BATCH = 256
 
 
 class AuditLog:
-    """`largest` is the size in bytes at which the file is put aside as `<path>.1`; `kept` files are kept so."""
+    """`largest` is the size in bytes at which the file is rotated to `<path>.1`; `kept` rotated files are kept."""
 
     def __init__(self, path: Path, *, largest: int = 100 * 1024 * 1024, kept: int = 10) -> None:
         self.path = path
@@ -40,17 +40,17 @@ class AuditLog:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Write what waits and close the file."""
+        """Writes the waiting lines and closes the file."""
         thread, self._thread = self._thread, None
         if thread is not None:
             await asyncio.to_thread(self._end, thread)
 
     def write(self, line: bytes) -> None:
-        """Hand over one line without its end."""
+        """Hands over one line, without its line end."""
         self._lines.put(line)
 
     async def flush(self) -> None:
-        """Return when all lines handed over so far are in the file."""
+        """Returns when all lines handed over so far are in the file."""
         written = threading.Event()
         await asyncio.to_thread(self._lines.put, written)
         await asyncio.to_thread(written.wait)
@@ -76,7 +76,7 @@ class AuditLog:
                 return
 
     def _written(self, file: BufferedWriter, batch: list[bytes]) -> BufferedWriter:
-        """The file that goes on being written to."""
+        """Writes the batch, with a rotation where one is due; returns the file that is open afterwards."""
         try:
             if file.closed:
                 file = _opened(self.path)
@@ -86,7 +86,7 @@ class AuditLog:
                 file.write(line + b"\n")
             file.flush()
         except (OSError, ValueError) as error:
-            # ValueError: rotation failed after it had closed the file. It is opened again with the next lines.
+            # ValueError: the rotation failed after it had closed the file, which is opened again for the next lines.
             self.lost += len(batch)
             _log.error("the audit log cannot be written", exc_info=error)
         return file

@@ -19,7 +19,7 @@ class PolicyError(ValueError):
 
 
 class Level(enum.IntEnum):
-    """How much of a request is recorded; each level holds the ones before it."""
+    """The level of detail of a record; each level includes the ones before it."""
 
     NONE = 0
     METADATA = 1
@@ -37,7 +37,7 @@ LEVEL_NAMES = {level: name for name, level in _LEVELS.items()}
 
 
 class Question(NamedTuple):
-    """What the policy may know of a request; `path` is set for those that are about no resource."""
+    """The attributes of a request that the policy matches; `path` is set for non-resource requests."""
 
     user: str
     groups: Sequence[str]
@@ -116,7 +116,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class Verdict(NamedTuple):
-    """What is recorded of one request."""
+    """The level and the omitted stages of one request."""
 
     level: Level
     omitted: frozenset[str] = frozenset()
@@ -136,13 +136,13 @@ class Policy:
         for index, rule in enumerate(self._file.rules):
             if rule.non_resource_urls and (rule.resources or rule.namespaces):
                 raise PolicyError(
-                    f"rules[{index}].nonResourceURLs: cannot be set beside resources or namespaces in one rule"
+                    f"rules[{index}].nonResourceURLs: cannot be set together with resources or namespaces in one rule"
                 )
         if not self._file.rules:
             raise PolicyError("rules: at least one rule is required")
 
     def verdict(self, asked: Question) -> Verdict:
-        """By the first rule that matches; without one nothing is recorded."""
+        """The verdict of the first rule that matches; without one nothing is recorded."""
         whole = self._file
         for rule in whole.rules:
             if rule.matches(asked):

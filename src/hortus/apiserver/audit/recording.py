@@ -1,4 +1,4 @@
-"""One request as audit events: made when its stages are reached, with what the policy asks for."""
+"""The audit events of one request: made at its stages, with the detail that the policy asks for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hortus.kube.objects import Object, format_micro_time
 _NOBODY = UserInfo("")
 _LONGEST_ID = 64
 _INCOMPLETE = "audit.hortus.dev/incomplete"
-"""Annotation of an event without its bodies: why they could not be written."""
+"""Annotation of an event without its bodies, with the reason why they could not be written."""
 _NO_UTF8 = re.compile("[\ud800-\udfff]")
 """Bytes that Python keeps in texts as halves of surrogate pairs (PEP 383), and halves that were sent as such."""
 _log = logging.getLogger("hortus.apiserver.audit")
@@ -38,7 +38,7 @@ class Auditor:
         self.clock = clock
 
     def begin(self, request: web.BaseRequest) -> Entry:
-        """A request has come in; who sends it is not known yet."""
+        """Begins the record of a request whose sender is not known yet."""
         said = remarks()
         said.audit_id = _text(request.headers.get("Audit-Id", ""))[:_LONGEST_ID] or str(uuid4())
         entry = Entry(self, request, said)
@@ -74,17 +74,17 @@ class Entry:
         self._verdict: Verdict | None = None
 
     def received(self, info: RequestInfo, user: UserInfo) -> None:
-        """It is known what is asked and by whom, after impersonation."""
+        """Records the request and its user, after impersonation."""
         self._info, self._user = info, user
         self._record(info, "RequestReceived")
 
     def started(self) -> None:
-        """The answer has begun and goes on for long."""
+        """Records the start of a streamed answer."""
         if self._info is not None:
             self._record(self._info, "ResponseStarted", code=200)
 
     def done(self, info: RequestInfo, code: int, reply: Reply | None) -> None:
-        """The answer is made, or the stream has ended; `info` may be all that is known."""
+        """Records the answer, or the end of the stream; `info` may be all that is known."""
         self._record(
             info,
             "ResponseComplete",
@@ -100,7 +100,7 @@ class Entry:
         code: int = 0,
         complete: Callable[[Object, Verdict], None] | None = None,
     ) -> None:
-        """Write an event, whatever the request is: one that cannot be written whole is written without bodies."""
+        """Writes an event for every request: one that cannot be written whole is written without bodies."""
         verdict = self._judged(info)
         if not verdict.level or stage in verdict.omitted:
             return
@@ -112,7 +112,7 @@ class Entry:
                 complete(event, verdict)
             line = orjson.dumps(event)
         except Exception as error:
-            # Bodies are anybody's, and no fault in looking at them may keep the request out of the log.
+            # Bodies are untrusted, and no failure to read them may keep the request out of the log.
             _log.warning(
                 "an audit event is written without its bodies", extra={"audit": self._said.audit_id}, exc_info=error
             )
@@ -123,7 +123,7 @@ class Entry:
         self._auditor.log.write(line)
 
     def _complete(self, event: Object, info: RequestInfo, verdict: Verdict, reply: Reply | None) -> None:
-        """Add what became of the request, and as much of its bodies as is asked for."""
+        """Adds the result of the request, and its bodies at the level of the policy."""
         shown = may_be_shown(info.group, info.resource, info.subresource)
         status: Object = event["responseStatus"]
         answer = _decoded(reply.body, reply.content_type) if reply is not None and _worth(reply.code, verdict) else None
@@ -142,7 +142,7 @@ class Entry:
             event["annotations"] = self._said.annotations
 
     def _sent(self, info: RequestInfo, verdict: Verdict) -> Any:
-        """The body of a request, where something of it is recorded."""
+        """The body of a request, where the level includes it."""
         if not info.resource or info.method in ("GET", "HEAD"):
             return None
         if verdict.level < Level.REQUEST and (info.verb != "create" or info.name):
@@ -185,7 +185,7 @@ class Entry:
 
 
 def _worth(code: int, verdict: Verdict) -> bool:
-    """Reports whether the answer is looked into: for its Status, or because all of it is wanted."""
+    """Reports whether the answer is decoded: for its Status, or because the level includes all of it."""
     return code >= 400 or verdict.level >= Level.REQUEST_RESPONSE
 
 
@@ -212,7 +212,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The same for all texts of a document."""
+    """`_text` for all texts of a document."""
     if isinstance(value, dict):
         return {_text(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -227,7 +227,7 @@ def _named(sent: Any) -> Object:
 
 
 def _decoded(body: bytes, content_type: str) -> Any:
-    """A body as JSON; None for what is neither JSON nor YAML. Protobuf is not unfolded for the log."""
+    """A body as JSON; None for what is neither JSON nor YAML. Protobuf is not decoded for the log."""
     media = media_type_of(content_type)
     if not body:
         return None

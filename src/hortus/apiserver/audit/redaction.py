@@ -1,8 +1,8 @@
-"""Bodies as they may stand in the audit log: without the values of Secrets and without what hands out credentials.
+"""Redaction of bodies for the audit log: no values of Secrets, no bodies of endpoints that hand out credentials.
 
-kube-apiserver leaves this to the policy; a policy that forgets it writes every Secret to a file. Here of a Secret only
-fields that are known to hold no value are shown: misspelt fields and annotations are left out. Objects of other kinds
-are not searched: a kubeconfig in a ConfigMap is recorded where the policy asks for bodies of ConfigMaps.
+kube-apiserver leaves this to the policy, and a careless policy writes every Secret to a file. Here only the fields of a
+Secret that never hold a value are shown: misspelt fields and annotations are omitted. Objects of other kinds are not
+searched: a kubeconfig in a ConfigMap is recorded where the policy asks for bodies of ConfigMaps.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _SHOWN_STATUS = frozenset({"status", "message", "reason", "code"})
 _SHOWN_LIST = frozenset({"continue", "remainingItemCount", "resourceVersion"})
 _SHOWN_OPERATION = frozenset({"op", "path", "from"})
 _ABOUT_BODIES = frozenset({400, 422, 500})
-"""Codes of refusals that are about what was sent, and not about who or where."""
+"""Codes of refusals that concern the body, not the user or the path."""
 _NAMED_VALUES = frozenset({"data", "stringData", "annotations"})
-"""Maps of which the keys are shown."""
+"""Maps whose keys are shown without the values."""
 
 
 def may_be_shown(group: str, resource: str, subresource: str) -> bool:
-    """False for endpoints whose bodies are, or hold, credentials: only who asked and when is recorded of these."""
+    """False for endpoints whose bodies are, or hold, credentials: their records hold no bodies."""
     return subresource in _PLAIN_SUBRESOURCES and (group, resource) != ("authentication.k8s.io", "tokenreviews")
 
 
@@ -83,7 +83,7 @@ def _of_secrets(body: Any) -> Any:
 
 
 def _status(status: Object) -> Object:
-    """The Status without what may quote a body: the message and causes of a refusal, and what is no field of it."""
+    """The Status without parts that may quote a body: the message and causes of a refusal, and unknown fields."""
     found: Object = _only(status, _SHOWN | _SHOWN_STATUS)
     details, about_body = status.get("details"), status.get("code") in _ABOUT_BODIES
     if "metadata" in status:
@@ -107,7 +107,7 @@ def _metadata(metadata: Any) -> Any:
 
 
 def _only(obj: Any, shown: frozenset[str]) -> Any:
-    """The object with the values of all other fields left out."""
+    """The object with only these fields."""
     if not isinstance(obj, dict):
         return REDACTED
     return {
@@ -116,7 +116,7 @@ def _only(obj: Any, shown: frozenset[str]) -> Any:
 
 
 def _is_plain(key: str, value: Any) -> bool:
-    """True when a field that may be shown has the type it should have."""
+    """Reports whether a field that may be shown has its declared type."""
     if key == "labels":
         return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
     if key == "preconditions":

@@ -1,4 +1,4 @@
-"""Authentication: who sent a request, proven by a client certificate or a bearer token of *that* logical cluster.
+"""Authentication: the user of a request, proven by a client certificate or a bearer token of *that* logical cluster.
 
 Use: `keys = await open_keys(backend, names=..., now=...)` gives the server's keys and `keys.tls_context()`; per
 connection `peer_certificate(transport)`; per request `await Authentication(...).authenticate(Credentials(...))`.

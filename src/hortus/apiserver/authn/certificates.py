@@ -1,8 +1,8 @@
 """X.509 as the API server needs it: small P-256 authorities and the certificates they sign.
 
-Names, keys and times go in, PEM comes out. Times are seconds since the epoch given by the caller, never the system's.
-Every certificate carries subject and authority key identifiers and a critical key usage, which strict verifiers
-(Python 3.13, Go) ask for.
+In: names, keys and times. Out: PEM. Times are seconds since the epoch and come from the caller, never from the system.
+Every certificate carries subject and authority key identifiers and a critical key usage, which strict verifiers (Python
+3.13, Go) ask for.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from hortus.apiserver.authn.subjects import name_of
 
 SKEW_SECONDS = 300
-"""How far notBefore lies in the past, for peers whose clock is behind (kube-controller-manager backdates as much)."""
+"""Seconds by which notBefore is backdated, for peers whose clock is behind; the same as kube-controller-manager."""
 
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
-"""What a client certificate may certify."""
+"""The types of keys that a client certificate may have."""
 
 _CURVE = ec.SECP256R1()
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-"""Of P-256 (SEC 2, 2.4.2)."""
+"""The order of P-256 (SEC 2, 2.4.2)."""
 
 
 class Authority(NamedTuple):
@@ -55,7 +55,7 @@ _REQUEST_BLOCK = b"CERTIFICATE REQUEST"
 def parsed_request(pem: bytes) -> x509.CertificateSigningRequest:
     """The first PEM block as a signing request that is signed by the key it asks for. Raises ValueError.
 
-    Only the first block counts, whatever follows: two readers of one text must never see two requests.
+    Only the first block counts: two readers of one text must never see two requests.
     """
     _, found, rest = pem.partition(b"-----BEGIN ")
     type_, _, rest = rest.partition(b"-----")
@@ -70,10 +70,10 @@ def parsed_request(pem: bytes) -> x509.CertificateSigningRequest:
 
 
 class IssuedCertificate(msgspec.Struct, frozen=True):
-    """A client certificate with what a kubeconfig needs beside it. All three are PEM.
+    """A client certificate, its key and the server's CA, as a kubeconfig holds them. All three are PEM.
 
-    `certificate` is the leaf followed by its cluster's authority: both must be sent in the handshake.
-    `key` is empty when the key stayed with the asker (a signing request). `ca` verifies the *server*.
+    `certificate` is the leaf followed by its cluster's authority: both must be sent in the handshake. `key` is empty
+    when the requester keeps it (a signing request). `ca` verifies the *server*.
     """
 
     certificate: bytes

@@ -1,7 +1,7 @@
-"""All authenticators in Kubernetes' order: certificate, fixed tokens, ServiceAccount tokens, and nobody in particular.
+"""All authenticators in Kubernetes' order: certificate, fixed tokens, ServiceAccount tokens, anonymous.
 
-The first that proves a user wins; credentials that were brought and proved nobody are refused, also where anonymous
-requests are welcome.
+The first that proves a user wins; credentials that prove no user are refused, also where anonymous requests are
+allowed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ ANONYMOUS = UserInfo("system:anonymous", groups=("system:unauthenticated",))
 class Authentication:
     """The server's whole authentication; `authenticate` never returns None.
 
-    With `anonymous`, requests without credentials go on as system:anonymous, whom the default roles let see
-    /healthz, /livez, /readyz and /version only; without, they are refused.
+    With `anonymous`, requests without credentials continue as system:anonymous, which the default roles allow only
+    /healthz, /livez, /readyz and /version; without, they are refused.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Client certificates: the common name is the user, each organization a group (Kubernetes docs, "Authenticating").
 
-The TLS layer has proven that the peer owns the key and that some authority below our root signed; here it is decided
-whether that was *this* cluster's authority, and whether the certificate is in time now.
+The TLS layer has proven that the peer owns the key and that an authority below the server's root signed; this module
+checks that it was *this* cluster's authority and that the certificate is valid now.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one logical cluster trusts, and what it has already checked."""
+"""The keys that one logical cluster trusts, and a cache of the credentials it has checked."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ CHECKED_LIMIT = 512
 
 
 class Checked(NamedTuple):
-    """A credential whose signature held: who it names, and when it counts (seconds since the epoch, both inclusive).
+    """A credential with a valid signature: its user, and its validity (seconds since the epoch, both inclusive).
 
-    `objects` are the stored objects that must go on existing for it to count.
+    It is valid only as long as the stored `objects` exist.
     """
 
     user: UserInfo
@@ -31,7 +31,8 @@ class Checked(NamedTuple):
 class ClusterKeys:
     """Keys of the logical cluster `uid`, derived at first use, with its checked credentials.
 
-    It dies with the cluster, and everything it had accepted with it: a cluster made again is another ClusterKeys.
+    They are dropped with the cluster, and so are the credentials they accepted: a cluster made again has other
+    ClusterKeys.
     """
 
     __slots__ = ("_authority", "_server", "_token_key", "certificates", "name", "tokens", "uid", "watched")
@@ -75,7 +76,7 @@ class ClusterKeys:
         self.watched.update(checked.objects)
 
     def written(self, key: Key) -> None:
-        """An object of this cluster was written: tokens that depend on it are checked again."""
+        """Called after a write of an object of this cluster: tokens that depend on it are checked again."""
         if self.watched and key in self.watched:
             self.tokens, self.watched = None, None
 

@@ -1,4 +1,4 @@
-"""Who is asking: the seam every authenticator implements."""
+"""Identities and credentials: the interface that every authenticator implements."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class UserInfo(msgspec.Struct, frozen=True):
     extra: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
 
     def to_json(self) -> Object:
-        """As the API shows it: empty parts are left out."""
+        """The form of the API: empty parts are omitted."""
         extra = {key: list(values) for key, values in self.extra.items()}
         parts = {"username": self.username, "uid": self.uid, "groups": list(self.groups), "extra": extra}
         return {key: value for key, value in parts.items() if value}
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """What a request brought along to prove who sent it. `certificate` is the verified peer certificate in DER."""
+    """The credentials of a request. `certificate` is the verified peer certificate in DER."""
 
     cluster: str
     bearer: str = ""
@@ -35,7 +35,7 @@ class Credentials(msgspec.Struct, frozen=True):
 
 class Authenticator(Protocol):
     async def authenticate(self, credentials: Credentials) -> UserInfo | None:
-        """The user these credentials prove, None when they are of a sort this one does not know.
+        """The user of these credentials, None when they are of a kind that this authenticator does not know.
 
-        Raises hortus.kube.errors.Unauthorized when they are of its sort and do not hold.
+        Raises hortus.kube.errors.Unauthorized when they are of its kind and invalid.
         """

@@ -1,7 +1,7 @@
 """JSON Web Tokens signed with ES256, and nothing else (RFC 7515, 7518 section 3.4, 7519).
 
-The verifier is told the one key and the one algorithm it accepts; the token's header has no say in it, which is
-what leaves `alg: none`, HMAC-with-the-public-key and key-id games without a target.
+The caller gives the verifier the one key and the one algorithm; the token's header chooses neither, which rules out
+`alg: none`, HMAC with the public key and forged key ids.
 """
 
 from __future__ import annotations

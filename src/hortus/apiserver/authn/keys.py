@@ -1,10 +1,10 @@
-"""What the server must never lose and never show: its authorities, its serving key and one seed.
+"""The server's confidential keys: its authorities, its serving key and one seed.
 
-All of it is one record in a bucket that no request can name (no logical cluster's name begins with `_`). Whatever a
-logical cluster signs with - its client authority, its token key - is derived from the seed and the cluster's uid.
-So an idle cluster keeps no key at all, a restart brings back the same keys, and a cluster made again under an old
-name (another uid) honours nothing that the old one signed. The trade-off: who reads the store's file can sign for
-every cluster, as with any API server that keeps its keys in a folder.
+They are one record in a bucket that no request can name (no logical cluster's name begins with `_`). The keys of a
+logical cluster, its client authority and its token key, are derived from the seed and the cluster's uid. So an idle
+cluster keeps no key, a restart gives the same keys, and a cluster made again under an old name (another uid) accepts
+nothing that the old one signed. The trade-off: a reader of the store's file can sign for every cluster, as with any API
+server that keeps its keys in a folder.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from hortus.apiserver.settings import ServingFiles
 from hortus.apiserver.store.backend import Backend, Key, Mismatch, Value
 
 KEY = Key("_server/keys", "/keys")
-"""Where the record lies; `_server` cannot be the name of a logical cluster."""
+"""The key of the record; `_server` cannot be the name of a logical cluster."""
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 AUTHORITY_DAYS = 3650
 SERVING_DAYS = 3650
-"""As long as its authority: shorter gains nothing where the authority's key lies beside it, and peers whose clock is
-years apart (simulated time) keep working."""
+"""As long as its authority: a shorter life gains nothing where the authority's key is stored with it, and peers whose
+clock differs by years (simulated time) keep working."""
 
 _NO_CHECK_TIME = 0x200000
 """X509_V_FLAG_NO_CHECK_TIME (openssl/x509_vfy.h), which the ssl module does not name."""
@@ -72,7 +72,7 @@ class ServerKeys:
 
     @property
     def ca_pem(self) -> bytes:
-        """What clients verify this server with."""
+        """The CA by which clients verify this server."""
         return self._stored.server_certificate
 
     def cluster_authority(self, uid: str) -> Authority:
@@ -81,7 +81,7 @@ class ServerKeys:
         return sub_authority(self.client_authority, key, f"hortus-cluster:{uid}")
 
     def token_key(self, uid: str) -> ec.EllipticCurvePrivateKey:
-        """What the logical cluster `uid` signs its ServiceAccounts' tokens with."""
+        """The key that signs the ServiceAccounts' tokens of the logical cluster `uid`."""
         return derived_key(self._stored.seed, f"tokens/{uid}")
 
     def tls_context(self, *, serving: ServingFiles | None = None, client_ca: Path | None = None) -> ssl.SSLContext:
@@ -89,9 +89,9 @@ class ServerKeys:
 
         `serving` replaces the server's own certificate; clients of the authorities in `client_ca` are let in, too.
 
-        It asks for a client certificate and takes none too. OpenSSL checks the chain up to the one client root (a
-        client sends its leaf and its cluster's authority), so this trust store never grows; whose certificate it is,
-        and whether it is in time, is decided per request, where an expired one gets a 401 instead of an alert.
+        It asks for a client certificate but does not require one. OpenSSL checks the chain up to the one client root (a
+        client sends its leaf and its cluster's authority), so this trust store never grows; the user and the validity
+        are checked per request, where an expired certificate gets a 401 instead of an alert.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -108,7 +108,7 @@ class ServerKeys:
         return context
 
     def load_serving_certificate(self, context: ssl.SSLContext) -> None:
-        """Present the current serving certificate to connections made from now on."""
+        """Presents the current serving certificate to new connections."""
         # The ssl module reads keys from files only; the folder is the user's own (0700).
         with TemporaryDirectory(prefix="hortus-") as folder:
             path = Path(folder) / "serving.pem"
@@ -117,7 +117,7 @@ class ServerKeys:
 
 
 async def open_keys(backend: Backend, *, names: Sequence[str] = (), now: float) -> ServerKeys:
-    """The store's keys, made when it has none; several servers opening one store at once agree on the first's.
+    """The store's keys, made when it has none; several servers that open one store concurrently use the first one's.
 
     The serving certificate covers localhost and `names`, and is renewed when it lacks one of them or when less than a
     third of its life is left. The names that it had are kept: they may be those of other servers on the same store.
@@ -162,7 +162,7 @@ def _renew_serving(stored: _Stored, names: Sequence[str], now: float) -> None:
 
 
 def _names(pem: bytes) -> Sequence[str]:
-    """What a serving certificate stands for; nothing when there is none."""
+    """The names in a serving certificate; none without one."""
     if not pem:
         return ()
     certificate = x509.load_pem_x509_certificate(pem)

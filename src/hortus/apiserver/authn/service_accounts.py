@@ -1,8 +1,8 @@
 """ServiceAccount tokens: minted by TokenRequest, checked on each request (KEP-1205, bound service account tokens).
 
 Each logical cluster signs with its own key, derived from its uid, and writes its name into the issuer. So a token is
-worthless in every other cluster, and in one made again under the same name. A token counts while its ServiceAccount,
-and the Pod, Node or Secret it is bound to, exist with the uid that stands in it.
+invalid in every other cluster, and in one made again under the same name. A token is valid while its ServiceAccount,
+and the Pod, Node or Secret it is bound to, exist with the uid in the token.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ISSUER = "https://kubernetes.default.svc/clusters"
 """Every cluster's issuer is this and its name. Stable over restarts on other ports."""
 
 _DELETION_LEEWAY = 60.0
-"""Seconds for which an object in deletion still carries its tokens (kubelet needs some to end a pod)."""
+"""Seconds for which tokens of an object in deletion stay valid (kubelet needs some to end a pod)."""
 
 
 class Reference(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -152,7 +152,7 @@ class ServiceAccountTokens:
             raise Unauthorized("Unauthorized")
         objects = bindings.objects(keys.name)
         checked = Checked(_user(claims), claims.nbf, claims.exp, tuple(key for key, _ in objects), claims.aud)
-        # Remembered before the reads: a write in between then clears it, and no stale verdict stays.
+        # Cached before the reads: a write in between then clears it, and no stale result stays.
         keys.remember_token(token, checked)
         ends = [await self._end(key, uid) for key, uid in objects]
         if any(end is not None for end in ends) and keys.tokens is not None:
@@ -162,7 +162,8 @@ class ServiceAccountTokens:
         return checked
 
     async def _end(self, key: Key, uid: str) -> float | None:
-        """When the object stops to carry tokens: None while it lives, 0 when it is gone."""
+        """The time at which the object's tokens become invalid: None while it is not being deleted, 0 when it is
+        gone."""
         found = await self._objects.object(key)
         if found is None or found["metadata"].get("uid") != uid:
             return 0.0
@@ -183,7 +184,7 @@ def _user(claims: Claims) -> UserInfo:
 
 
 def openid_configuration(cluster: str, base_url: str) -> Mapping[str, object]:
-    """What `/.well-known/openid-configuration` answers; `base_url` is the cluster's own URL."""
+    """The document at `/.well-known/openid-configuration`; `base_url` is the cluster's own URL."""
     return {
         "issuer": issuer_of(cluster),
         "jwks_uri": f"{base_url}/openid/v1/jwks",
@@ -194,5 +195,5 @@ def openid_configuration(cluster: str, base_url: str) -> Mapping[str, object]:
 
 
 def json_web_keys(keys: ClusterKeys) -> Mapping[str, object]:
-    """What `/openid/v1/jwks` answers."""
+    """The document at `/openid/v1/jwks`."""
     return {"keys": [jwt.public_jwk(keys.token_key.public_key())]}

@@ -1,4 +1,4 @@
-"""Fixed bearer tokens from the server's settings: how its first administrator gets in."""
+"""Fixed bearer tokens from the server's settings, for its first administrator."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ EVERY_CLUSTER = "*"
 
 
 class StaticTokens:
-    """Tokens by (logical cluster, token); the cluster `*` stands for all of them.
+    """Tokens by (logical cluster, token); the cluster `*` means all of them.
 
-    Only digests are kept; comparing takes the same time for a near miss.
+    Only digests are kept, and they are compared in constant time.
     """
 
     def __init__(self, tokens: Mapping[tuple[str, str], UserInfo]) -> None:

@@ -1,8 +1,8 @@
 """Distinguished names of users and groups, of any length.
 
-X.520 gives a common name room for 64 characters and the usual library keeps to that; Kubernetes, like Go, does not, and
-a user such as `gardener.cloud:admin:system:serviceaccount:kcp-system:infrastructure-manager` needs more. So the longer
-ones are made here, and all are read here from DER (ITU-T X.690), which is little enough.
+X.520 limits a common name to 64 characters, and so does the usual library; Kubernetes, like Go, does not, and a user
+such as `gardener.cloud:admin:system:serviceaccount:kcp-system:infrastructure-manager` is longer. So the longer names
+are made here, and all names are read here from DER (ITU-T X.690).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 NAME_LIMIT = 1024
-"""Bytes of one part. Ours: TLS stacks want a certificate below 16 kB, and nobody's name is longer."""
+"""Bytes of one part. The limit is Hortus' own: TLS stacks want a certificate below 16 kB."""
 
 _X520_LIMIT = 64
 _VERSION = 0xA0
@@ -24,7 +24,7 @@ _ENCODINGS = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1C
 
 
 class Subject(NamedTuple):
-    """What Kubernetes reads of a name: the user candidates and the groups, in their order."""
+    """The parts of a name that Kubernetes reads: the user candidates and the groups, in their order."""
 
     common_names: Sequence[str]
     organizations: Sequence[str]
@@ -51,7 +51,7 @@ def subject_of(signed: x509.Certificate | x509.CertificateSigningRequest) -> Sub
     """The subject of a certificate or signing request; raises ValueError when a part of it is no text."""
     if isinstance(signed, x509.Certificate):
         fields = list(_elements(_content(signed.tbs_certificate_bytes)))
-        # Version, which may be left out, serial number, algorithm, issuer, validity, subject (RFC 5280, 4.1).
+        # Version, which is optional, serial number, algorithm, issuer, validity, subject (RFC 5280, 4.1).
         name = fields[4 + (fields[0][0] == _VERSION)]
     else:
         name = list(_elements(_content(signed.tbs_certrequest_bytes)))[1]

@@ -1,4 +1,5 @@
-"""TokenRequest and TokenReview: making ServiceAccount tokens, and asking whose token one is (authentication.k8s.io)."""
+"""TokenRequest and TokenReview: making ServiceAccount tokens, and identifying the user of one
+(authentication.k8s.io)."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ class TokenRequests:
 async def token_review(
     authentication: Authentication, service_accounts: ServiceAccountTokens, body: Object, context: WriteContext
 ) -> Object:
-    """The review with its `status`: whose token `spec.token` is, and for which of `spec.audiences` it was made."""
+    """The review with its `status`: the user of `spec.token` and the `spec.audiences` that it is valid for."""
     spec = body.get("spec") or {}
     token, audiences = spec.get("token"), spec.get("audiences") or ()
     if not isinstance(token, str) or not token:

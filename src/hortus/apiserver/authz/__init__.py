@@ -1,8 +1,8 @@
 """Authorization: RBAC of each logical cluster, the reviews that explain it, and the guards against escalation.
 
-`RbacAuthorizer(backend)` decides (`authorize`), and must hear of writes (`changed`); `denied` makes the error of a
-refused request. `impersonated` tells as whom a request acts. `check_rbac_write` keeps anyone from granting
-what they do not hold, `RoleAggregator` keeps aggregated roles readable, `REVIEWS` answers the kinds of
+`RbacAuthorizer(backend)` decides (`authorize`) and follows writes (`changed`); `denied` makes the error of a refused
+request. `impersonated` returns the user that a request acts as. `check_rbac_write` prevents grants of permissions that
+the writer does not hold, `RoleAggregator` writes the rules of aggregated roles, `REVIEWS` answers the kinds of
 authorization.k8s.io.
 """
 

@@ -1,7 +1,7 @@
-"""Keeps the `rules` of stored ClusterRoles with an aggregationRule equal to the sum that they stand for.
+"""Keeps the `rules` of stored ClusterRoles with an aggregationRule equal to the aggregated ones.
 
-The authorizer sums by itself and never waits for this; it is for those who read the role. A cluster is looked at when
-one of its ClusterRoles was written (`changed`); a role whose rules are right already is not written.
+The authorizer aggregates by itself and never waits for this; it serves readers of the role. A cluster is reconciled
+when one of its ClusterRoles was written (`changed`); a role with correct rules is not written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Storage(Protocol):
 
 class RoleAggregator:
     def __init__(self, storage: Storage, clock: Clock, full: Callable[[str], Awaitable[bool]]) -> None:
-        """`full` says of a cluster that what is stored there may not grow."""
+        """`full` reports whether a cluster has reached its quota."""
         self._storage = storage
         self._full = full
         self.queue: KeyQueue[str] = KeyQueue("role-aggregation", clock, self.aggregate, str)
@@ -50,7 +50,8 @@ class RoleAggregator:
             self.queue.add(cluster)
 
     async def aggregate(self, cluster: str) -> None:
-        """Write every aggregated role of `cluster` whose rules are not the sum; again while one feeds another."""
+        """Writes every aggregated role of `cluster` whose rules differ from the sum; repeats while one role feeds
+        another."""
         for _ in range(100):
             page = await self._storage.list(f"{cluster}/{_SUFFIX}")
             roles = [(record, _decoded(record)) for record in page.records]
@@ -60,9 +61,9 @@ class RoleAggregator:
                 return
 
     async def _write(self, cluster: str, record: Record, role: Object) -> bool:
-        """False for what cannot be stored: a sum may be larger than each of its parts is allowed to be.
+        """False for a role that cannot be stored: a sum may be larger than the limit of its parts.
 
-        A few roles that gather one another would multiply their rules past any quota.
+        A few roles that aggregate each other would multiply their rules past any quota.
         """
         value = encode(role)
         if len(value.head) + len(value.tail) > len(record.value) and await self._full(cluster):
@@ -74,7 +75,7 @@ class RoleAggregator:
             _log.warning("%s%s keeps the rules it has: %s", record.bucket, record.name, error.message)
             return False
         except Mismatch:
-            pass  # Somebody wrote it meanwhile; the next round looks at what they wrote.
+            pass  # Another writer changed it meanwhile; the next round reads the change.
         return True
 
 

@@ -1,4 +1,4 @@
-"""What is asked for, and who decides: the seam of authorization."""
+"""The attributes of a request and the interface of authorizers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Nobody grants what they do not hold (Kubernetes docs, "Using RBAC Authorization": privilege escalation prevention).
+"""Prevention of privilege escalation: users grant only permissions that they hold (Kubernetes docs, "Using RBAC
+Authorization").
 
-Whoever writes a role must hold all its rules, or be allowed to `escalate` it; whoever writes a binding must hold all
+The writer of a role must hold all its rules, or be allowed to `escalate` it; the writer of a binding must hold all
 rules of its role, or be allowed to `bind` it. The texts are kube-apiserver's.
 """
 
@@ -36,11 +37,12 @@ async def check_rbac_write(
     user: UserInfo,
     named: bool = True,
 ) -> None:
-    """Refuse a write of the RBAC group over `old` (None: create) by which `user` grants what they do not hold.
+    """Refuses a write of the RBAC group over `old` (None: create) by which `user` grants permissions that they do not
+    hold.
 
-    Any change counts, since a label may hand a role to others by aggregation; only what the garbage collector has to
-    change does not. `named` says that the request's path names the object: otherwise a right to names is none to it.
-    Raises Forbidden, NotFound.
+    Any change counts, since a label may hand a role to others by aggregation; only the fields that the garbage
+    collector changes do not. `named` means that the request's path names the object: otherwise rules with resourceNames
+    do not apply. Raises Forbidden, NotFound.
     """
     if MASTERS in user.groups or (old is not None and _content(obj) == _content(old)):
         return
@@ -53,7 +55,8 @@ async def check_rbac_write(
 async def check_escalation(
     authorizer: RbacAuthorizer, rules: Sequence[PolicyRule], *, cluster: str, namespace: str, user: UserInfo
 ) -> str:
-    """Empty when `user` holds all `rules` in `namespace` (empty: everywhere); else the sentence that says what not."""
+    """Empty when `user` holds all `rules` in `namespace` (empty: everywhere); else the sentence with the missing
+    rules."""
     grants = await authorizer.grants(cluster, user)
     owned = list(grants.rules(namespace))
     missing = [atom for rule in rules for atom in atoms(rule) if not covers(owned, atom)]

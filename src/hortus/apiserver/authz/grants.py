@@ -1,4 +1,4 @@
-"""What one user may do in one logical cluster: the bindings that name them, with a memory of verdicts."""
+"""The permissions of one user in one logical cluster: the bindings that name the user, with a cache of verdicts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Grants:
         in_namespace: Mapping[str, Sequence[Grant]],
         problems: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """`problems` tells by namespace (empty: everywhere) which roles could not be found."""
+        """`problems` lists the missing roles by namespace (empty: everywhere)."""
         self.everywhere = everywhere
         self.in_namespace = in_namespace
         self._problems = problems or {}
@@ -52,7 +52,7 @@ class Grants:
         return self._denied(asked.namespace) if self._problems else DENIED
 
     def problems(self, namespace: str) -> list[str]:
-        """Which roles that concern requests in `namespace` are bound to the user but do not exist."""
+        """The roles for requests in `namespace` that are bound to the user but do not exist."""
         nearby = self._problems.get(namespace, ()) if namespace else ()
         return [*self._problems.get("", ()), *nearby]
 

@@ -39,7 +39,7 @@ class _Claims(NamedTuple):
 async def impersonated(
     user: UserInfo, headers: Iterable[tuple[str, str]], *, cluster: str, authorizer: Authorizer
 ) -> UserInfo:
-    """Who the request acts as: `user` himself unless `headers` (name, value) say otherwise.
+    """The user that the request acts as: `user`, or the one that `headers` (name, value) name.
 
     Raises Forbidden for what `user` may not impersonate, BadRequest for claims without a user.
     """

@@ -38,7 +38,7 @@ class _Subject(NamedTuple):
 
 class _Bound(NamedTuple):
     namespace: str
-    """Where the grant holds; empty: everywhere."""
+    """The namespace of the grant; empty: everywhere."""
     grant: Grant
 
 
@@ -67,7 +67,7 @@ class Index:
             self._bind(binding, binding["metadata"].get("namespace", ""))
 
     def grants(self, user: UserInfo) -> Grants:
-        """What the user holds by name and by groups."""
+        """The grants of the user by name and by groups."""
         key = (user.username, user.groups)
         found = self._users.get(key)
         if found is None:

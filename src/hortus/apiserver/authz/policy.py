@@ -1,6 +1,6 @@
-"""The default policy: roles and bindings that every logical cluster is born with, from one compact description.
+"""The default policy: the born roles and bindings of every logical cluster, from one compact description.
 
-`policy.txt` beside this file says what there is; here it becomes API objects. They are shared by all clusters
+`policy.txt` next to this file lists them; this module turns them into API objects. They are shared by all clusters
 (`hortus.apiserver.store.overlay`), so the texts are expanded once per process.
 """
 

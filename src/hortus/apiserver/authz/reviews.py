@@ -1,4 +1,4 @@
-"""The reviews by which clients ask what they or others may do (authorization.k8s.io, authentication.k8s.io).
+"""The reviews by which clients ask for the permissions of a user (authorization.k8s.io, authentication.k8s.io).
 
 Nothing here is stored: a review's body comes in, the same body with its `status` goes out, and the answer's HTTP code
 is 201. `REVIEWS` names the handler of each kind.
@@ -25,7 +25,7 @@ Handler = Callable[[RbacAuthorizer, Object, WriteContext], Awaitable[Object]]
 
 
 async def subject_access_review(authorizer: RbacAuthorizer, body: Object, context: WriteContext) -> Object:
-    """Reports whether the user and groups in `spec` may do what is in `spec`."""
+    """Answers whether the user and groups in `spec` may do the action in `spec`."""
     spec = _spec(body)
     user = _user_of(spec)
     if not user.username and not user.groups:
@@ -45,12 +45,12 @@ async def local_subject_access_review(authorizer: RbacAuthorizer, body: Object, 
 
 
 async def self_subject_access_review(authorizer: RbacAuthorizer, body: Object, context: WriteContext) -> Object:
-    """Reports whether the asker may do what is in `spec`."""
+    """Answers whether the requester may do the action in `spec`."""
     return await _decided(authorizer, body, _attributes(body, _spec(body), context.user, context.cluster))
 
 
 async def self_subject_rules_review(authorizer: RbacAuthorizer, body: Object, context: WriteContext) -> Object:
-    """Everything the asker may do in `spec.namespace`."""
+    """All permissions of the requester in `spec.namespace`."""
     namespace = _spec(body).get("namespace", "")
     if not isinstance(namespace, str) or not namespace:
         raise BadRequest("no namespace on request")
@@ -68,7 +68,7 @@ async def self_subject_rules_review(authorizer: RbacAuthorizer, body: Object, co
 
 
 async def self_subject_review(authorizer: RbacAuthorizer, body: Object, context: WriteContext) -> Object:
-    """Who the asker is, as `kubectl auth whoami` shows."""
+    """The identity of the requester, as `kubectl auth whoami` shows it."""
     return {**body, "status": {"userInfo": context.user.to_json()}}
 
 
@@ -159,7 +159,7 @@ def _resource_rule(rule: PolicyRule) -> Object:
 
 
 def _invalid(body: Object, field: str, value: str | None, problem: str) -> Invalid:
-    """A refusal that names no kind, as kube-apiserver's of these kinds do."""
+    """A refusal that names no kind, like those of kube-apiserver for these kinds."""
     group = str(body.get("apiVersion", "")).partition("/")[0]
     message = f"Invalid value: {'null' if value is None else quote(value)}: {problem}"
     cause = {"reason": "FieldValueInvalid", "message": message, "field": field}

@@ -1,7 +1,7 @@
-"""One RBAC rule, and whether it covers a request (Kubernetes docs, "Using RBAC Authorization").
+"""RBAC rules and the requests that they cover (Kubernetes docs, "Using RBAC Authorization").
 
-Rules are compiled from decoded JSON into frozen structs whose matching is set look-ups; roles are shared by
-reference, so five thousand clusters with the default roles hold them once.
+Rules are compiled from decoded JSON into frozen structs whose matching is set look-ups; roles are shared by reference,
+so five thousand clusters with the default roles hold them once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def quote(value: str) -> str:
 
 
 def rules_of(role: Object) -> tuple[PolicyRule, ...]:
-    """The rules of a Role or ClusterRole; what is malformed grants nothing."""
+    """The rules of a Role or ClusterRole; malformed ones grant nothing."""
     try:
         return msgspec.convert(role.get("rules") or (), tuple[PolicyRule, ...])
     except msgspec.ValidationError:
@@ -106,7 +106,7 @@ def rule_allows(rule: PolicyRule, asked: Attributes) -> bool:
 
 
 def atoms(rule: PolicyRule) -> Iterator[PolicyRule]:
-    """The rule cut into rules of one verb, one group, one resource and at most one name, or one verb and one URL."""
+    """The rule split into rules of one verb, one group, one resource and at most one name, or one verb and one URL."""
     for verb, url in product(rule.verbs, rule.non_resource_urls):
         yield PolicyRule(verbs=(verb,), non_resource_urls=(url,))
     for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs):
@@ -116,7 +116,7 @@ def atoms(rule: PolicyRule) -> Iterator[PolicyRule]:
 
 
 def covers(owned: Sequence[PolicyRule], atom: PolicyRule) -> bool:
-    """Reports whether some owned rule grants everything that one atom (see `atoms`) grants."""
+    """Reports whether an owned rule grants everything that one atom (see `atoms`) grants."""
     return any(_covers(rule, atom) for rule in owned)
 
 
@@ -147,7 +147,7 @@ def _covers_resource(rule: PolicyRule, resource: str) -> bool:
 
 
 def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Atoms on resources that differ only in their verb, put together again; in the order of their text."""
+    """Merges atoms on resources that differ only in their verb; in the order of their text."""
     merged: dict[PolicyRule, list[str]] = {}
     for rule in rules:
         if rule.non_resource_urls:

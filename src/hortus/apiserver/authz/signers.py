@@ -1,4 +1,4 @@
-"""Nobody decides on or signs a certificate request without the right to its signer.
+"""Authorization of signers: approving and signing a certificate request takes permission for its signer.
 
 Kubernetes docs, "Certificates and Certificate Signing Requests: authorization"; the rules and texts are those of
 kube-apiserver's admission plugins CertificateApproval, CertificateSigning and CertificateSubjectRestriction.
@@ -16,7 +16,7 @@ from hortus.kube.objects import Object
 
 GROUP = "certificates.k8s.io"
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
-"""The signer whose certificates this server believes."""
+"""The signer whose certificates this server accepts."""
 
 
 async def refused_decision(
@@ -48,7 +48,7 @@ async def _may_use(authorizer: Authorizer, verb: str, signer: str, *, cluster: s
 
 
 def refused_subject(signer: str, organizations: Sequence[str]) -> str:
-    """The reason why nobody may ask the signer for a certificate of these groups; empty when one may."""
+    """The reason why the signer refuses a certificate of these groups to everybody; empty when it does not."""
     if signer == CLIENT_SIGNER and MASTERS in organizations:
         return f"use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"
     return ""

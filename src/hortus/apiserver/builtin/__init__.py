@@ -1,10 +1,10 @@
 """The built-in kinds of Kubernetes, from one compact description.
 
-    definitions() -> Sequence[ResourceDefinition]   everything the server needs to serve them
+    definitions() -> Sequence[ResourceDefinition]   the definitions by which the server serves them
     components() -> Mapping[str, Object]            the schemas of their parts, by their names in OpenAPI
 
-`kinds.txt` has the types (written by tools/builtin_kinds), `resources.txt` how each kind is served and shown,
-`defaults.txt` the static defaults. Only rules that are logic are Python: a strategy per kind that has some.
+`kinds.txt` has the types (written by tools/builtin_kinds), `resources.txt` the endpoints and columns of each kind,
+`defaults.txt` the static defaults. Only rules with logic are Python: a strategy for each kind that has some.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ IGNORED: Mapping[str, Mapping[str, dict[str, Any]]] = {
         "approval": {"f:spec": {}, "f:status": {"f:certificate": {}}},
     },
 }
-"""By type, and subresource, what its endpoint gives nobody ownership of (ResourceDefinition.ignored)."""
+"""By type and subresource, the fields that its endpoint gives no ownership of (ResourceDefinition.ignored)."""
 
 
 _COLUMN_TYPES = {"int": "integer", "bool": "boolean"}
@@ -140,7 +140,7 @@ def entries(text: str) -> list[Entry]:
 
 
 def definition(entry: Entry) -> ResourceDefinition:
-    """What the server needs to serve the kind."""
+    """The ResourceDefinition by which the server serves the kind."""
     resource, options = entry.resource, entry.options
     columns = _columns(entry)
     printers = {column.path: printer(column.path.removeprefix(_CELL_PREFIX)) for column in columns}
@@ -186,7 +186,7 @@ def _columns(entry: Entry) -> tuple[Column, ...]:
     return tuple(
         Column(
             name=name,
-            # Computed here, every one: a JSONPath that finds nothing would show otherwise than a cluster's printers do.
+            # All are computed here: an empty JSONPath would print differently from a cluster's printers.
             path=_CELL_PREFIX + cell,
             type=next((_COLUMN_TYPES[option] for option in options if option in _COLUMN_TYPES), "string"),
             format="name" if cell == ".metadata.name" else "",

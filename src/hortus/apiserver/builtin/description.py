@@ -1,8 +1,8 @@
-"""Reads `kinds.txt`, the one compact description of Kubernetes' built-in types that everything here is derived from.
+"""Reads `kinds.txt`, the compact description of Kubernetes' built-in types, from which this package derives the rest.
 
-The file is facts only, written by `tools/builtin_kinds` from the published Go packages. Schemas, the JSON shape,
-and the protobuf codec all come from it, so that they cannot disagree. A type is parsed when it is first asked for:
-opening the description costs a scan for type names, nothing more.
+`tools/builtin_kinds` writes the file from the published Go packages. Schemas, the JSON shape and the protobuf codec are
+all derived from it, so that they cannot disagree. A type is parsed on first use: opening the description only costs a
+scan for type names.
 
 The format, line by line:
 
@@ -36,7 +36,7 @@ class Field(NamedTuple):
     name: str
     """In JSON; empty for an embedded struct."""
     number: int
-    """In protobuf; 0 where the field does not travel there."""
+    """In protobuf; 0 where protobuf does not have the field."""
     shape: str
     """`list`, `map` (of strings to), or empty."""
     kind: str

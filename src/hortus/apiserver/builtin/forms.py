@@ -1,7 +1,7 @@
-"""Kinds that are served in two forms and stored in one: autoscaling v1 beside v2, events of both groups.
+"""Kinds that are served in two forms and stored in one: autoscaling v1 and v2, events of both groups.
 
-Reading and writing give new objects and lose nothing: what the older form has no field for travels in the annotations
-that kube-apiserver uses for it.
+Reading and writing return new objects and lose nothing: values without a field in the older form are kept in the
+annotations that kube-apiserver uses for them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hortus.apiserver.resources.definition import Stored
 from hortus.kube.objects import Object
 
 DEFAULT_CPU_PERCENT = 80
-"""What an autoscaler without metrics aims at."""
+"""The target of an autoscaler without metrics."""
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 _CPU = "targetCPUUtilizationPercentage"
@@ -99,7 +99,7 @@ def autoscaler_v2(obj: Object) -> Object:
 
 
 def _noted(notes: dict[str, str], name: str) -> Any:
-    """What an annotation holds, taken out; None when it is not there or somebody wrote no JSON list or object."""
+    """Removes an annotation and returns its value; None when it is missing or no JSON list or object."""
     text = notes.pop(_PREFIX + name, None)
     if text is None:
         return None
@@ -115,7 +115,7 @@ def _renamed(obj: Object, names: dict[str, str], api_version: str) -> Object:
 
 
 def _event_in_events(obj: Object) -> Object:
-    """Leaves out fields that are empty only because the core group always writes them."""
+    """Omits fields that are empty only because the core group always writes them."""
     found = _renamed(obj, _EVENT_FIELDS, "events.k8s.io/v1")
     for name in ("reportingController", "reportingInstance"):
         if not found.get(name):

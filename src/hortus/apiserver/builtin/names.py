@@ -1,6 +1,7 @@
 """Names inside specs that only built-in kinds have: keys of data, environment variables, ports, wildcard hosts.
 
-Each check gives the sentences kube-apiserver would, none when the text is fine. The rest is in hortus.kube.naming.
+Each check returns the messages of kube-apiserver, none when the text is valid. The other names are in
+hortus.kube.naming.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sentences of field.Error, as kube-apiserver prints them after the path of a field."""
+"""The messages of field.Error, as kube-apiserver prints them after the path of a field."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ IMMUTABLE = "field is immutable"
 
 
 def immutable(path: str, new: object, old: object) -> list[FieldProblem]:
-    """The problem of a field that may not change, when it did."""
+    """The problem of an immutable field that changed; none when it did not."""
     return [] if new == old else [invalid(path, new, IMMUTABLE)]
 
 

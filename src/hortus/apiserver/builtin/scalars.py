@@ -1,7 +1,7 @@
 """Canonical text of the scalars with a form of their own: quantities, times and durations.
 
-A kube-apiserver stores `1000m` as `1` and `2024-01-01T01:00:00+01:00` as `2024-01-01T00:00:00Z`; whoever compares
-what it applied with what it reads back counts on that. What is no such scalar is a ScalarError with Go's sentence.
+A kube-apiserver stores `1000m` as `1` and `2024-01-01T01:00:00+01:00` as `2024-01-01T00:00:00Z`; clients that compare
+applied objects with stored ones rely on that. An invalid scalar is a ScalarError with Go's message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _QUANTITY_FORM = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 
 
 class ScalarError(ValueError):
-    """A value that Go could not decode. The text is Go's: it goes after `cannot be handled as a ...: `."""
+    """A value that Go could not decode. The text is Go's and follows `cannot be handled as a ...: `."""
 
 
 @functools.lru_cache(maxsize=4096)

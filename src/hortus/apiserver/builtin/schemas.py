@@ -1,10 +1,10 @@
 """Structural OpenAPI v3 schemas of the built-in kinds, derived from the description and shared by identity.
 
-A struct that many kinds hold (PodSpec, ObjectMeta, LabelSelector) becomes one dict that all their schemas point to, so
-that whoever compiles schemas can remember by identity and compiles it once. Vendor extensions carry what server-side
-apply (`x-kubernetes-list-type`, `-list-map-keys`, `-map-type`) and strategic merge (`x-kubernetes-patch-strategy`,
-`-patch-merge-key`) go by. There are no `$ref`s: the one recursive type, JSONSchemaProps, is left open below its first
-level, because a CustomResourceDefinition's schema is judged by the code that serves it.
+A struct that many kinds hold (PodSpec, ObjectMeta, LabelSelector) becomes one dict that all their schemas reference, so
+that compilers can cache by identity and compile it once. Vendor extensions hold the rules of server-side apply
+(`x-kubernetes-list-type`, `-list-map-keys`, `-map-type`) and of strategic merge (`x-kubernetes-patch-strategy`,
+`-patch-merge-key`). There are no `$ref`s: the one recursive type, JSONSchemaProps, is left open below its first level,
+because the code that serves a CustomResourceDefinition validates its schema.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORDS: dict[str, Object] = {
     "time": {"type": "string", "format": "date-time"},
     "microtime": {"type": "string", "format": "date-time"},
     "duration": {"type": "string"},
-    # Any format but byte makes a string an open scalar to server-side apply, which takes `cpu: 1` as Go does.
+    # Any format but byte makes a string an open scalar to server-side apply, which accepts `cpu: 1` as Go does.
     "quantity": {"type": "string", "format": "quantity"},
     "intstr": {"format": "int-or-string", "x-kubernetes-int-or-string": True},
     "raw": _OPEN,
@@ -39,12 +39,12 @@ _WORDS: dict[str, Object] = {
     "schemaOrStrings": _ANY,
 }
 
-# Required by OpenAPI, yet kube-apiserver takes objects without them.
+# Required by OpenAPI, yet kube-apiserver accepts objects without them.
 _NOT_REQUIRED = frozenset({("discovery.EndpointSlice", "endpoints")})
 
 
 class Schemas:
-    """Builds and remembers the schema of each type of one description."""
+    """Builds and caches the schema of each type of one description."""
 
     def __init__(self, description: Description) -> None:
         self._description = description
@@ -61,7 +61,7 @@ class Schemas:
         return found
 
     def published(self) -> Mapping[str, Object]:
-        """What has been built of structs, by its name in OpenAPI; each the dict that kinds' schemas hold."""
+        """The schemas built so far for structs, by OpenAPI name; each is the dict that kinds' schemas reference."""
         return {
             self._description.openapi_name(name): schema
             for name, schema in self._built.items()

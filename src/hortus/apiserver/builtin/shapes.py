@@ -1,9 +1,9 @@
-"""Gives an object the shape that a kube-apiserver gives it by decoding JSON into Go structs and encoding it again.
+"""Gives an object the shape that it gets in kube-apiserver, where JSON is decoded into Go structs and encoded again.
 
-Nulls and empty optional values go away, structs that Go never omits appear (`resources: {}`, `status: {}`), quantities
-and times take their canonical form, static defaults are filled in, and a value of the wrong type is refused with Go's
-own sentence. Clients written for a real cluster compare objects with what they sent, so this has to match.
-Works in place, one pass.
+Nulls and empty optional values are dropped, structs that Go never omits are added (`resources: {}`, `status: {}`),
+quantities and times take their canonical form, static defaults are filled in, and a value of the wrong type is refused
+with Go's message. Clients written for a real cluster compare stored objects with sent ones, so this has to match. Works
+in place, one pass.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _STRUCTS = frozenset({"struct", "time", "microtime", "intstr", "quantity", "raw"
 
 
 def check_body(obj: Object, expected: GroupVersionKind) -> None:
-    """Refuse the body of an action, such as a Binding, in which something is of the wrong type. Raises BadRequest."""
+    """Refuses the body of an action, such as a Binding, with a value of the wrong type. Raises BadRequest."""
     name = f"{expected.group.partition('.')[0] or 'core'}.{expected.kind}"
     try:
         _plain_shapes().shape_whole(orjson.loads(orjson.dumps(obj)), name)
@@ -72,7 +72,7 @@ def _plain_shapes() -> Shapes:
 
 
 class _Plan:
-    """What to do with one struct: its fields, what to fill in, and how."""
+    """The plan for one struct: its fields, defaults and conversions."""
 
     __slots__ = ("defaults", "fields", "fillers", "name")
 
@@ -116,7 +116,7 @@ class Shapes:
     def shape(self, obj: Object, name: str) -> None:
         """Give `obj`, a whole object of the kind alias.Name, the shape a real server stores.
 
-        Its metadata is left alone: the server reads that itself. Raises ScalarError when a value is of the wrong type.
+        Its metadata is unchanged: the server reads that itself. Raises ScalarError when a value is of the wrong type.
         """
         self._struct(obj, name, "", 0, _HEAD)
 
@@ -125,7 +125,7 @@ class Shapes:
         self._struct(obj, name, "", 0, _TYPE_META)
 
     def shape_field(self, obj: Object, name: str, key: str) -> None:
-        """The same for one field of an object, such as `status`; the others are not looked at."""
+        """The same for one field of an object, such as `status`; the others are ignored."""
         value = obj.get(key)
         if value is not None:
             obj[key] = self._value(value, self._description.json_fields(name)[key], name, key, 0)
@@ -207,7 +207,7 @@ class Shapes:
         return self._union(value, path, depth) if field.kind in _UNIONS else value
 
     def _union(self, value: Any, path: str, depth: int) -> Any:
-        """The unions of JSON schema: whatever is a schema in them is shaped as one."""
+        """The unions of JSON schema: each schema in them is shaped as one."""
         if type(value) is dict:
             self._struct(value, _SCHEMA, path, depth + 1)
         elif type(value) is list:
@@ -268,7 +268,7 @@ def _bytes(value: Any, owner: str, path: str) -> str:
         raise _mismatch(value, "[]uint8", owner, path)
     try:
         binascii.a2b_base64(value, strict_mode=True)
-    except ValueError:  # binascii.Error is one, and so is what it says of text that is no ASCII
+    except ValueError:  # binascii.Error is one, and so is the error for text that is no ASCII
         raise ScalarError(f"illegal base64 data at input byte {_first_bad_byte(value)}") from None
     return value
 

@@ -1,8 +1,9 @@
-"""The rules every built-in kind shares: the shape of its JSON, static defaults, and where `metadata.generation` rises.
+"""The rules that all built-in kinds share: the shape of the JSON, static defaults, and increments of
+`metadata.generation`.
 
 A kind with rules of its own subclasses `BuiltinStrategy` and overrides the short hooks `default`, `complete`,
-`allocate`, `check` and `check_update`; it never repeats what is here. Hooks get whole objects, already shaped, and
-report in kube-apiserver's words.
+`allocate`, `check` and `check_update`; it never repeats the rules of this class. Hooks get whole objects, already
+shaped, and report in kube-apiserver's words.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ KEPT_BY_STATUS: Mapping[str, tuple[str, ...]] = {
     "core.Pod": ("ownerReferences",),
     "storage.VolumeAttachment": _WRITABLE,
 }
-"""Metadata, by type, that the right to write the status is none to write; other built-in kinds let it through."""
+"""Metadata, by type, that a write of the status does not change; other built-in kinds accept it."""
 
 
 class BuiltinStrategy:
@@ -41,26 +42,26 @@ class BuiltinStrategy:
     # What a kind overrides.
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
-        """Fill in what depends on other fields; `old` is None on create."""
+        """Fills in defaults that depend on other fields; `old` is None on create."""
 
     def complete(self, obj: Object, context: WriteContext) -> None:
-        """Fill in what a new object has of the server, not of its creator (ResourceDefinition.complete)."""
+        """Fills in the fields of a new object that its creator does not own (ResourceDefinition.complete)."""
 
     def allocate(self, obj: Object, old: Object | None) -> None:
-        """Give out what the server alone knows of (ResourceDefinition.allocate); `old` is None on create."""
+        """Allocates values such as addresses (ResourceDefinition.allocate); `old` is None on create."""
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
-        """What is wrong with an object, new or changed."""
+        """The problems of an object, new or changed."""
         return []
 
     def check_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
-        """What may not change."""
+        """The problems of changes to immutable fields."""
         return []
 
     # What the server calls.
 
     def read_for_status(self, obj: Object) -> None:
-        """Read a whole body as Go's decoder does, of which the status alone is written."""
+        """Reads a whole body as Go's decoder does, although only its status is written."""
         self._shape(obj, "")
 
     def prepare_create(self, obj: Object, context: WriteContext) -> None:

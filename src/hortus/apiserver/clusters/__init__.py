@@ -1,7 +1,7 @@
 """Logical clusters: many Kubernetes APIs with their own objects, credentials and roles in one server.
 
-`LogicalClusters` is the registry of the living ones; `definition` is the kind LogicalCluster by which they are made;
-`LogicalClusters.issue` makes client certificates, `certificate_kubeconfig` and `token_kubeconfig` what people use.
+`LogicalClusters` is the registry of the active ones; `definition` is the kind LogicalCluster by which they are made;
+`LogicalClusters.issue` makes client certificates, `certificate_kubeconfig` and `token_kubeconfig` make kubeconfigs.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ FINALIZER = "tenancy.hortus.dev/content"
 
 
 def without_finalizer(encoded: bytes) -> tuple[Value, bool] | None:
-    """The object with our finalizer taken off, and whether it was the last one; None when it is off already."""
+    """The object without the finalizer, and True if it was the last one; None when it has been removed already."""
     obj: Object = msgspec.json.decode(encoded)
     metadata = obj["metadata"]
     if FINALIZER not in metadata.get("finalizers", ()):

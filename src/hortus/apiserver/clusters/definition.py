@@ -1,7 +1,7 @@
 """LogicalCluster: a cluster of its own behind this server, as an API object of the management cluster.
 
-Creating one makes `/clusters/<name>` answer, with its own objects, authority, tokens and RBAC; deleting one takes all
-of that away. `status` is complete from the first write on: there is nothing to wait for.
+Creating one serves `/clusters/<name>`, with its own objects, authority, tokens and RBAC; deleting one removes all of
+that. `status` is complete with the first write: there is nothing to wait for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hortus.kube.objects import Object, Resource, format_time
 RESOURCE = Resource("tenancy.hortus.dev", "v1alpha1", "logicalclusters", "LogicalCluster", namespaced=False)
 
 DEFAULT_SECONDS = 3600
-"""Life of a client certificate when the request does not say."""
+"""Life of a client certificate when the request names none."""
 
 
 class LogicalClusterStrategy:
@@ -44,7 +44,7 @@ class LogicalClusterStrategy:
         }
 
     def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
-        """Status and finalizer are the server's own: what a writer sends for them is put back."""
+        """Status and finalizer belong to the server: values from writers are replaced by the stored ones."""
         obj["status"] = dict(old.get("status") or {})
         if "deletionTimestamp" in obj["metadata"]:
             obj["status"]["phase"] = "Terminating"

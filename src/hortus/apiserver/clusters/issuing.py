@@ -34,7 +34,7 @@ from hortus.kube.objects import Object
 def issue(
     keys: ClusterKeys, *, username: str, groups: Sequence[str] = (), seconds: float, now: float, csr: bytes = b""
 ) -> IssuedCertificate:
-    """A certificate by which `username` is known in that cluster for `seconds` from now, about 0.3 ms.
+    """A certificate for `username` in that cluster, valid for `seconds` from now; takes about 0.3 ms.
 
     With `csr` (PEM) its key is certified and its subject ignored; else a new key is made. Raises BadRequest.
     """
@@ -59,7 +59,7 @@ def issue(
 
 
 def requested_key(pem: bytes) -> PublicKey:
-    """The public key of a certificate signing request whose own signature holds; raises ValueError otherwise."""
+    """The public key of a certificate signing request with a valid signature; raises ValueError otherwise."""
     return _usable(parsed_request(pem).public_key())
 
 
@@ -72,7 +72,7 @@ def _usable(key: CertificatePublicKeyTypes) -> PublicKey:
 
 
 LONGEST_SECONDS = 365 * 86400
-"""What a request gets that names no time, and the most that any gets (kube-controller-manager's default)."""
+"""The default and the maximum of a request's time (kube-controller-manager's default)."""
 
 _ALLOWED_USAGES = frozenset({"client auth", "digital signature", "key encipherment"})
 

@@ -1,8 +1,8 @@
-"""The Service `default/kubernetes` and where it leads: how programs inside a cluster find its API server.
+"""The Service `default/kubernetes` and its endpoints, by which programs inside a cluster find its API server.
 
-Clients ask for it to see whether a cluster is there (controller-runtime's envtest among them). As kube-apiserver's
-endpoint reconciler writes them, for one server; behind one port are many logical clusters, so who follows it finds the
-server and not the cluster's path.
+Clients read it to check that a cluster exists (controller-runtime's envtest among them). The objects equal those of
+kube-apiserver's endpoint reconciler for one server; one port serves many logical clusters, so the address leads to the
+server but not to the cluster's path.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from hortus.kube.objects import Object, format_time
 
 _PLACE = {"name": "kubernetes", "namespace": "default"}
 _DOCUMENTATION = ("192.0.2.1", 9)
-"""An address of nobody (RFC 5737), to see by which of its own this machine would call; nothing is sent."""
+"""An unused address (RFC 5737), to find the source address that this machine would use; nothing is sent."""
 
 
 def advertised(host: str) -> str:
-    """The address that others reach the server by: the one it listens on, or the machine's where others cannot."""
+    """The address by which others reach the server: the one it listens on, or the machine's where that is not
+    reachable."""
     try:
         listens = ipaddress.ip_address(host)
     except ValueError:

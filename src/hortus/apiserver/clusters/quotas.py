@@ -1,4 +1,4 @@
-"""Limits of what one logical cluster may hold, from the `spec.quota` of its LogicalCluster."""
+"""Limits on the content of one logical cluster, from the `spec.quota` of its LogicalCluster."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object
 
 _RESERVE = 0.1
-"""Share of the bytes on top of the limit that objects in deletion may take: finalizers and conditions of their end."""
+"""Share of the limit that objects in deletion may take in addition, for finalizers and conditions."""
 
 
 class QuotaGuard:
-    """An Admission that refuses what would grow in a cluster which holds all it may.
+    """An Admission that refuses growth of a cluster that has reached its quota.
 
-    Deletions, updates that make an object no larger, and those that end it always pass; what is being deleted may grow
-    into a reserve, so a full cluster can be worked with and emptied. Requests in flight at once are each measured
-    before any of them is stored, so a limit can be passed by as many objects.
+    Deletions, updates that make an object no larger, and those that end it always pass; objects in deletion may grow
+    into a reserve, so a full cluster can be used and emptied. Concurrent requests are each measured before any of them
+    is stored, so a limit can be exceeded by as many objects.
     """
 
     def __init__(self, clusters: LogicalClusters, backend: Backend) -> None:
@@ -53,7 +53,7 @@ class QuotaGuard:
         return False
 
     async def full(self, name: str) -> bool:
-        """True when the server itself may write nothing that makes the cluster larger."""
+        """True when the server itself may not make the cluster larger."""
         cluster = self._clusters.get(name)
         if cluster is None or cluster.quota is None or cluster.quota.bytes is None:
             return False

@@ -1,13 +1,13 @@
-"""The living logical clusters of this server, found by name in O(1).
+"""The active logical clusters of this server, by name.
 
-The truth is the LogicalCluster objects of the management cluster. They are read once at start and followed commit by
-commit (`changed`), so creating one makes it answer, and deleting one ends every credential of it, in the same
-step as the write. A deleted cluster keeps its name until `retire` has emptied it, so no second cluster of that name
-meets the first one's objects. Per cluster there is one small object and no task.
+The source is the LogicalCluster objects of the management cluster. They are read once at start and followed commit by
+commit (`changed`), so a cluster is served with the commit of its creation, and its credentials become invalid with the
+commit of its deletion. A deleted cluster keeps its name until `retire` has emptied it, so that no second cluster of
+that name gets the first one's objects. Each cluster costs one small object and no task.
 
-Several servers on one store each empty what is deleted; what they do is bound to the state of the object that they saw,
-so that a slow one cannot empty a cluster that has been made again. What a request on another server still wrote
-into a cluster that was gone is removed when it is seen.
+Several servers on one store each empty deleted clusters; their writes are bound to the revision of the object that they
+saw, so that a slow one cannot empty a cluster that has been made again. Late writes of another server into a removed
+cluster are removed when they are seen.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
 
 ROOT = "root"
-"""The management cluster; it is always there and has no object."""
+"""The management cluster; it always exists and has no object."""
 
 BUCKET = f"{ROOT}/tenancy.hortus.dev/logicalclusters"
 
@@ -38,14 +38,14 @@ BUCKET = f"{ROOT}/tenancy.hortus.dev/logicalclusters"
 _log = logging.getLogger("hortus.apiserver.clusters")
 
 _REQUEST_SECONDS = 120.0
-"""How long a request may hold up the end of its deleted cluster; the server ends slow ones sooner."""
+"""Seconds for which a request may delay the end of its deleted cluster; the server ends slow ones sooner."""
 
 _RETRY_SECONDS = 1.0
-"""After which emptying a deleted cluster is tried again when the store failed."""
+"""Seconds after which emptying a deleted cluster is retried when the store failed."""
 
 
 class Storage(Protocol):
-    """The store as writers see it: who listens is told of each write before it is acknowledged."""
+    """The store as writers see it: listeners get each write before it is acknowledged."""
 
     backend: Backend
 
@@ -63,8 +63,8 @@ class Storage(Protocol):
 class LogicalCluster:
     """One logical cluster.
 
-    `requests` counts those in progress: whoever handles one adds 1 and calls `request_done` at its end. `living` turns
-    false when the cluster is deleted.
+    `requests` counts those in progress: a handler adds 1 and calls `request_done` at its end. `living` becomes False
+    when the cluster is deleted.
     """
 
     __slots__ = ("_quiet", "keys", "living", "name", "quota", "requests", "revision", "uid")
@@ -85,7 +85,7 @@ class LogicalCluster:
             self._quiet.set()
 
     async def quiet(self, clock: Clock, seconds: float) -> None:
-        """Wait until no request is in progress, at most for `seconds`."""
+        """Waits until no request is in progress, at most for `seconds`."""
         if self.requests > 0:
             self._quiet = asyncio.Event()
             timer = clock.call_later(seconds, self._quiet.set)
@@ -94,12 +94,12 @@ class LogicalCluster:
 
     @property
     def path(self) -> str:
-        """What stands before /api and /apis in this cluster's URLs."""
+        """The prefix of /api and /apis in this cluster's URLs."""
         return "" if self.name == ROOT else f"/clusters/{self.name}"
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """What the cluster may hold at most; None: no limit."""
+    """The limits of the cluster; None: no limit."""
 
     objects: int | None = None
     bytes: int | None = None
@@ -145,13 +145,13 @@ class LogicalClusters:
         self._ended: dict[str, LogicalCluster] = {}
         self._retiring: dict[str, asyncio.Task[None]] = {}
         self._quarantined: set[str] = set()
-        """Names of objects that are not understood. Nothing answers there, and nothing of theirs is removed."""
+        """Names of objects that cannot be read. These clusters are neither served nor emptied."""
         self._due: set[str] = set()
-        """What is to be looked at (again) by the task in `_retiring`."""
+        """The names that the task in `_retiring` has to process."""
         self._put(ROOT, server_keys.root_uid, 0)
 
     async def start(self) -> None:
-        """Read all clusters, and go on emptying those whose deletion a crash interrupted."""
+        """Reads all clusters, and continues to empty those whose deletion a crash interrupted."""
         page = await self._storage.list(BUCKET)
         for record in page.records:
             self._follow(record.name.lstrip("/"), record.value, record.revision)
@@ -160,18 +160,18 @@ class LogicalClusters:
                 self._begin_retiring(name)
 
     async def stop(self) -> None:
-        """Leave off emptying deleted clusters; the next start goes on with it."""
+        """Stops emptying deleted clusters; the next start continues."""
         tasks = list(self._retiring.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def get(self, name: str) -> LogicalCluster | None:
-        """The living cluster of that name; None also while it is being deleted."""
+        """The active cluster of that name; None also while it is being deleted."""
         return self._living.get(name)
 
     def uid(self, name: str) -> str | None:
-        """The uid of a LogicalCluster that lives or is being emptied; the management cluster has none."""
+        """The uid of a LogicalCluster that is active or being emptied; the management cluster has none."""
         found = self._living.get(name) or self._ended.get(name)
         return found.uid if found is not None and name != ROOT else None
 
@@ -201,7 +201,7 @@ class LogicalClusters:
         return iter(tuple(self._living.values()))
 
     def changed(self, change: Change) -> None:
-        """Follow a write of any object: a LogicalCluster, or one that some cluster's tokens depend on."""
+        """Follows a write of any object: a LogicalCluster, or an object that a cluster's tokens depend on."""
         key = change.key
         if key.bucket == BUCKET:
             self._follow(key.name.lstrip("/"), change.value, change.revision)
@@ -223,7 +223,7 @@ class LogicalClusters:
         try:
             metadata, quota = _read(value)
         except msgspec.MsgspecError as error:
-            # One bad object keeps nobody else's cluster from being served; a living cluster stays as it was.
+            # One bad object does not affect other clusters; an active cluster keeps its old state.
             if known is None:
                 self._quarantined.add(name)
             _log.error("LogicalCluster %s is not understood and not served: %s", name, error)
@@ -264,7 +264,7 @@ class LogicalClusters:
                     await self.retire(name)
                 except StoreFailed:
                     self._due.add(name)
-                    # The store says so itself, to everybody; here is only to be tried again.
+                    # The store logs its failure itself; here it is only retried.
                     await self._clock.sleep(_RETRY_SECONDS)
                 except Exception:
                     _log.exception("logical cluster %s cannot be emptied before its object changes", name)
@@ -272,10 +272,10 @@ class LogicalClusters:
             del self._retiring[name]
 
     async def retire(self, name: str) -> None:
-        """Empty a cluster in deletion, then let go of its object. Safe to repeat.
+        """Empties a cluster in deletion, then removes the finalizer of its object. Idempotent.
 
-        The first drop ends its watches. A request that was let in before the deletion may still write; the name is not
-        free before such requests have ended, so that none of them writes into a later cluster of that name.
+        The first drop ends its watches. A request that was admitted before the deletion may still write; the name is
+        only released after such requests have ended, so that none of them writes into a later cluster of that name.
         """
         key, backend = Key(BUCKET, f"/{name}"), self._storage.backend
         while True:
@@ -298,7 +298,7 @@ class LogicalClusters:
         self._ended.pop(name, None)
 
     async def _sweep(self, name: str, guard: Key) -> None:
-        """Remove what a request on another server still wrote when the cluster had gone."""
+        """Removes late writes of a request on another server into a removed cluster."""
         while (await self._storage.backend.usage(f"{name}/")).objects:
             try:
                 await self._storage.backend.drop(f"{name}/", guard=guard, expected=0)
@@ -314,7 +314,7 @@ class LogicalClusters:
 
 
 def _read(value: bytes) -> tuple[_Metadata, Quota | None]:
-    """Raises msgspec.MsgspecError; not for the rest of an object in deletion, which is to go whatever it says."""
+    """Raises msgspec.MsgspecError; of an object in deletion only the metadata has to be valid."""
     seen = _SEEN.decode(value)
     spec = None if seen.metadata.deletionTimestamp else _SPEC.decode(seen.spec)
     return seen.metadata, spec.quota.quota() if spec is not None and spec.quota is not None else None

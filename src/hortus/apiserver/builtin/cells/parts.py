@@ -1,4 +1,4 @@
-"""What printers share: paths, ages, lists of text, selectors."""
+"""The shared parts of printers: paths, ages, lists of text, selectors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def items(obj: Mapping[str, Any], *path: str) -> list[Any]:
 
 
 def path_printer(word: str) -> Printer:
-    """The printer of `.a.b/type`: the value there, or what its type shows when there is none."""
+    """The printer of `.a.b/type`: the value there, or the default of its type when there is none."""
     path, _, kind = word.partition("/")
     steps, absent = path.removeprefix(".").split("."), _ABSENT[kind]
     as_bool = kind == "bool" and word.startswith(".spec.suspend")
@@ -60,7 +60,7 @@ def path_printer(word: str) -> Printer:
 def short_duration(seconds: float) -> str:
     """A span as kubectl shows it: `5s`, `3m20s`, `15m`, `2h5m`, `13h`, `3d4h`, `20d`, `2y30d`, `9y`.
 
-    Coarser the longer it is, as apimachinery's HumanDuration.
+    The precision falls with the length, as in apimachinery's HumanDuration.
     """
     whole = int(seconds)
     if whole < -1:
@@ -92,7 +92,7 @@ def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
 
 
 def since(stamp: object, now: float) -> str:
-    """How long ago an RFC 3339 time was; `<unknown>` without one."""
+    """The age of an RFC 3339 time; `<unknown>` without one."""
     if not isinstance(stamp, str) or not stamp:
         return UNKNOWN
     return short_duration(now - parse_time(stamp))

@@ -12,7 +12,7 @@ _SHOWN = 3
 
 
 def _first(values: list[str]) -> str:
-    """At most three, and how many more there are."""
+    """At most three, and the number of further ones."""
     if not values:
         return NONE
     rest = len(values) - _SHOWN

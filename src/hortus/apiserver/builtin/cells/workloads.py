@@ -1,4 +1,4 @@
-"""Cells of pods and of what runs pods."""
+"""Cells of pods and of workloads."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def pod_ready(pod: Object, now: float) -> Cell:
 
 
 def pod_status(pod: Object, now: float) -> Cell:
-    """The one word that says what is going on: the reason of the container that holds the pod up, else its phase."""
+    """The status in one word: the reason of the container that blocks the pod, else its phase."""
     reason = look(pod, "status", "reason") or look(pod, "status", "phase") or ""
     if any(c.get("type") == "PodScheduled" and c.get("reason") == "SchedulingGated" for c in _conditions(pod)):
         reason = "SchedulingGated"

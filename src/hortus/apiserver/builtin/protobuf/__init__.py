@@ -1,11 +1,11 @@
-"""Protobuf for the built-in kinds: what Go clients send and ask for unless told otherwise.
+"""Protobuf for the built-in kinds, the default encoding of Go clients.
 
-    decode(body, expected) -> Object        an object as its JSON would be; BadRequest for what is none
+    decode(body, expected) -> Object        an object in the shape of its JSON; raises BadRequest
     encode(obj) -> bytes                    the envelope with the object in it
     encode_watch_event(type, obj) -> bytes  one frame of a watch
 
 Everything is derived from the description, so a field is on this wire as soon as it is in `kinds.txt`. Pure functions
-on bytes and dicts; no protobuf library, since the wire format is small and the rules of gogo-proto are not its rules.
+on bytes and dicts. No protobuf library, since the wire format is small and gogo-proto has other rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From protobuf to JSON objects, as Go would decode it and encode the struct as JSON.
 
-Unknown fields are passed over, as everywhere in protobuf. What a message may blow up to is bounded: so many values,
-and nested so deep, whatever its length claims.
+Unknown fields are skipped, as everywhere in protobuf. The size of the decoded message is bounded, by the number of
+values and by depth, whatever its lengths claim.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from hortus.kube import durations
 from hortus.kube.objects import Object, format_time
 
 MOST_VALUES = 200_000
-"""Of one message. The largest real objects (a CRD of 1 MiB) have some 30,000; an empty value costs about 100 bytes."""
+"""Values of one message. The largest real objects (a CRD of 1 MiB) have some 30,000; an empty value costs about 100
+bytes."""
 DEEPEST = 64
-"""Levels of messages. Pods have 12; what goes deeper is a JSON schema."""
+"""Levels of messages. Pods have 12; only JSON schemas are deeper."""
 
 _SCHEMA = "apiextensions.JSONSchemaProps"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Budget:
-    """What is left of the bounds of one message."""
+    """The remaining budget of one message."""
 
     __slots__ = ("values",)
 
@@ -143,7 +144,7 @@ class Decoder:
         elif reader.shape == "map":
             self._entry(data, start, end, reader, obj, budget, depth)
         elif reader.kind == "struct" and not reader.shape:
-            # The same field again adds to what is there.
+            # A repeated field is merged into the earlier one.
             known = obj.get(reader.name)
             obj[reader.name] = self._nested(data, start, end, reader.ref, known or {}, budget, depth + 1)
         else:
@@ -162,7 +163,7 @@ class Decoder:
         value: Any = None
         for number, wire_type, first, last in _fields(data, start, end):
             if number in (1, 2) and wire_type != BYTES:
-                # Go reads on as if the type were right; what comes of that is nobody's label.
+                # Go reads on as if the type were right; no valid label results from that.
                 raise WireError(f"proto: wrong wireType = {wire_type} in an entry of {reader.name}")
             if number == 1:
                 name = _text(data[first:last])
@@ -213,7 +214,7 @@ def _put(obj: Object, reader: _Reader, value: Any) -> None:
 
 
 def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int, int]]:
-    """Number, wire type and payload's bounds of each field; for varints the number itself as the first bound."""
+    """Yields number, wire type and payload's bounds of each field; for varints the number itself as the first bound."""
     found: list[tuple[int, int, int, int]] = []
     while at < end:
         tag, at = read_varint(data, at, end)

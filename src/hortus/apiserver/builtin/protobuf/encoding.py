@@ -1,7 +1,7 @@
 """From JSON objects to protobuf, byte for byte as gogo-proto's generated code in k8s.io/api writes them.
 
-Its rules: fields in the order of their numbers; what Go holds by value is always written, empty or not; pointers,
-lists, maps and byte slices only when there is something; maps sorted by key.
+Its rules: fields in the order of their numbers; values that Go holds by value are always written, even empty; pointers,
+lists, maps and byte slices only when they are set; maps sorted by key.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from hortus.kube import durations
 from hortus.kube.objects import Object, parse_time
 
 _Write = Callable[[Any], bytes]
-"""A value, its length before it where it needs one."""
+"""Encodes a value, with its length before it where it needs one."""
 _Emit = Callable[[Object, list[bytes]], None]
-"""Appends what an object has of one field."""
+"""Appends the encoding of one field of an object."""
 
 _FIRST, _SECOND, _THIRD = (key(number, BYTES) for number in (1, 2, 3))
 _FIRST_NUMBER, _SECOND_NUMBER = (key(number, VARINT) for number in (1, 2))
@@ -79,7 +79,7 @@ class Encoder:
         return _WRITERS[field.kind]
 
     def _schema_or(self, value: Any, *, kind: str) -> bytes:
-        """The three unions of JSON schema: with a schema, or instead of it a boolean, schemas, names."""
+        """The three unions of JSON schema: a schema, or instead a boolean, schemas or names."""
         out: list[bytes] = []
         if kind == "schemaOrBool":
             out += (_FIRST_NUMBER, varint(bool(value is not False and value is not None)))

@@ -41,7 +41,7 @@ def _packages() -> dict[str, str]:
 
 @functools.cache
 def type_of(api_version: str, kind: str) -> tuple[str, bool]:
-    """The struct's alias.Name and whether it is a list of them; ("", False) for what has no protobuf form."""
+    """The struct's alias.Name, and True for a list of them; ("", False) for a kind without protobuf form."""
     description = builtin()
     if kind in _META_KINDS:
         return f"meta.{kind}", False
@@ -88,9 +88,9 @@ def encode(obj: Object) -> bytes:
 
 
 def decode(data: bytes, expected: GroupVersionKind | None = None) -> Object:
-    """The object in an envelope, in the shape its JSON has; `expected` is what it is when it does not say so itself.
+    """The object in an envelope, in the shape of its JSON; `expected` is its type where it names none.
 
-    Raises BadRequest for what is no envelope, malformed, or of a kind without protobuf form.
+    Raises BadRequest for a malformed envelope or message, and for a kind without protobuf form.
     """
     if not data.startswith(_MAGIC):
         raise BadRequest(_NO_PREFIX)

@@ -27,7 +27,7 @@ def varint(value: int) -> bytes:
 
 
 def key(number: int, wire_type: int) -> bytes:
-    """What stands before a field."""
+    """The key before a field: its number and wire type."""
     return varint(number << 3 | wire_type)
 
 
@@ -49,7 +49,7 @@ def read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def read_length(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Where the payload of the length-delimited field at `at` begins and ends."""
+    """The start and end of the payload of the length-delimited field at `at`."""
     length, start = read_varint(data, at, end)
     if length >= 1 << 63:
         raise WireError("proto: negative length found during unmarshaling")

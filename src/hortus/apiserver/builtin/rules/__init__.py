@@ -1,4 +1,4 @@
-"""The rules of built-in kinds that are logic: which kinds have some, and where they are."""
+"""The strategies of built-in kinds, by kind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """RBAC roles and bindings.
 
-That nobody grants what he has not (escalation, bind) is the authorizer's business; here is only what makes sense.
+Privilege escalation (`escalate`, `bind`) is checked by authorization; this module only checks validity.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _rule(rule: dict[str, Any], path: str) -> list[FieldProblem]:
 
 
 def _resources(resources: list[str], path: str) -> list[FieldProblem]:
-    """What overlaps among `pods`, `pods/*`, `*/scale` and `*/*`."""
+    """The problems of overlapping resources such as `pods`, `pods/*`, `*/scale` and `*/*`."""
     found = [] if resources else [required(path)]
     whole: set[str] = set()
     everywhere: set[str] = set()
@@ -224,7 +224,7 @@ def _annotations(spec: dict[str, Any], policy: str) -> list[FieldProblem]:
 
 
 def _expressions(spec: dict[str, Any]) -> list[FieldProblem]:
-    """What cannot be compiled of a policy."""
+    """The problems of the expressions of a policy."""
     texts: list[tuple[str, str, str]] = []
     for key, field, returns in (
         ("variables", "expression", "any"),
@@ -292,7 +292,7 @@ def _param_ref(reference: dict[str, Any], path: str) -> list[FieldProblem]:
 
 
 class CustomResourceStrategy(BuiltinStrategy):
-    """CustomResourceDefinition: the names it implies. Whoever serves the kind judges its schema."""
+    """CustomResourceDefinition: its default names. Its schema is validated in `hortus.apiserver.crds`."""
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         names = obj["spec"]["names"]

@@ -28,12 +28,12 @@ _NEEDED_KEYS = {
 }
 _JSON_KEYS = (".dockercfg", ".dockerconfigjson")
 _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
-"""Namespaces that nobody deletes (k8s.io/apiserver, admission plugin NamespaceLifecycle)."""
+"""Namespaces that cannot be deleted (k8s.io/apiserver, admission plugin NamespaceLifecycle)."""
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def _immutable_data(obj: Object, old: Object, *fields: str) -> list[FieldProblem]:
-    """What may not change once `immutable` is set (KEP-1412)."""
+    """The problems of changes of an object with `immutable` set (KEP-1412)."""
     if not old.get("immutable"):
         return []
     sentence = "field is immutable when `immutable` is set"
@@ -48,7 +48,7 @@ def _decoded_size(text: str) -> int:
 
 
 class SecretStrategy(BuiltinStrategy):
-    """`stringData` goes into `data`; typed Secrets have the keys their type promises."""
+    """`stringData` is moved into `data`; typed Secrets have the keys of their type."""
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         plain = obj.pop("stringData", None)
@@ -87,7 +87,7 @@ class SecretStrategy(BuiltinStrategy):
 
 
 def _json_problem(text: str) -> str:
-    """The reason why a value holds no JSON object; empty when it does."""
+    """The reason why a value is no JSON object; empty when it is one."""
     try:
         found = orjson.loads(base64.b64decode(text))
     except (orjson.JSONDecodeError, binascii.Error):
@@ -115,7 +115,7 @@ class ConfigMapStrategy(BuiltinStrategy):
 
 
 class NamespaceStrategy(BuiltinStrategy):
-    """Every namespace carries its own name as a label and the finalizer that empties it before it goes."""
+    """Every namespace has its own name as a label, and the finalizer that keeps it until it is empty."""
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         name = obj["metadata"].get("name")
@@ -146,7 +146,7 @@ class NamespaceStrategy(BuiltinStrategy):
 
 
 def end_namespace(obj: Object, context: WriteContext) -> None:
-    """What the deletion of a namespace begins with."""
+    """The first step of the deletion of a namespace."""
     obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
 
 

@@ -1,7 +1,7 @@
-"""Events: one kind in two groups, checked as the core group's, which they are stored as.
+"""Events: one kind in two groups, stored and checked in the form of the core group.
 
-The older rules hold for both. An event with an `eventTime` must say who reports it and what was done; one that is
-written by way of events.k8s.io must also be made in the newer form, and changes in its series only.
+The older rules hold for both. An event with an `eventTime` must have a reporter and an action; one that is written
+through events.k8s.io must also have the newer form, and only its series may change.
 """
 
 from __future__ import annotations

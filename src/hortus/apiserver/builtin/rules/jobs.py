@@ -17,7 +17,7 @@ _OLD_UID_LABEL, _OLD_NAME_LABEL = "controller-uid", "job-name"
 _BACKOFF_LIMIT = 6
 _NO_LIMIT = 2**31 - 1
 _RESTART_POLICIES = ("OnFailure", "Never")
-# A CronJob's Jobs carry eleven more characters, and a Job's name has to fit a label.
+# A CronJob's Jobs have eleven more characters in their name, and a Job's name must fit into a label.
 _LONGEST_CRON_NAME = 52
 
 
@@ -48,7 +48,7 @@ def _check_job(spec: dict[str, Any], path: str) -> list[FieldProblem]:
 
 
 class JobStrategy(BuiltinStrategy):
-    """The selector is made from the Job's uid, so that no two Jobs ever count each other's pods."""
+    """The selector is made from the Job's uid, so that no two Jobs count each other's pods."""
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         _default_job(obj["spec"])
@@ -129,7 +129,7 @@ _WORDS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@m
 
 
 def schedule_problem(schedule: str) -> str:
-    """What is wrong with a schedule; empty when nothing is."""
+    """The problem of a schedule; empty when it is valid."""
     if "TZ=" in schedule:
         return "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
     if schedule.startswith("@"):

@@ -81,7 +81,7 @@ class PriorityClassStrategy(BuiltinStrategy):
 
 
 class LimitRangeStrategy(BuiltinStrategy):
-    """A container's limits default to the most it may have, its requests to its limits, else to the least."""
+    """A container's limits default to the maximum, its requests to its limits, else to the minimum."""
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         for item in obj["spec"].get("limits") or []:
@@ -112,7 +112,7 @@ _ORDERED = (
     ("default", "max", "default", "default value {} is greater than max value {}"),
     ("defaultRequest", "default", "defaultRequest", "default request value {} is greater than default limit value {}"),
 )
-"""The lower and the upper field, the one that is blamed when they are not in order, and the message."""
+"""The lower and the upper field, the field of the problem when they are not in order, and the message."""
 
 
 def _limit_problems(item: dict[str, Any], path: str) -> list[FieldProblem]:

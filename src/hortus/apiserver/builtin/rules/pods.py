@@ -11,7 +11,7 @@ from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.objects import Object
 
-# What the DefaultTolerationSeconds admission plugin adds, in its order.
+# The tolerations that the DefaultTolerationSeconds admission plugin adds, in its order.
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATION_SECONDS = 300
 _OWN_SUBRESOURCES = frozenset({"binding", "resize", "ephemeralcontainers", "eviction"})
@@ -24,7 +24,7 @@ _FORBIDDEN = (
 
 
 class PodStrategy(BuiltinStrategy):
-    """A pod as its API server admits it: with the plugins DefaultTolerationSeconds and Priority, without volumes for
+    """A pod as an API server with the plugins DefaultTolerationSeconds and Priority admits it; without volumes for
     tokens, since nothing here runs containers."""
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
@@ -54,7 +54,7 @@ class PodStrategy(BuiltinStrategy):
         _tolerate(spec)
 
     def generation_changed(self, obj: Object, old: Object) -> bool:
-        """Where a pod runs is told of it, not wanted of it."""
+        """Ignores the node of a pod: the scheduler sets it, and it is not part of the desired state."""
         spec, before = obj.get("spec") or {}, old.get("spec") or {}
         return not old or {**spec, "nodeName": ""} != {**before, "nodeName": ""}
 
@@ -84,7 +84,7 @@ class PodStrategy(BuiltinStrategy):
 
 
 def _join_addresses(status: dict[str, Any]) -> None:
-    """Keep a pod's address and the first of its addresses equal, whichever field a client sets."""
+    """Keeps a pod's address and the first of its addresses equal, whichever field a client sets."""
     for one, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
         if status.get(one) and not status.get(many):
             status[many] = [{"ip": status[one]}]
@@ -102,7 +102,7 @@ def _tolerate(spec: dict[str, Any]) -> None:
 
 
 def _fixed(spec: dict[str, Any]) -> dict[str, Any]:
-    """The part of a pod spec that stays as created."""
+    """The immutable part of a pod spec."""
     kept = {key: value for key, value in spec.items() if key not in _MAY_CHANGE}
     for key in ("containers", "initContainers"):
         if key in kept:

@@ -1,4 +1,4 @@
-"""What a pod spec gets filled in and how it must look, wherever it stands: in pods and in every template."""
+"""Defaults and validation of a pod spec, in pods and in every template."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "
 
 
 def set_defaults(spec: Object) -> None:
-    """Fill in what depends on other fields of the spec; static defaults are there already."""
+    """Fills in the defaults that depend on other fields of the spec; static defaults are set already."""
     for container in containers(spec):
         _default_container(container, host_network=bool(spec.get("hostNetwork")))
     for volume in spec.get("volumes") or []:
@@ -47,7 +47,7 @@ def _default_container(container: dict[str, Any], *, host_network: bool) -> None
 
 
 def is_latest(image: str) -> bool:
-    """Reports whether an image reference means the tag `latest`, said or not."""
+    """Reports whether an image reference means the tag `latest`, explicitly or by default."""
     if "@" in image:
         return False
     return image.endswith(":latest") or ":" not in image.rpartition("/")[2]

@@ -31,7 +31,7 @@ def requirements(resources: Mapping[str, Any], path: str) -> list[FieldProblem]:
 
 
 def request_what_is_limited(spec: Mapping[str, Any]) -> None:
-    """A pod's container that limits a resource and requests none of it requests as much as it may have."""
+    """Sets the request of a container to its limit, for each resource with a limit and no request."""
     for key in ("containers", "initContainers"):
         for container in spec.get(key) or []:
             resources = container.get("resources") or {}

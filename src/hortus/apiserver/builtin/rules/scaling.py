@@ -31,12 +31,12 @@ class DisruptionBudgetStrategy(BuiltinStrategy):
 
 
 class AutoscalerStrategy(BuiltinStrategy):
-    """autoscaling v2, and v1 where it says the same."""
+    """autoscaling v2, and v1 for the fields that both have."""
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         spec = obj["spec"]
         if self.type_name.startswith("autoscaling."):
-            return  # Version 1 shows what it is given; its defaults are those of the version it is stored in.
+            return  # Version 1 has no defaults of its own; the stored version has been defaulted.
         if not spec.get("metrics"):
             target = {"type": "Utilization", "averageUtilization": DEFAULT_CPU_PERCENT}
             spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]

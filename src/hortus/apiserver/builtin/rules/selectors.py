@@ -1,4 +1,4 @@
-"""Label selectors and labels inside specs, numbers, and what several kinds ask alike."""
+"""Label selectors and labels inside specs, numbers, and other checks that several kinds share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _term(term: Mapping[str, Any], path: str) -> list[FieldProblem]:
 
 
 def is_empty(selector: Mapping[str, Any] | None) -> bool:
-    """Reports whether a LabelSelector is there and selects everything."""
+    """Reports whether a LabelSelector is set and selects everything."""
     return not (selector or {}).get("matchLabels") and not (selector or {}).get("matchExpressions")
 
 
@@ -68,13 +68,13 @@ def _holds(term: Mapping[str, Any], given: Mapping[str, str]) -> bool:
 
 
 def not_negative(spec: Mapping[str, Any], path: str, *fields: str) -> list[FieldProblem]:
-    """Those of the number fields that are below zero."""
+    """The problems of number fields that are below zero."""
     sentence = "must be greater than or equal to 0"
     return [invalid(f"{path}.{field}", spec[field], sentence) for field in fields if (spec.get(field) or 0) < 0]
 
 
 def positive(spec: Mapping[str, Any], path: str, *fields: str) -> list[FieldProblem]:
-    """Those of the number fields that are set and not above zero."""
+    """The problems of number fields that are set and not above zero."""
     sentence = "must be greater than 0"
     values = ((field, spec.get(field)) for field in fields)
     return [invalid(f"{path}.{field}", value, sentence) for field, value in values if value is not None and value <= 0]

@@ -1,8 +1,8 @@
-"""Services: addresses and ports are handed out here, since no controller does.
+"""Services: addresses and ports are allocated here, since no controller does it.
 
 An address is the hash of the Service's namespace and name within the logical cluster's service range, a node port that
-of the Service and its port: the same Service gets the same numbers again, nothing needs to be stored, and no allocator
-is shared. Two Services may share an address; nothing routes by it.
+of the Service and its port: the same Service gets the same numbers again, and no allocator has to be stored or shared.
+Two Services may share an address; nothing routes by it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _hash(*parts: str) -> int:
 
 
 def cluster_ip(namespace: str, name: str) -> str:
-    """The address of a Service; the API server's own has the first of the range, as in every cluster."""
+    """The address of a Service; the API server's own Service has the first of the range, as in every cluster."""
     if (namespace, name) == ("default", "kubernetes"):
         return API_ADDRESS
     reserved = 256
@@ -60,7 +60,7 @@ class ServiceStrategy(BuiltinStrategy):
             obj["status"] = {"loadBalancer": {}}
 
     def allocate(self, obj: Object, old: Object | None) -> None:
-        """Give out addresses and ports, which nobody comes to own, and take back those of another type."""
+        """Allocates addresses and ports, which have no owner in managedFields, and removes those of another type."""
         spec = obj["spec"]
         if old is not None:
             _drop_dependent(spec, old["spec"])
@@ -133,7 +133,7 @@ def _default_policies(spec: dict[str, Any]) -> None:
 
 
 def _keep_addresses(spec: dict[str, Any], before: dict[str, Any]) -> None:
-    """Keep allocated addresses that an update does not mention."""
+    """Keeps allocated addresses that an update omits."""
     if not spec.get("clusterIP"):
         given = spec.get("clusterIPs") or []
         spec["clusterIP"] = (given[0] if given else "") or before.get("clusterIP", "")
@@ -158,7 +158,7 @@ def _default_addresses(obj: Object, spec: dict[str, Any]) -> None:
 
 
 def _drop_dependent(spec: dict[str, Any], before: dict[str, Any]) -> None:
-    """A Service whose type changes gives back what it was given for the old one, unless its owner changed it."""
+    """Removes the values that were allocated for the old type of a Service, unless its owner changed them."""
     kind = spec["type"]
     dropped: list[str] = []
     if kind == "ExternalName":
@@ -200,7 +200,7 @@ def _allocate_node_ports(obj: Object, spec: dict[str, Any]) -> None:
 
 
 def _free_port(obj: Object, spec: dict[str, Any], purpose: str) -> int:
-    """A node port that the Service does not use yet, the same for the same purpose."""
+    """A node port that the Service does not use yet; the same port for the same purpose."""
     metadata = obj["metadata"]
     taken = {port.get("nodePort") for port in spec.get("ports") or []}
     free = [candidate for candidate in _NODE_PORTS if candidate not in taken]

@@ -1,8 +1,8 @@
-"""Certificate signing requests: who asks, what approval may say, and what a signer may.
+"""Certificate signing requests: the requester, the conditions of an approval, and the writes of a signer.
 
-Three endpoints write three parts of one object: the object itself nothing but metadata, `approval` the conditions,
-`status` the certificate and every condition but Approved and Denied. Who may approve and sign for a signer is
-`hortus.apiserver.authz.signers`' business. Source: k8s.io/kubernetes, pkg/registry/certificates and its validation.
+Three endpoints write three parts of one object: the main one only metadata, `approval` the conditions, `status` the
+certificate and every condition but Approved and Denied. `hortus.apiserver.authz.signers` authorizes approval and
+signing. Source: k8s.io/kubernetes, pkg/registry/certificates and its validation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BEGIN, _END = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
 
 
 class SigningRequestStrategy(BuiltinStrategy):
-    """The requester is the sender of the request, whatever the body says; the spec never changes."""
+    """The requester is the user of the request, whatever the body names; the spec never changes."""
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         if old is not None:
@@ -77,7 +77,7 @@ class SigningRequestStrategy(BuiltinStrategy):
         return found
 
     def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
-        """The request itself was judged when it was made and cannot have changed."""
+        """Skips the request itself, which was validated at its creation and cannot change."""
         status, before = obj.get("status") or {}, old.get("status") or {}
         conditions, present = status.get("conditions") or [], before.get("conditions") or []
         found = _condition_problems(conditions, present)
@@ -106,7 +106,7 @@ def _of(conditions: list[Object], type_: str) -> list[Object]:
 
 
 def _keeping_decisions(conditions: list[Object], present: list[Object]) -> list[Object]:
-    """The conditions with Approved and Denied as they are stored, where there are as many of them."""
+    """The conditions with the stored Approved and Denied, where there are as many of them."""
     result = list(conditions)
     for type_ in _DECIDED:
         stored, places = _of(present, type_), [at for at, each in enumerate(result) if each.get("type") == type_]
@@ -117,7 +117,7 @@ def _keeping_decisions(conditions: list[Object], present: list[Object]) -> list[
 
 
 def _dated(conditions: list[Object], present: list[Object], now: float) -> list[Object]:
-    """With the times that are missing: that of an equal condition that is there, or now."""
+    """The conditions with missing times filled in: that of an equal stored condition, or now."""
     moment, result = format_time(now), []
     for each in conditions:
         same = (
@@ -155,7 +155,7 @@ def _condition_problems(conditions: list[Object], present: list[Object]) -> list
 
 
 def _decision_problems(conditions: list[Object], present: list[Object]) -> list[FieldProblem]:
-    """Approval and denial are for `approval` alone to make."""
+    """Only `approval` may approve and deny."""
     found = []
     for type_ in _DECIDED:
         now, before = _of(conditions, type_), _of(present, type_)
@@ -175,7 +175,7 @@ def _request_problem(encoded: str) -> str:
 
 
 def _certificate_problem(encoded: str) -> str:
-    """The reason why the text is not certificates in PEM alone; empty when it is."""
+    """The reason why the text is anything but certificates in PEM; empty when it is valid."""
     if not encoded:
         return ""
     try:

@@ -20,11 +20,11 @@ from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.objects import Object
 
 _GENERATION = "deprecated.daemonset.template.generation"
-"""The annotation in which apps/v1 carries how often a DaemonSet's template has changed."""
+"""The annotation in which apps/v1 counts the changes of a DaemonSet's template."""
 
 
 def check_template(template: Mapping[str, Any], path: str) -> list[FieldProblem]:
-    """The problems of the template of pods that are kept running."""
+    """The problems of a template of pods that are restarted."""
     spec = template.get("spec") or {}
     found = labels((template.get("metadata") or {}).get("labels"), f"{path}.labels")
     found += podspec.check(spec, f"{path}.spec")
@@ -37,7 +37,7 @@ def check_template(template: Mapping[str, Any], path: str) -> list[FieldProblem]
 
 
 class _WorkloadStrategy(BuiltinStrategy):
-    """What all five share: a selector that matches the template's labels and never changes."""
+    """The shared rules of all five: a selector that matches the template's labels and never changes."""
 
     word: ClassVar[str] = "deployment"
 
@@ -46,7 +46,7 @@ class _WorkloadStrategy(BuiltinStrategy):
         self.default_spec(obj["spec"])
 
     def default_spec(self, spec: dict[str, Any]) -> None:
-        """The kind's own part."""
+        """Defaults of this kind alone."""
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         spec = obj["spec"]
@@ -54,7 +54,7 @@ class _WorkloadStrategy(BuiltinStrategy):
         return [*found, *self._selector(spec), *check_template(spec["template"], "spec.template"), *self.own(spec)]
 
     def own(self, spec: dict[str, Any]) -> list[FieldProblem]:
-        """The problems only this kind can have."""
+        """Problems of this kind alone."""
         return []
 
     def _selector(self, spec: dict[str, Any]) -> list[FieldProblem]:
@@ -62,7 +62,7 @@ class _WorkloadStrategy(BuiltinStrategy):
         given = (spec["template"].get("metadata") or {}).get("labels")
         mismatch = invalid("spec.template.metadata.labels", given, "`selector` does not match template `labels`")
         if selector is None:
-            return [mismatch]  # Beside the schema's: a required value.
+            return [mismatch]  # In addition to the schema's problem, a required value.
         if is_empty(selector):
             return [invalid("spec.selector", selector, f"empty selector is invalid for {self.word}")]
         found = label_selector(selector, "spec.selector")
