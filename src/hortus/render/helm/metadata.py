@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from hortus.kube.versions import Version, VersionError
 from hortus.render.gotemplate.functions.strings import SPACES
-from hortus.render.gotemplate.functions.versions import Version, VersionError
 from hortus.render.gotemplate.values import NilList, NilStrings, StringMap, Strings, Struct
 from hortus.render.helm.decoding import (
     TOP,

@@ -7,7 +7,7 @@ from typing import Any
 
 from hortus.domains.clusters.configuration.keys import KEYS, MISPLACED, Key, KeyType
 from hortus.kube import durations
-from hortus.render.gotemplate.functions.versions import Version, VersionError
+from hortus.kube.versions import Version, VersionError
 from hortus.schema import FieldError
 from hortus.schema.problems import forbidden, invalid, required, type_invalid
 

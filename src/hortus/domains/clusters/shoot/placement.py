@@ -6,7 +6,7 @@ from typing import Final
 
 from hortus.domains.clusters.types import Runtime, RuntimeShoot
 from hortus.kube import Object
-from hortus.render.gotemplate.functions.versions import Version, VersionError
+from hortus.kube.versions import Version, VersionError
 
 CLOUD_PROFILES: Final = {
     "aws": "aws",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hortus.render.gotemplate.functions.versions import Version, VersionError
+from hortus.kube.versions import Version, VersionError
 
 
 def greater(one: str, other: str) -> bool:
