@@ -38,7 +38,7 @@ down: $(RUN_STAMP)  ## Stop it
 test: $(DEV_STAMP)  ## Run the tests (WORKERS=2)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak" $(TEST_FLAGS) tests
 
-check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names
+check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names, typed reads
 	@$(BIN)/ruff format --check --quiet src tests tools || { echo "run: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet src tests tools
 	@$(BIN)/mypy
@@ -46,6 +46,7 @@ check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names
 	@$(BIN)/python tools/lock.py --check
 	@$(BIN)/python tools/prose.py
 	@$(BIN)/python tools/names.py
+	@$(BIN)/python tools/reads.py
 
 bench: $(DEV_STAMP)  ## Run the benchmarks; table on the terminal, JSON in bench.json
 	@$(BIN)/python -m tests.benchmarks $(BENCH_FLAGS)

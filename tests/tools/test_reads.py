@@ -1,0 +1,63 @@
+"""Claims about tools/reads.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .loading import tool
+
+reads = tool("reads")
+
+SETTINGS = 'others = ["values"]\n[adapters]\n"a/raw.py" = "reason"\n[ceilings]\n"a" = 2\n'
+
+
+def tree(root: Path, **sources: str) -> Path:
+    (root / "tools").mkdir()
+    (root / "tools/reads.toml").write_text(SETTINGS)
+    for name, source in {"raw": "", **sources}.items():
+        file = root / "src/hortus/domains/a" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(source)
+    return root
+
+
+def texts(root: Path) -> list[str]:
+    return [read.text for read in reads.findings(root)]
+
+
+def test_a_subscript_and_a_get_by_a_written_key_are_reads(tmp_path: Path) -> None:
+    root = tree(tmp_path, x='name = obj["metadata"].get("name") or obj.get("name", "")')
+    assert sorted(texts(root)) == ["obj.get('name', '')", "obj['metadata']", "obj['metadata'].get('name')"]
+
+
+def test_filling_an_object_and_other_keys_are_no_reads(tmp_path: Path) -> None:
+    source = 'spec["a"] = 1\ndel spec["b"]\nspec[name]\nspec.get(name)\nlist[str]\nvalues["flag"]\ncontext.get()'
+    assert texts(tree(tmp_path, x=source)) == []
+
+
+def test_an_adapter_may_read_documents(tmp_path: Path) -> None:
+    assert texts(tree(tmp_path, raw='obj["spec"]')) == []
+
+
+def test_a_domain_above_its_ceiling_and_an_adapter_that_is_gone_are_reported(tmp_path: Path) -> None:
+    root = tree(tmp_path, x='a["b"]\na["c"]')
+    assert reads.problems(root) == []
+    (root / "src/hortus/domains/a/y.py").write_text('a["d"]')
+    (root / "src/hortus/domains/a/raw.py").unlink()
+    assert reads.problems(root) == [
+        "tools/reads.toml names a/raw.py, which does not exist",
+        "a reads API objects by 3 written keys, 2 are allowed: read a struct, or see `python tools/reads.py --list a`",
+    ]
+
+
+def test_a_ceiling_is_lowered_and_never_raised(tmp_path: Path) -> None:
+    root = tree(tmp_path, x='a["b"]')
+    reads.lower(root)
+    assert '"a" = 1\n' in (root / "tools/reads.toml").read_text()
+    (root / "src/hortus/domains/a/y.py").write_text('a["c"]\na["d"]')
+    reads.lower(root)
+    assert '"a" = 1\n' in (root / "tools/reads.toml").read_text()
+
+
+def test_the_tree_is_in_order() -> None:
+    assert reads.problems() == []
