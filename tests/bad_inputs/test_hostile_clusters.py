@@ -27,7 +27,10 @@ from hortus.domains.canary.outcomes import Broken, Pending
 from hortus.domains.clusters.adoption import insight
 from hortus.domains.clusters.inside import bind_administrators, configure_oidc, publish_provisioning_info
 from hortus.domains.clusters.inside.caches import asks_for_caches, cache_configs, registry_caches
+from hortus.domains.clusters.outline import shoot_of
+from hortus.domains.clusters.reading import runtime_of
 from hortus.domains.clusters.registrycaches import entries
+from hortus.domains.clusters.types import OidcConfig
 from hortus.engine import StepError, read
 from hortus.kube import Access, Answer, Client, ConnectionSettings
 from hortus.kube.clock import SystemClock
@@ -94,8 +97,8 @@ ACCESS = read(
     },
 )
 RULES = [RbacRule(("get",), ("",), ("pods",))]
-RUNTIME = samples.runtime()
-SHOOT: Object = {"spec": {"provider": {}}}
+RUNTIME = runtime_of(samples.runtime())
+SHOOT = shoot_of({"metadata": {"name": "c"}, "spec": {"provider": {}}})
 
 
 async def _access(cluster: Client) -> None:
@@ -104,8 +107,8 @@ async def _access(cluster: Client) -> None:
 
 
 READERS = {
-    "administrators": lambda cluster: bind_administrators(cluster, RUNTIME),
-    "oidc": lambda cluster: configure_oidc(cluster, RUNTIME, {"clientID": "c", "issuerURL": "https://i"}),
+    "administrators": lambda cluster: bind_administrators(cluster, RUNTIME.wanted.security.administrators),
+    "oidc": lambda cluster: configure_oidc(cluster, RUNTIME, OidcConfig(client_id="c", issuer_url="https://i")),
     "facts": lambda cluster: publish_provisioning_info(cluster, RUNTIME, SHOOT, 0.0),
     "caches": registry_caches,
     "switches": asks_for_caches,

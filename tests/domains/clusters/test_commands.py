@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from hortus.domains.clusters.commands import register
 from hortus.domains.clusters.outline import outline_of
+from hortus.domains.clusters.reading import runtime_of
 from hortus.domains.clusters.turns import CODES, REASONS, turn_of
 from hortus.domains.clusters.types import RUNTIMES, Annotation, Reason
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -125,7 +126,8 @@ def test_every_reason_that_can_be_false_has_a_turn() -> None:
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_a_code_of_the_shoot_says_more_than_the_reason(code: str) -> None:
     problem = {"type": "Provisioned", "status": "False", "reason": "CreationErr", "message": "Shoot creation failed"}
-    runtime: Object = {"metadata": {"name": "rt-1"}, "status": {"state": "Failed", "conditions": [problem]}}
+    problem["lastTransitionTime"] = "2023-01-01T12:00:00Z"
+    runtime = runtime_of({"metadata": {"name": "rt-1"}, "status": {"state": "Failed", "conditions": [problem]}})
     shoot: Object = {"metadata": {"name": "c-1"}, "status": {"lastErrors": [{"codes": ["ERR_OTHER", code]}]}}
     assert turn_of(runtime, outline_of(shoot)) == CODES[code]
     assert turn_of(runtime, None).actor is Actor.USER

@@ -14,11 +14,12 @@ from tests.domains.clusters.world import seed
 
 from hortus.domains.clusters import seeds, service
 from hortus.domains.clusters.outline import outline, outline_of
-from hortus.domains.clusters.service import UnreadableGeneration
+from hortus.domains.clusters.reading import runtime_of
 from hortus.domains.clusters.settings import FLAGS, from_flags, served
 from hortus.domains.credentials import settings as credentials
+from hortus.engine import StepError
 from hortus.engine.flags import FlagError, FlagSet
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, shaped
 
 
 def shoot(**status: Any) -> Object:
@@ -72,6 +73,12 @@ def test_oidc_is_on_unless_the_extension_is_off_or_missing(extension: Object, se
     assert outline_of(found).oidc is serves
 
 
+def read_seed(document: Object) -> seeds.Seed:
+    found = shaped(document, seeds.Seed)
+    assert found is not None
+    return found
+
+
 USABLE = seed("a", "here")
 
 
@@ -90,14 +97,14 @@ USABLE = seed("a", "here")
 )
 def test_which_seeds_take_clusters(change: Object, usable: bool) -> None:
     found = seed("a", "here", **change)
-    assert seeds.usable(found, "aws") is usable
+    assert seeds.usable(read_seed(found), "aws") is usable
     assert seeds.regions([found, USABLE, seed("b", "there")], "aws") == ["here", "there"]
 
 
 def test_with_a_backup_its_bucket_must_be_ready_too() -> None:
     conditions = [{"type": kind, "status": "True"} for kind in ("GardenletReady", "BackupBucketsReady")]
     found = seed("a", "here", spec={"backup": {}}, status={"conditions": conditions})
-    assert seeds.usable(found, "aws")
+    assert seeds.usable(read_seed(found), "aws")
 
 
 def patched(annotation: str | None) -> Object:
@@ -116,17 +123,18 @@ def test_when_a_patch_is_due(generation: int, done: int, suspended: bool, forced
         if on:
             runtime["metadata"]["annotations"][f"operator.kyma-project.io/{annotation}-patch-reconciliation"] = "true"
     expected = not suspended and (forced or done < generation)
-    assert service.patch_due(runtime, outline_of(patched(str(done)))) is expected
-    assert service.patch_due(runtime, outline_of(patched(None))) is not suspended
+    assert service.patch_due(runtime_of(runtime), outline_of(patched(str(done)))) is expected
+    assert service.patch_due(runtime_of(runtime), outline_of(patched(None))) is not suspended
 
 
 def test_a_generation_that_is_no_number_is_waited_for() -> None:
-    with pytest.raises(UnreadableGeneration, match="three"):
-        service.patch_due(samples.runtime(), outline_of(patched("three")))
+    with pytest.raises(StepError, match="three") as raised:
+        service.patch_due(runtime_of(samples.runtime()), outline_of(patched("three")))
+    assert (raised.value.after, raised.value.condition) == (15.0, "")
 
 
 def test_the_gardener_cluster_carries_what_brokers_look_for() -> None:
-    runtime = samples.runtime()
+    runtime = runtime_of(samples.runtime())
     made = service.gardener_cluster(runtime, "c-1.dev.example.org")
     assert made["metadata"] == {
         "name": "rt-1",

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from tests.domains.clusters.shoot import samples
 from tests.domains.clusters.shoot.documents import shoot_for
@@ -25,13 +26,16 @@ from hortus.domains.clusters.inside.administrators import BINDINGS, LABEL, bindi
 from hortus.domains.clusters.inside.caches import CUSTOM_CONFIGS
 from hortus.domains.clusters.inside.oidc import PROVIDERS, wanted
 from hortus.domains.clusters.inside.provisioninginfo import KEY, NAME, NAMESPACE, details
+from hortus.domains.clusters.outline import shoot_of
+from hortus.domains.clusters.reading import runtime_of
+from hortus.domains.clusters.types import OidcConfig, Runtime
 from hortus.engine import Cache
 from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, yaml
 from hortus.kube.objects import Object
 from hortus.simulation.garden.workload import CRDS
 
-DEFAULT = samples.DOCUMENT["cluster"]["defaultSharedIASTenant"]
+DEFAULT = msgspec.convert(samples.DOCUMENT["cluster"]["defaultSharedIASTenant"], OidcConfig)
 
 
 def binding(name: str, *users: str, role: str = "cluster-admin", kind: str = "User") -> Object:
@@ -67,16 +71,13 @@ def test_which_bindings_come_and_go(
 async def test_administrators_are_bound_once_and_strangers_bindings_stay(here: World) -> None:
     cluster = here.inside.client
     await cluster.create(BINDINGS, {**binding("theirs", "x@example.org"), "metadata": {"name": "theirs"}})
-    runtime = here.runtime()
-    runtime["spec"]["security"]["administrators"] = ["a@example.org", "b@example.org"]
-    await bind_administrators(cluster, runtime)
+    await bind_administrators(cluster, ["a@example.org", "b@example.org"])
     first = await bindings(cluster)
     assert sorted(one["subjects"][0]["name"] for one in first) == ["a@example.org", "b@example.org"]
     assert all(one["metadata"]["name"].startswith("admin-") for one in first)
-    await bind_administrators(cluster, runtime)
+    await bind_administrators(cluster, ["a@example.org", "b@example.org"])
     assert await bindings(cluster) == first
-    runtime["spec"]["security"]["administrators"] = ["b@example.org"]
-    await bind_administrators(cluster, runtime)
+    await bind_administrators(cluster, ["b@example.org"])
     assert [one["subjects"][0]["name"] for one in await bindings(cluster)] == ["b@example.org"]
     assert await cluster.get(BINDINGS, "theirs")
 
@@ -85,16 +86,20 @@ async def bindings(cluster: Client) -> list[Object]:
     return (await cluster.list(BINDINGS, labels=LABEL)).items
 
 
-def providers_of(*configs: Object) -> Object:
-    return samples.runtime(kubernetes={"kubeAPIServer": {"additionalOidcConfig": list(configs)}})
+def plain(**shoot: Any) -> Runtime:
+    return runtime_of(samples.runtime(**shoot))
+
+
+def providers_of(*configs: Object) -> Runtime:
+    return plain(kubernetes={"kubeAPIServer": {"additionalOidcConfig": list(configs)}})
 
 
 A: Object = {"clientID": "a", "issuerURL": "https://a.example.org", "requiredClaims": {"k": "v"}, "jwks": "e30="}
 B: Object = {"clientID": "b", "issuerURL": "https://b.example.org", "signingAlgs": ["RS256"], "groupsPrefix": "g:"}
 
 
-@pytest.mark.parametrize("runtime", [samples.runtime(), providers_of(), providers_of({"clientID": "only"})])
-def test_without_a_complete_provider_the_operators_counts(runtime: Object) -> None:
+@pytest.mark.parametrize("runtime", [plain(), providers_of(), providers_of({"clientID": "only"})])
+def test_without_a_complete_provider_the_operators_counts(runtime: Runtime) -> None:
     [only] = wanted(runtime, DEFAULT)
     assert only["metadata"] == {
         "name": "kyma-oidc-0",
@@ -112,7 +117,7 @@ def test_without_a_complete_provider_the_operators_counts(runtime: Object) -> No
 
 async def test_providers_come_change_and_go_without_a_moment_without_any(here: World) -> None:
     cluster = here.inside.client
-    await cluster.create(PROVIDERS, {**wanted(samples.runtime(), DEFAULT)[0], "metadata": {"name": "theirs"}})
+    await cluster.create(PROVIDERS, {**wanted(plain(), DEFAULT)[0], "metadata": {"name": "theirs"}})
     await configure_oidc(cluster, providers_of(A, B), DEFAULT)
     first = await providers(cluster)
     assert {name: spec["clientID"] for name, spec in first.items() if name != "theirs"} == {
@@ -148,8 +153,9 @@ async def version(cluster: Client) -> str:
 
 
 async def test_a_cluster_can_read_how_it_was_made(here: World) -> None:
-    cluster, runtime = here.inside.client, samples.runtime(further=[samples.pool("gpu", zones=["eu-central-1a"])])
-    shoot = shoot_for(runtime, samples.CONFIG, samples.CONTEXT)
+    cluster, document = here.inside.client, samples.runtime(further=[samples.pool("gpu", zones=["eu-central-1a"])])
+    shoot = shoot_of(shoot_for(document, samples.CONFIG, samples.CONTEXT))
+    runtime = runtime_of(document)
     await publish_provisioning_info(cluster, runtime, shoot, here.clock.now())
     found = await cluster.get(CONFIG_MAPS, NAME, NAMESPACE)
     assert found["metadata"]["labels"] == {"reconciler.kyma-project.io/managed-by": "infrastructure-manager"}
@@ -236,7 +242,7 @@ async def pooled(here: World) -> AsyncIterator[PoolWorkloads]:
 
 
 async def look_inside(workloads: PoolWorkloads, runtime: Object) -> None:
-    async with workloads.open(runtime) as cluster:
+    async with workloads.open(runtime_of(runtime)) as cluster:
         assert (await cluster.list(BINDINGS)).items
 
 

@@ -9,13 +9,13 @@ from tests.domains.clusters.shoot.documents import shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, lived, pool, runtime
 
 from hortus.domains.clusters.configuration import AuditTenants
+from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.inside import Workloads
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.shoot import profile_outline
 from hortus.domains.clusters.types import Reason
-from hortus.domains.clusters.visit import Setback, Visit
-from hortus.engine import Cache
+from hortus.engine import NEVER, Cache, StepError
 from hortus.kube import Client
 from hortus.kube.access import Access
 from hortus.kube.objects import Object
@@ -48,10 +48,10 @@ def _profiles(objects: list[Object]) -> Cache:
 async def test_what_the_profile_lacks_is_refused_for_new_and_for_living_shoots() -> None:
     conversion = _conversion(_profiles(cloud_profiles()))
     words = 'workers\\[0\\].machine.type: Unsupported value: "huge": supported values: "m6i.large"'
-    with pytest.raises(Setback, match=words) as raised:
+    with pytest.raises(StepError, match=words) as raised:
         await conversion.shoot(HUGE)
-    assert (raised.value.reason, raised.value.after) == (Reason.CONVERSION_ERR, None)
-    with pytest.raises(Setback, match=words):
+    assert (raised.value.reason, raised.value.after) == (Reason.CONVERSION_ERR, NEVER)
+    with pytest.raises(StepError, match=words):
         await conversion.patch(HUGE, lived(shoot_for(runtime(pool=pool(zones=["eu-central-1a"])), CONFIG)))
 
 
@@ -61,22 +61,22 @@ async def test_without_a_profile_the_garden_has_the_word(profiles: Cache | None)
     assert made["spec"]["provider"]["workers"][0]["machine"]["type"] == "huge"
 
 
-class _Visit:
-    """As much of a visit as remarks need."""
+class _Context:
+    """As much of a context as remarks need."""
 
-    def __init__(self, runtime: Object) -> None:
-        self.runtime = runtime
-        self.told: list[tuple[str, str, str]] = []
+    def __init__(self, raw: Object) -> None:
+        self.raw = raw
+        self.events: list[tuple[str, str, str]] = []
 
-    def tell(self, kind: str, reason: str, message: str) -> None:
-        self.told.append((kind, reason, message))
+    def event(self, kind: str, reason: str, message: str) -> None:
+        self.events.append((kind, reason, message))
 
 
-def test_a_version_that_is_not_taken_back_is_told() -> None:
+def test_a_version_that_is_not_taken_back_is_reported() -> None:
     live = lived(shoot_for(runtime(), CONFIG))
-    visit = _Visit(runtime(kubernetes={"version": "1.30"}))
-    _conversion(None).tell_remarks(cast(Visit, visit), live)
-    assert visit.told == [
+    context = _Context(runtime(kubernetes={"version": "1.30"}))
+    _conversion(None).report_remarks(cast(RuntimeContext, context), live)
+    assert context.events == [
         (
             "Warning",
             "NotApplied",

@@ -115,7 +115,7 @@ class Inside:
         self.visits = 0
 
     @asynccontextmanager
-    async def open(self, runtime: Object) -> AsyncIterator[Client]:
+    async def open(self, runtime: Runtime) -> AsyncIterator[Client]:
         self.visits += 1
         if self.failure is not None:
             raise self.failure

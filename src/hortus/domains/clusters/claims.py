@@ -1,4 +1,6 @@
-"""Whose a Shoot is. A name alone proves nothing: another Runtime, or another team of the project, may have taken it.
+"""Claims of Runtimes to Shoots.
+
+A name alone proves nothing: another Runtime, or another team of the project, may have taken it.
 
 A Shoot belongs to the Runtime whose runtime-id its annotation names; where several Runtimes carry that id, to the
 oldest of them that names the Shoot. A Shoot without the annotation is nobody's, and is taken over only by a Runtime
@@ -17,45 +19,44 @@ from typing import Final
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.outline import ShootOutline
-from hortus.domains.clusters.types import Annotation, Label, ShootAnnotation
-from hortus.kube.objects import Object
+from hortus.domains.clusters.types import Annotation, Label, Runtime, ShootAnnotation
 
 DISPUTED: Final = "Shoot cannot be managed: "
 """Beginning of the message of a Runtime that had a Shoot and may not have it now."""
 
 
-def owns(runtime: Object, live: ShootOutline, rivals: Iterable[Object]) -> bool:
-    """Whether this Shoot is the Runtime's. `rivals` are the Runtimes that name it."""
-    return objection(runtime, live, rivals) == ""
+def owns(runtime: Runtime, shoot: ShootOutline, rivals: Iterable[Runtime]) -> bool:
+    """True when this Shoot is the Runtime's. `rivals` are the Runtimes that name it."""
+    return objection(runtime, shoot, rivals) == ""
 
 
-def objection(runtime: Object, live: ShootOutline | None, rivals: Iterable[Object]) -> str:
-    """Why the Runtime must not have the Shoot of the name it wants, for people; empty when it may."""
+def objection(runtime: Runtime, shoot: ShootOutline | None, rivals: Iterable[Runtime]) -> str:
+    """The reason why the Runtime must not have the Shoot of the name it wants, for people; empty when it may."""
     name = service.shoot_name(runtime)
-    if live is None:
+    if shoot is None:
         return _taken_by(runtime, _senior(runtime, rivals))
     mine = service.runtime_id(runtime)
     same = [rival for rival in rivals if service.runtime_id(rival) == mine]
-    if not live.owner:
-        if _adopts(runtime, live):
+    if not shoot.owner:
+        if _adopts(runtime, shoot):
             return ""
         record = service.record_of(runtime)
-        if record is not None and record.uid == live.uid:
+        if record is not None and record.uid == shoot.uid:
             return _taken_by(runtime, _senior(runtime, same))
         return (
             f"shoot {name} exists and belongs to no Runtime: its annotation {ShootAnnotation.RUNTIME_ID} is missing. "
-            f"Choose another spec.shoot.name, or take it over by the annotation {Annotation.ADOPT}={live.uid} on this "
+            f"Choose another spec.shoot.name, or take it over by the annotation {Annotation.ADOPT}={shoot.uid} on this "
             "Runtime"
         )
-    if live.owner != mine:
+    if shoot.owner != mine:
         return (
-            f"shoot {name} exists and belongs to the Runtime with label {Label.RUNTIME_ID}={live.owner}, this one has "
+            f"shoot {name} exists and belongs to the Runtime with label {Label.RUNTIME_ID}={shoot.owner}, this one has "
             f"{mine!r}. Choose another spec.shoot.name"
         )
     return _taken_by(runtime, _senior(runtime, same))
 
 
-def relabelled(runtime: Object) -> str:
+def relabelled(runtime: Runtime) -> str:
     """The reason why the label runtime-id is to be set back, for people; empty when it is as it was."""
     was = service.relabelled(runtime)
     if not was:
@@ -66,60 +67,60 @@ def relabelled(runtime: Object) -> str:
     )
 
 
-def doubled(runtime: Object, namesakes: Iterable[Object]) -> str:
+def doubled(runtime: Runtime, namesakes: Iterable[Runtime]) -> str:
     """The reason why a Runtime gets no Shoot while an older one has the same runtime-id; `namesakes` have it."""
     senior = _senior(runtime, namesakes)
     if senior is None:
         return ""
-    metadata = senior["metadata"]
+    metadata = senior.metadata
     return (
-        f"label {Label.RUNTIME_ID}={service.runtime_id(runtime)} is that of Runtime {metadata['namespace']}/"
-        f"{metadata['name']}, which is older; shoot and kubeconfig of both would be one. Give each its own"
+        f"label {Label.RUNTIME_ID}={service.runtime_id(runtime)} is that of Runtime {metadata.namespace}/"
+        f"{metadata.name}, which is older; shoot and kubeconfig of both would be one. Give each its own"
     )
 
 
-def left_behind(runtime: Object, found: Iterable[ShootOutline], others: Iterable[Object]) -> str:
+def left_behind(runtime: Runtime, found: Iterable[ShootOutline], others: Iterable[Runtime]) -> str:
     """The reason why a Runtime that is being deleted is held, for people; empty when it leaves no Shoot behind.
 
     `found` are Shoots that might be its; `others` all Runtimes that might have one of them.
     """
     others = list(others)
-    for live in found:
-        if service.leaves(runtime, live) or any(_has(other, live) for other in others):
+    for shoot in found:
+        if service.leaves(runtime, shoot) or any(_has(other, shoot) for other in others):
             continue
-        if text := _lost(runtime, live):
-            keep = f"or, to keep the shoot, annotate this Runtime with {Annotation.LEAVE}={live.uid}"
+        if text := _lost(runtime, shoot):
+            keep = f"or, to keep the shoot, annotate this Runtime with {Annotation.LEAVE}={shoot.uid}"
             return f"{text} {keep}"
     return ""
 
 
-def _has(other: Object, live: ShootOutline) -> bool:
-    return service.shoot_name(other) == live.name and service.runtime_id(other) == live.owner
+def _has(other: Runtime, shoot: ShootOutline) -> bool:
+    return service.shoot_name(other) == shoot.name and service.runtime_id(other) == shoot.owner
 
 
-def _lost(runtime: Object, live: ShootOutline) -> str:
+def _lost(runtime: Runtime, shoot: ShootOutline) -> str:
     mine, name = service.runtime_id(runtime), service.shoot_name(runtime)
-    if live.owner == mine and live.name != name:
-        return f"shoot {live.name} is this Runtime's: set spec.shoot.name back to {live.name} to delete both,"
+    if shoot.owner == mine and shoot.name != name:
+        return f"shoot {shoot.name} is this Runtime's: set spec.shoot.name back to {shoot.name} to delete both,"
     record = service.record_of(runtime)
-    had = live.uid == record.uid if record is not None else live.name == name and service.has_had_a_shoot(runtime)
-    if not had or live.owner == mine:
+    had = shoot.uid == record.uid if record is not None else shoot.name == name and service.has_had_a_shoot(runtime)
+    if not had or shoot.owner == mine:
         return ""
-    says = f"says now that it belongs to {live.owner!r}" if live.owner else "names no Runtime any more"
+    says = f"says now that it belongs to {shoot.owner!r}" if shoot.owner else "names no Runtime any more"
     return (
-        f"shoot {live.name} was this Runtime's, and its annotation {ShootAnnotation.RUNTIME_ID} {says}: set it back to "
-        f"{mine} to delete both,"
+        f"shoot {shoot.name} was this Runtime's, and its annotation {ShootAnnotation.RUNTIME_ID} {says}: set it back "
+        f"to {mine} to delete both,"
     )
 
 
-def renamed(runtime: Object, owned: Iterable[ShootOutline], rivals: Iterable[Object]) -> str:
-    """Why a Runtime may not have a second Shoot; `owned` have its runtime-id. Empty when there is none.
+def renamed(runtime: Runtime, owned: Iterable[ShootOutline], rivals: Iterable[Runtime]) -> str:
+    """The reason why a Runtime may not have a second Shoot; `owned` have its runtime-id. Empty when there is none.
 
     `rivals` are the Runtimes with the same runtime-id: a Shoot that another one of them names is not left behind.
     """
     mine = service.shoot_name(runtime)
     named = {service.shoot_name(rival) for rival in rivals}
-    left = next((live.name for live in owned if live.name != mine and live.name not in named), "")
+    left = next((shoot.name for shoot in owned if shoot.name != mine and shoot.name not in named), "")
     if not left:
         return ""
     return (
@@ -128,26 +129,26 @@ def renamed(runtime: Object, owned: Iterable[ShootOutline], rivals: Iterable[Obj
     )
 
 
-def _adopts(runtime: Object, live: ShootOutline) -> bool:
-    return bool((runtime["metadata"].get("annotations") or {}).get(Annotation.ADOPT) == live.uid)
+def _adopts(runtime: Runtime, shoot: ShootOutline) -> bool:
+    return runtime.metadata.annotations.get(Annotation.ADOPT) == shoot.uid
 
 
-def _senior(runtime: Object, rivals: Iterable[Object]) -> Object | None:
+def _senior(runtime: Runtime, rivals: Iterable[Runtime]) -> Runtime | None:
     """The oldest of all that came before this Runtime."""
     before = [rival for rival in rivals if _seniority(rival) < _seniority(runtime)]
     return min(before, key=_seniority, default=None)
 
 
-def _seniority(runtime: Object) -> tuple[str, str, str]:
-    metadata = runtime["metadata"]
-    return metadata.get("creationTimestamp") or "", metadata["namespace"], metadata["name"]
+def _seniority(runtime: Runtime) -> tuple[str, str, str]:
+    metadata = runtime.metadata
+    return metadata.creation_timestamp or "", metadata.namespace, metadata.name
 
 
-def _taken_by(runtime: Object, rival: Object | None) -> str:
+def _taken_by(runtime: Runtime, rival: Runtime | None) -> str:
     if rival is None:
         return ""
-    metadata = rival["metadata"]
+    metadata = rival.metadata
     return (
-        f"shoot {service.shoot_name(runtime)} belongs to Runtime {metadata['namespace']}/{metadata['name']}, which is "
+        f"shoot {service.shoot_name(runtime)} belongs to Runtime {metadata.namespace}/{metadata.name}, which is "
         "older. Choose another spec.shoot.name, or delete one of the two"
     )

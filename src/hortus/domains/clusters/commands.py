@@ -111,7 +111,7 @@ async def _suspend(connections: Connections, name: str, namespace: str) -> None:
     async with connections.management() as client:
         runtime = await read_runtime(client, name, namespace)
         await annotate(client, runtime, Annotation.SUSPEND_PATCH, "true")
-    typer.echo(f"runtime/{runtime['metadata']['name']} suspended: its shoot stays as it is")
+    typer.echo(f"runtime/{runtime.metadata.name} suspended: its shoot stays as it is")
 
 
 async def _resume(connections: Connections, name: str, namespace: str) -> None:
@@ -121,7 +121,7 @@ async def _resume(connections: Connections, name: str, namespace: str) -> None:
     async with connections.management() as client:
         runtime = await read_runtime(client, name, namespace)
         await annotate(client, runtime, Annotation.SUSPEND_PATCH, None)
-    typer.echo(f"runtime/{runtime['metadata']['name']} resumed")
+    typer.echo(f"runtime/{runtime.metadata.name} resumed")
 
 
 async def _reconcile(connections: Connections, name: str, namespace: str, timeout: float | None) -> None:
@@ -132,7 +132,7 @@ async def _reconcile(connections: Connections, name: str, namespace: str, timeou
     began = time.monotonic()
     async with connections.management() as client:
         runtime = await read_runtime(client, name, namespace)
-        name = runtime["metadata"]["name"]
+        name = runtime.metadata.name
         if service.suspended(runtime):
             raise CommandError(f"runtime/{name} is suspended: `hortus resume {name}` first")
         asked = await annotate(client, runtime, Annotation.FORCE_PATCH, "true")
@@ -152,14 +152,14 @@ async def _retire(connections: Connections, name: str, namespace: str, *, force:
     began = time.monotonic()
     async with connections.management() as client:
         runtime = await read_runtime(client, name, namespace)
-        metadata = runtime["metadata"]
+        metadata = runtime.metadata
         if force:
             runtime = await annotate(client, runtime, Annotation.FORCE_DELETION, "true")
-        await client.delete(RUNTIMES, metadata["name"], metadata["namespace"], uid=metadata["uid"])
+        await client.delete(RUNTIMES, metadata.name, metadata.namespace, uid=metadata.uid)
         if timeout is None:
-            typer.echo(f"runtime/{metadata['name']} is being retired")
+            typer.echo(f"runtime/{metadata.name} is being retired")
             return
         problem = await gone(client, runtime, timeout)
     if problem is not None:
-        raise CommandError(f"runtime/{metadata['name']}: {problem}", code=EXIT_TIMEOUT)
-    typer.echo(f"runtime/{metadata['name']} retired in {time.monotonic() - began:.1f} s")
+        raise CommandError(f"runtime/{metadata.name}: {problem}", code=EXIT_TIMEOUT)
+    typer.echo(f"runtime/{metadata.name} retired in {time.monotonic() - began:.1f} s")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import structlog
 
 from hortus.domains import Environment
 from hortus.domains.clusters import settings as chosen
+from hortus.domains.clusters.claiming import Claiming, Contenders
 from hortus.domains.clusters.connecting import Connecting
 from hortus.domains.clusters.controller import RuntimeController
 from hortus.domains.clusters.conversion import Conversion
@@ -16,20 +18,22 @@ from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.outline import kept_outline
 from hortus.domains.clusters.patching import Patching
+from hortus.domains.clusters.reading import connection_of
 from hortus.domains.clusters.registrycaches import RegistryCaches
 from hortus.domains.clusters.retirement import Retirement
 from hortus.domains.clusters.settings import Settings
 from hortus.domains.clusters.shoot import profile_outline
-from hortus.domains.clusters.types import RUNTIMES
-from hortus.domains.clusters.visit import Desk
-from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.domains.clusters.types import OidcConfig
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import (
     Cache,
     Change,
     EventRecorder,
     Manager,
+    TypedCache,
     Watch,
     spec_or_metadata_changed,
+    wire,
     without_managed_fields,
 )
 from hortus.kube import Client
@@ -78,23 +82,23 @@ def add_controllers(
     without their values. `workloads` leads into the clusters.
     """
     parts = _Parts(manager, client, garden, shoots, workloads, settings)
-    reconciler = parts.controller()
+    reconciler, contenders, runtimes = parts.controller(), parts.contenders, parts.wiring.cache.raw
     manager.controller(
         NAME,
         reconciler,
         sources=[
             # GardenerClusters and Shoots first: the Runtimes' initial reconciles look them up.
-            Watch(parts.clusters, to=reconciler.keys_of_cluster, when=_connection_changed),
-            Watch(shoots, to=reconciler.keys_of_shoot, when=_facts_changed, awaited=False),
-            Watch(parts.runtimes, when=spec_or_metadata_changed),
-            Watch(parts.runtimes, to=reconciler.keys_of_rivals, when=_gone),
+            Watch(parts.clusters, to=contenders.of_cluster, when=_connection_changed),
+            Watch(shoots, to=contenders.of_shoot, when=_facts_changed, awaited=False),
+            Watch(runtimes, when=spec_or_metadata_changed),
+            Watch(runtimes, to=contenders.of_deleted, when=_gone),
         ],
         workers=settings.workers,
     )
     if settings.custom_configs or settings.cache_configs:
         caches = RegistryCaches(
             client=client,
-            runtimes=parts.runtimes,
+            runtimes=runtimes,
             secrets=secrets,
             workloads=workloads,
             switches=settings.custom_configs,
@@ -105,7 +109,7 @@ def add_controllers(
 
 
 class _Parts:
-    """What the steps of the Runtime controller are made of."""
+    """The parts of the Runtime controller."""
 
     def __init__(
         self,
@@ -116,16 +120,15 @@ class _Parts:
         workloads: Workloads,
         settings: Settings,
     ) -> None:
+        events = EventRecorder(client, component=NAME, clock=manager.clock)
+        manager.add_server(events)
         namespace = settings.namespace
-        self.runtimes = manager.cache(RUNTIMES, namespace=namespace, transform=without_managed_fields)
+        self.wiring = wire(manager, RuntimeController, client=client, events=events, namespace=namespace)
         self.clusters = manager.cache(GARDENER_CLUSTERS, namespace=namespace, transform=without_managed_fields)
-        self._client = client
-        self._clock = manager.clock
+        self.contenders = Contenders(self.wiring.cache.raw)
         self._workloads = workloads
         self._settings = settings
         self._metrics = RuntimeMetrics(manager.registry)
-        self._events = EventRecorder(client, component=NAME, clock=manager.clock)
-        manager.add_server(self._events)
         self._garden = Garden(garden, settings.garden_namespace, shoots)
         profiles = None
         if settings.check_profiles:
@@ -133,48 +136,27 @@ class _Parts:
         self._conversion = _conversion(client, workloads, settings, profiles)
 
     def controller(self) -> RuntimeController:
-        desk = Desk(
-            client=self._client,
-            runtimes=self.runtimes,
-            events=self._events,
-            metrics=self._metrics,
-            clock=self._clock,
-        )
+        garden, conversion = self._garden, self._conversion
         return RuntimeController(
-            client=self._client,
-            runtimes=self.runtimes,
-            garden=self._garden,
-            desk=desk,
+            self.wiring,
+            garden=garden,
             metrics=self._metrics,
-            creation=Creation(self._garden, self._conversion),
-            patching=Patching(
-                client=self._client,
-                runtimes=self.runtimes,
-                garden=self._garden,
-                conversion=self._conversion,
-                clock=self._clock,
-            ),
+            claiming=Claiming(self.contenders, garden),
+            creation=Creation(garden, conversion),
+            patching=Patching(garden, conversion, self.wiring.clock),
             connecting=self._connecting(),
-            retirement=self._retirement(),
+            retirement=Retirement(self.wiring.client, self.clusters, garden),
         )
 
     def _connecting(self) -> Connecting:
+        default = self._settings.configuration.cluster.shared_tenant.as_object()
         return Connecting(
-            client=self._client,
-            clusters=self.clusters,
+            client=self.wiring.client,
+            clusters=TypedCache(GardenerCluster, self.clusters),
             garden=self._garden,
             workloads=self._workloads,
-            default_oidc=self._settings.configuration.cluster.shared_tenant.as_object(),
-            clock=self._clock,
-            unexpected=self._metrics.unexpected_stop,
-        )
-
-    def _retirement(self) -> Retirement:
-        return Retirement(
-            client=self._client,
-            clusters=self.clusters,
-            garden=self._garden,
-            unexpected=self._metrics.unexpected_stop,
+            default_oidc=msgspec.convert(default, OidcConfig),
+            clock=self.wiring.clock,
         )
 
 
@@ -201,12 +183,7 @@ def _facts_changed(change: Change) -> bool:
 def _connection_changed(change: Change) -> bool:
     if change.old is None or change.new is None:
         return True
-    return _state(change.old) != _state(change.new)
-
-
-def _state(cluster: dict[str, object]) -> object:
-    status = cluster.get("status")
-    return status.get("state") if isinstance(status, dict) else None
+    return connection_of(change.old) != connection_of(change.new)
 
 
 def _gone(change: Change) -> bool:

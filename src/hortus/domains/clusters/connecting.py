@@ -1,14 +1,15 @@
-"""The cluster is connected and equipped (section 2.2, HandleKubeconfig to ApplyClusterRoleBindings).
+"""Steps that connect the cluster and equip it.
 
 A GardenerCluster asks for the kubeconfig; once that is Ready, the kubeconfig leads into the cluster, where providers,
-administrators and facts are put. Failures in there are shown and tried again; the state stays Pending meanwhile.
+administrators and facts are put. Failures in there are reported and tried again; the state stays Pending meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NoReturn
 
 from hortus.domains.clusters import service
+from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.inside import (
     InsideError,
@@ -18,136 +19,134 @@ from hortus.domains.clusters.inside import (
     configure_oidc,
     publish_provisioning_info,
 )
-from hortus.domains.clusters.outline import ShootOutline
-from hortus.domains.clusters.pauses import AT_ONCE, KUBECONFIG
-from hortus.domains.clusters.types import ConditionType, Reason, State
-from hortus.domains.clusters.visit import Setback, Visit
-from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.engine import FALSE, TRUE, UNKNOWN, Actor, Cache, Result, StepError
+from hortus.domains.clusters.outline import shoot_of
+from hortus.domains.clusters.pauses import KUBECONFIG
+from hortus.domains.clusters.types import ConditionType, OidcConfig, Reason, Runtime, State
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
+from hortus.engine import NEVER, TRUE, UNKNOWN, Actor, NotReadable, Result, StepError, TypedCache
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import AlreadyExists, KubeError
-from hortus.kube.objects import Object
 
 _KUBECONFIG = ConditionType.KUBECONFIG_READY
 _OIDC = ConditionType.OIDC_CONFIGURED
 
 
 class Connecting:
+    """The steps."""
+
     def __init__(
         self,
         *,
         client: Client,
-        clusters: Cache,
+        clusters: TypedCache[GardenerCluster],
         garden: Garden,
         workloads: Workloads,
-        default_oidc: Object,
+        default_oidc: OidcConfig,
         clock: Clock,
-        unexpected: Callable[[], None],
     ) -> None:
-        """`unexpected` counts a stop by an error."""
         self._client = client
         self._clusters = clusters
         self._garden = garden
         self._workloads = workloads
         self._default_oidc = default_oidc
         self._clock = clock
-        self._unexpected = unexpected
 
-    async def connect(self, visit: Visit, live: ShootOutline) -> Result | None:
-        """None once the Runtime is Ready. Raises Setback, StepError."""
-        cluster = self._clusters.get(service.cluster_key(visit.runtime))
-        if cluster is None:
-            return await self._ask_for_kubeconfig(visit, live)
-        if service.shoot_of(cluster) != service.shoot_name(visit.runtime):
-            raise _refused(_taken(visit.runtime, cluster))
-        if (cluster.get("status") or {}).get("state") != State.READY:
-            return Result(requeue_after=KUBECONFIG)
-        known = visit.says(_KUBECONFIG, TRUE, Reason.KUBECONFIG_READY)
-        visit.pending(_KUBECONFIG, TRUE, Reason.KUBECONFIG_READY, "Gardener Cluster CR is ready.")
-        if not known:
-            await visit.save()
-            return Result(requeue_after=AT_ONCE)
-        await self._equip(visit, live)
-        return None
-
-    async def restore(self, visit: Visit, live: ShootOutline) -> Result | None:
-        """Have a GardenerCluster again that somebody deleted, where the Runtime rests. The Go system does not look.
+    async def restore(self, context: RuntimeContext) -> Result | None:
+        """Create a GardenerCluster again that somebody deleted, where the Runtime rests. The Go system does not look.
 
         A Ready Runtime is connected again. One that failed gets its kubeconfig back and stays as it is.
         """
-        if live.deleting or self._clusters.get(service.cluster_key(visit.runtime)) is not None:
+        runtime = context.object
+        if context.present_shoot.deleting or self._cluster(runtime) is not None:
             return None
-        if service.state_of(visit.runtime) == State.READY:
-            return await self._ask_for_kubeconfig(visit, live)
-        if service.has_been_ready(visit.runtime):
-            await self._request(visit, live)
+        if service.state_of(runtime) == State.READY:
+            return await self.request(context)
+        if service.has_been_ready(runtime):
+            await self._create(context)
         return None
 
-    async def _ask_for_kubeconfig(self, visit: Visit, live: ShootOutline) -> Result:
-        if not await self._request(visit, live):
-            return Result(requeue_after=KUBECONFIG)
-        text = "Gardener Cluster CR created, waiting for readiness"
-        visit.pending(_KUBECONFIG, UNKNOWN, Reason.KUBECONFIG_REQUESTED, text)
-        await visit.save()
+    async def request(self, context: RuntimeContext) -> Result | None:
+        """Ask for the kubeconfig by a GardenerCluster, which ends the reconcile."""
+        if self._cluster(context.object) is not None:
+            return None
+        if await self._create(context):
+            text = "Gardener Cluster CR created, waiting for readiness"
+            context.pending(_KUBECONFIG, UNKNOWN, Reason.KUBECONFIG_REQUESTED, text)
         return Result(requeue_after=KUBECONFIG)
 
-    async def _request(self, visit: Visit, live: ShootOutline) -> bool:
-        """Create the GardenerCluster. Returns whether there was none. Raises Setback."""
-        wanted = service.gardener_cluster(visit.runtime, live.domain)
+    async def await_kubeconfig(self, context: RuntimeContext) -> Result | None:
+        """End the reconcile while the kubeconfig is not in place."""
+        runtime = context.object
+        cluster = self._cluster(runtime)
+        if cluster is None:
+            return Result(requeue_after=KUBECONFIG)
+        if service.shoot_of(cluster) != service.shoot_name(runtime):
+            raise _refused(_taken(runtime, cluster))
+        if cluster.status.state != State.READY:
+            return Result(requeue_after=KUBECONFIG)
+        await context.reached(_KUBECONFIG, Reason.KUBECONFIG_READY, "Gardener Cluster CR is ready.")
+        return None
+
+    async def equip(self, context: RuntimeContext) -> None:
+        """Put into the cluster what belongs there, after which the Runtime is Ready."""
         try:
-            self._clusters.learn(await self._client.create(GARDENER_CLUSTERS, wanted))
+            async with self._workloads.open(context.object) as cluster:
+                await self._configure_oidc(context, cluster)
+                await self._configure(context, cluster)
+        except NoWayIn as error:
+            _hindered("failed to update kubeconfig admin access", error, Actor.OPERATOR)
+        except InsideError as error:
+            _hindered(f"Cluster configuration error: {error}", error, Actor.PROVIDER)
+        context.completed(Reason.ADMINISTRATORS, "Cluster admin configuration complete")
+
+    async def _configure_oidc(self, context: RuntimeContext, cluster: Client) -> None:
+        text = "OIDC extension disabled"
+        if context.present_shoot.oidc:
+            try:
+                await configure_oidc(cluster, context.object, self._default_oidc)
+            except KubeError as error:
+                text = f"OIDC configuration error: {error}"
+                raise StepError(text, reason=Reason.OIDC_ERR, condition=_OIDC, actor=Actor.PROVIDER) from error
+            text = "OIDC configuration completed"
+        context.condition(_OIDC, TRUE, reason=Reason.OIDC_CONFIGURED, message=text)
+
+    async def _configure(self, context: RuntimeContext, cluster: Client) -> None:
+        runtime = context.object
+        await bind_administrators(cluster, runtime.wanted.security.administrators)
+        found = await self._garden.read(service.shoot_name(runtime))
+        if found is not None:
+            await publish_provisioning_info(cluster, runtime, shoot_of(found), self._clock.now())
+
+    def _cluster(self, runtime: Runtime) -> GardenerCluster | None:
+        try:
+            return self._clusters.get(service.cluster_key(runtime))
+        except NotReadable as error:
+            raise _refused(str(error)) from error
+
+    async def _create(self, context: RuntimeContext) -> bool:
+        """Create the GardenerCluster. Returns False when there is one."""
+        wanted = service.gardener_cluster(context.object, context.present_shoot.domain)
+        try:
+            self._clusters.raw.learn(await self._client.create(GARDENER_CLUSTERS, wanted))
         except AlreadyExists:
             return False
         except KubeError as error:
             raise _refused(str(error)) from error
         return True
 
-    async def _equip(self, visit: Visit, live: ShootOutline) -> None:
-        try:
-            async with self._workloads.open(visit.runtime) as cluster:
-                await self._oidc(visit, live, cluster)
-                await self._inside(visit, cluster)
-        except NoWayIn as error:
-            visit.pending(
-                ConditionType.CONFIGURED, FALSE, Reason.CONFIGURATION_ERR, "failed to update kubeconfig admin access"
-            )
-            await visit.save()
-            self._unexpected()
-            raise StepError(str(error), reason=Reason.CONFIGURATION_ERR, actor=Actor.OPERATOR) from error
-        except InsideError as error:
-            visit.hindered(ConditionType.CONFIGURED, Reason.CONFIGURATION_ERR, f"Cluster configuration error: {error}")
-            await visit.save()
-            raise StepError(str(error), reason=Reason.CONFIGURATION_ERR, actor=Actor.PROVIDER) from error
-        visit.ready(Reason.ADMINISTRATORS, "Cluster admin configuration complete")
-        await visit.save()
 
-    async def _oidc(self, visit: Visit, live: ShootOutline, cluster: Client) -> None:
-        if not live.oidc:
-            visit.note(_OIDC, Reason.OIDC_CONFIGURED, "OIDC extension disabled")
-            return
-        try:
-            await configure_oidc(cluster, visit.runtime, self._default_oidc)
-        except KubeError as error:
-            visit.hindered(_OIDC, Reason.OIDC_ERR, f"OIDC configuration error: {error}")
-            await visit.save()
-            raise StepError(str(error), reason=Reason.OIDC_ERR, actor=Actor.PROVIDER) from error
-        visit.note(_OIDC, Reason.OIDC_CONFIGURED, "OIDC configuration completed")
-
-    async def _inside(self, visit: Visit, cluster: Client) -> None:
-        await bind_administrators(cluster, visit.runtime)
-        shoot = await self._garden.read(service.shoot_name(visit.runtime))
-        if shoot is not None:
-            await publish_provisioning_info(cluster, visit.runtime, shoot, self._clock.now())
+def _refused(text: str) -> StepError:
+    return StepError(text, reason=Reason.KUBERNETES_ERR, condition=_KUBECONFIG, actor=Actor.OPERATOR, after=NEVER)
 
 
-def _refused(text: str) -> Setback:
-    return Setback(Reason.KUBERNETES_ERR, text, kind=_KUBECONFIG)
+def _hindered(text: str, error: InsideError, actor: Actor) -> NoReturn:
+    raise StepError(text, reason=Reason.CONFIGURATION_ERR, condition=ConditionType.CONFIGURED, actor=actor) from error
 
 
-def _taken(runtime: Object, cluster: Object) -> str:
-    metadata = cluster["metadata"]
+def _taken(runtime: Runtime, cluster: GardenerCluster) -> str:
+    metadata = cluster.metadata
     return (
-        f"GardenerCluster {metadata['namespace']}/{metadata['name']} is for shoot {service.shoot_of(cluster)}, not "
+        f"GardenerCluster {metadata.namespace}/{metadata.name} is for shoot {service.shoot_of(cluster)}, not "
         f"{service.shoot_name(runtime)}: another Runtime has the same label runtime-id. Give each its own"
     )

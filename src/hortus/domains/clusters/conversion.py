@@ -1,6 +1,6 @@
-"""What a conversion needs beside the Runtime: audit tenant, maintenance windows, registry caches, operator's ranges.
+"""Conversions with all that they need besides the Runtime: audit tenant, maintenance windows, registry caches, ranges.
 
-Looked up here, so that `shoot` stays pure. A Setback says what is missing and is fit for the status.
+Looked up here, so that `shoot` stays pure. A StepError names what is missing, in words for the status.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from hortus.domains.clusters.configuration import (
     TenantMissing,
     read_windows,
 )
+from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.inside import InsideError, Workloads, registry_caches
-from hortus.domains.clusters.operatoraccess import OperatorAccess
+from hortus.domains.clusters.operatoraccess import OperatorAccess, Ranges
 from hortus.domains.clusters.pauses import GARDEN
 from hortus.domains.clusters.shoot import (
     Context,
@@ -33,15 +34,13 @@ from hortus.domains.clusters.shoot import (
     remarks_of,
     shoot_for,
 )
-from hortus.domains.clusters.types import Reason, Runtime
-from hortus.domains.clusters.visit import Setback, Visit
+from hortus.domains.clusters.types import ConditionType, Reason, Runtime
 from hortus.domains.credentials.types import HOME
-from hortus.engine import WARNING, Cache
-from hortus.engine.typed import read
+from hortus.engine import NEVER, WARNING, Actor, Cache, NotReadable, StepError
 from hortus.kube.objects import Object, ObjectKey
 
 NOT_APPLIED = "NotApplied"
-"""Reason of events that say what of a Runtime is not done as it says."""
+"""Reason of events about what of a Runtime is done otherwise than it asks."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -74,37 +73,34 @@ class Conversion:
         self._watched = watched
         self._profiles = profiles
 
-    async def shoot(self, runtime: Object) -> Object:
-        """The Shoot to create. Raises Setback."""
+    async def shoot(self, runtime: Runtime) -> Object:
+        """The Shoot to create for a Runtime. Raises StepError."""
         context = await self._context(runtime, ())
         try:
-            wanted = read(Runtime, runtime)
-            return shoot_for(wanted, self.configuration, context, profile=self._profile(wanted))
+            return shoot_for(runtime, self.configuration, context, profile=self._profile(runtime))
         except ConversionError as error:
             raise _refused(error) from error
 
-    async def patch(self, runtime: Object, live: Object) -> Patch:
-        """What brings the live Shoot up to its Runtime. Raises Setback."""
+    async def patch(self, runtime: Runtime, live: Object) -> Patch:
+        """The changes that bring the live Shoot up to its Runtime. Raises StepError."""
         context = await self._context(runtime, await self._caches(runtime))
         try:
-            wanted = read(Runtime, runtime)
-            profile = self._profile(wanted)
-            return patch_for(wanted, LiveShoot(live), self.configuration, context, profile=profile)
-        except ConversionError as error:
+            profile = self._profile(runtime)
+            return patch_for(runtime, LiveShoot(live), self.configuration, context, profile=profile)
+        except (ConversionError, NotReadable) as error:
             raise _refused(error) from error
 
-    def tell_remarks(self, visit: Visit, live: Object | None = None) -> None:
+    def report_remarks(self, context: RuntimeContext, live: Object | None = None) -> None:
         """Events for what is done otherwise than the Runtime asks, such as a version that is not taken back."""
-        runtime = read(Runtime, visit.runtime)
-        for remark in remarks_of(runtime, self.configuration, self._switches, live=_live(live)):
-            visit.tell(WARNING, NOT_APPLIED, str(remark))
+        for remark in remarks_of(context.object, self.configuration, self._switches, live=_live(live)):
+            context.event(WARNING, NOT_APPLIED, str(remark))
 
-    def structured(self, runtime: Object, live: Object | None = None) -> bool:
+    def structured(self, runtime: Runtime, live: Object | None = None) -> bool:
         """True when the cluster gets its OIDC by a ConfigMap. `live` is its Shoot, if there is one."""
-        return has_structured_authentication(read(Runtime, runtime), self.configuration, self._switches, _live(live))
+        return has_structured_authentication(runtime, self.configuration, self._switches, _live(live))
 
-    async def _context(self, runtime: Object, caches: tuple[Object, ...]) -> Context:
-        ranges = await self._access.ranges(runtime)
+    async def _context(self, runtime: Runtime, caches: tuple[Object, ...]) -> Context:
+        ranges = await self._ranges(runtime)
         return Context(
             tenant=self._tenant(runtime),
             windows=self._windows(),
@@ -117,22 +113,29 @@ class Conversion:
             allowed_namespace=self._allowed_namespace(runtime),
         )
 
-    def _allowed_namespace(self, runtime: Object) -> str:
+    async def _ranges(self, runtime: Runtime) -> Ranges:
+        """Nothing for a Runtime without an ACL. Raises StepError."""
+        acl = runtime.wanted.shoot.api_server.acl
+        if not self._access.enabled or acl is None or not acl.allowed_cidrs:
+            return Ranges()
+        return await self._access.ranges(runtime.metadata.namespace)
+
+    def _allowed_namespace(self, runtime: Runtime) -> str:
         """A GardenerCluster outside the home namespace needs a grant, and the Shoot is this Runtime's to give one."""
-        namespace = str(runtime["metadata"]["namespace"])
+        namespace = runtime.metadata.namespace
         return "" if self._watched or namespace == HOME else namespace
 
     def _profile(self, runtime: Runtime) -> Offer | None:
         """The garden's offer, as far as it may be watched. The garden has the last word anyway."""
         return None if self._profiles is None else kept_offer(self._profiles.get(ObjectKey("", profile_name(runtime))))
 
-    def _tenant(self, runtime: Object) -> AuditTenant | None:
+    def _tenant(self, runtime: Runtime) -> AuditTenant | None:
         try:
-            return self._tenants.lookup(service.provider(runtime), runtime["spec"]["shoot"]["region"])
+            return self._tenants.lookup(service.provider(runtime), runtime.wanted.shoot.region)
         except TenantMissing as error:
             if self._audit_log_mandatory:
                 _log.warning("no audit tenant", error=str(error))
-                raise Setback(Reason.AUDIT_LOG_ERR, "Failed to configure audit logs") from error
+                raise _stop(Reason.AUDIT_LOG_ERR, "Failed to configure audit logs") from error
             return None
 
     def _windows(self) -> dict[str, MaintenanceWindow]:
@@ -146,7 +149,7 @@ class Conversion:
             _log.warning("maintenance windows cannot be read", error=str(error))
             return {}
 
-    async def _caches(self, runtime: Object) -> tuple[Object, ...]:
+    async def _caches(self, runtime: Runtime) -> tuple[Object, ...]:
         if not service.switches_cache_on(runtime):
             return ()
         try:
@@ -154,16 +157,17 @@ class Conversion:
                 return await registry_caches(cluster)
         except InsideError as error:
             _log.warning("registry caches cannot be read", error=str(error))
-            raise Setback(
-                Reason.REGISTRY_CACHE_ERR,
-                "Failed to configure registry cache",
-                after=GARDEN if error.transient else None,
-            ) from error
+            after = GARDEN if error.transient else NEVER
+            raise _stop(Reason.REGISTRY_CACHE_ERR, "Failed to configure registry cache", after=after) from error
 
 
 def _live(shoot: Object | None) -> LiveShoot | None:
     return None if shoot is None else LiveShoot(shoot)
 
 
-def _refused(error: ConversionError) -> Setback:
-    return Setback(Reason.CONVERSION_ERR, f"Runtime conversion error {error}")
+def _refused(error: ConversionError | NotReadable) -> StepError:
+    return _stop(Reason.CONVERSION_ERR, f"Runtime conversion error {error}", actor=Actor.USER)
+
+
+def _stop(reason: str, text: str, *, actor: Actor = Actor.OPERATOR, after: float = NEVER) -> StepError:
+    return StepError(text, reason=reason, condition=ConditionType.PROVISIONED, actor=actor, after=after)

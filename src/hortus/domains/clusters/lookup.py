@@ -7,26 +7,26 @@ from collections.abc import Callable
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.garden import SHOOTS
+from hortus.domains.clusters.reading import cluster_of, runtime_of
 from hortus.domains.clusters.turns import current
-from hortus.domains.clusters.types import RUNTIMES, Annotation, State
+from hortus.domains.clusters.types import RUNTIMES, Annotation, Runtime, State
 from hortus.domains.clusters.views import Explanation, explanation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client
 from hortus.kube.errors import KubeError, NotFound
-from hortus.kube.objects import Object
 from hortus.terminal import CommandError
 
 
-async def read_runtime(client: Client, name: str, namespace: str) -> Object:
+async def read_runtime(client: Client, name: str, namespace: str) -> Runtime:
     """The Runtime of that name, or else with that runtime-id."""
     try:
-        return await client.get(RUNTIMES, name, namespace)
+        return runtime_of(await client.get(RUNTIMES, name, namespace))
     except NotFound:
-        listed = (await client.list(RUNTIMES, namespace)).items
+        listed = [runtime_of(found) for found in (await client.list(RUNTIMES, namespace)).items]
     found = [runtime for runtime in listed if service.runtime_id(runtime) == name]
     if len(found) == 1:
         return found[0]
-    names = ", ".join(runtime["metadata"]["name"] for runtime in listed[:20]) or "none"
+    names = ", ".join(runtime.metadata.name for runtime in listed[:20]) or "none"
     raise CommandError(f"no Runtime {name} in namespace {namespace}; there are: {names}")
 
 
@@ -43,59 +43,56 @@ async def explain(client: Client, garden: Client, name: str, namespace: str) -> 
     return explanation(runtime, found[0] if found else None, connection=connection)
 
 
-async def _connection(client: Client, runtime: Object) -> str:
+async def _connection(client: Client, runtime: Runtime) -> str:
     """The problem of the kubeconfig of a Ready Runtime; empty when there is none."""
     key = service.cluster_key(runtime)
     if service.state_of(runtime) != State.READY:
         return ""
     try:
-        cluster = await client.get(GARDENER_CLUSTERS, key.name, key.namespace)
+        cluster = cluster_of(await client.get(GARDENER_CLUSTERS, key.name, key.namespace))
     except NotFound:
         return f"GardenerCluster {key.namespace}/{key.name} does not exist"
-    status = cluster.get("status") or {}
-    if status.get("state") == State.READY:
+    if cluster.status.state == State.READY:
         return ""
-    messages = [one["message"] for one in status.get("conditions") or () if one["status"] == "False"]
+    messages = [one.message for one in cluster.status.conditions if one.status == "False"]
     return messages[0] if messages else f"GardenerCluster {key.namespace}/{key.name} is not Ready yet"
 
 
-async def annotate(client: Client, runtime: Object, annotation: str, value: str | None) -> Object:
-    metadata = runtime["metadata"]
-    patch = {"metadata": {"uid": metadata["uid"], "annotations": {annotation: value}}}
-    return await client.patch(RUNTIMES, metadata["name"], patch, metadata["namespace"])
+async def annotate(client: Client, runtime: Runtime, annotation: str, value: str | None) -> Runtime:
+    metadata = runtime.metadata
+    patch = {"metadata": {"uid": metadata.uid, "annotations": {annotation: value}}}
+    return runtime_of(await client.patch(RUNTIMES, metadata.name, patch, metadata.namespace))
 
 
-async def reached(client: Client, asked: Object, timeout: float) -> str | None:
-    """Wait until a forced patch is done and the Runtime is Ready; else why not."""
+async def reached(client: Client, asked: Runtime, timeout: float) -> str | None:
+    """Wait until a forced patch is done and the Runtime is Ready; else returns the reason why not."""
 
-    def done(runtime: Object) -> bool:
+    def done(runtime: Runtime) -> bool:
         pending = service.says_true(runtime, Annotation.FORCE_PATCH)
         return not pending and service.state_of(runtime) == State.READY
 
-    def failed(runtime: Object) -> bool:
+    def failed(runtime: Runtime) -> bool:
         return service.state_of(runtime) == State.FAILED and current(runtime) != current(asked)
 
     return await _watched(client, asked, timeout, done, failed)
 
 
-async def gone(client: Client, runtime: Object, timeout: float) -> str | None:
-    """Wait until the Runtime is no more; else what stands in the way."""
+async def gone(client: Client, runtime: Runtime, timeout: float) -> str | None:
+    """Wait until the Runtime is no more; else returns what stands in the way."""
     return await _watched(client, runtime, timeout, lambda _: False, lambda _: False, deleted=True)
 
 
 async def _watched(
     client: Client,
-    since: Object,
+    since: Runtime,
     timeout: float,
-    done: Callable[[Object], bool],
-    failed: Callable[[Object], bool],
+    done: Callable[[Runtime], bool],
+    failed: Callable[[Runtime], bool],
     *,
     deleted: bool = False,
 ) -> str | None:
-    metadata, latest = since["metadata"], since
-    watch = client.watch(
-        RUNTIMES, metadata["namespace"], resource_version=metadata["resourceVersion"], name=metadata["name"]
-    )
+    metadata, latest = since.metadata, since
+    watch = client.watch(RUNTIMES, metadata.namespace, resource_version=metadata.resource_version, name=metadata.name)
     try:
         async with asyncio.timeout(timeout), watch as events:
             async for event in events:
@@ -103,7 +100,7 @@ async def _watched(
                     return None if deleted else "it was deleted"
                 if event.type not in ("ADDED", "MODIFIED"):
                     continue
-                latest = event.object
+                latest = runtime_of(event.object)
                 if done(latest):
                     return None
                 if failed(latest):
@@ -113,6 +110,6 @@ async def _watched(
     return _says(latest)
 
 
-def _says(runtime: Object) -> str:
+def _says(runtime: Runtime) -> str:
     found = current(runtime)
-    return found["message"] if found else "nobody acted on it; do the controllers run? (`hortus status`)"
+    return found.message if found else "nobody acted on it; do the controllers run? (`hortus status`)"

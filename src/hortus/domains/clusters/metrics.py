@@ -1,4 +1,4 @@
-"""This domain's metrics, under the Go system's names and labels (infrastructure-manager, section 5).
+"""This domain's metrics, under the Go system's names and labels.
 
 A series for each Runtime, with a message as a label, is what the contract demands; it is cut to a length that scrapes
 can bear.
@@ -9,7 +9,8 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from hortus.domains.clusters import service
-from hortus.kube.objects import Object, ObjectKey
+from hortus.domains.clusters.types import Runtime
+from hortus.kube.objects import ObjectKey
 
 NO_MESSAGE = "No value"
 LONGEST_MESSAGE = 200
@@ -30,15 +31,16 @@ class RuntimeMetrics:
         )
         self._series: dict[ObjectKey, tuple[str, ...]] = {}
 
-    def set_state(self, key: ObjectKey, runtime: Object) -> None:
-        status = runtime.get("status") or {}
-        message = next((found["message"] for found in reversed(status.get("conditions") or ())), "") or NO_MESSAGE
+    def set_state(self, key: ObjectKey, runtime: Runtime, shoot: str) -> None:
+        """`shoot` is the name of the Shoot that is wanted."""
+        conditions = runtime.status.conditions if runtime.status is not None else ()
+        message = (conditions[-1].message if conditions else "") or NO_MESSAGE
         series = (
             service.runtime_id(runtime),
             key.name,
-            service.shoot_name(runtime),
+            shoot,
             service.provider(runtime),
-            status.get("state") or "",
+            service.state_of(runtime),
             " ".join(message.split())[:LONGEST_MESSAGE],
         )
         if self._series.get(key) == series:

@@ -1,4 +1,4 @@
-"""The operator's own address ranges, let in through the ACL of every API server (section 3.3).
+"""The operator's own address ranges, let in through the ACL of every API server.
 
 They lie in a ConfigMap of the management cluster, which the configuration names.
 """
@@ -11,11 +11,12 @@ from typing import NamedTuple
 import orjson
 
 from hortus.domains.clusters.pauses import GARDEN
-from hortus.domains.clusters.types import Reason
-from hortus.domains.clusters.visit import Setback
+from hortus.domains.clusters.reading import config_map_data
+from hortus.domains.clusters.types import ConditionType, Reason
+from hortus.engine import Actor, StepError
 from hortus.kube import Client
 from hortus.kube.errors import KubeError
-from hortus.kube.objects import Object, Resource
+from hortus.kube.objects import Resource
 
 _CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 _RANGES_KEY = "acl-list.json"
@@ -33,42 +34,38 @@ class OperatorAccess:
         self._config_map = config_map
         self.enabled = enabled
 
-    async def ranges(self, runtime: Object) -> Ranges:
-        """Nothing for a Runtime without an ACL. Raises Setback."""
-        if not self.enabled or not _restricted(runtime):
-            return Ranges()
-        namespace = runtime["metadata"]["namespace"]
-        where = f"configmap {namespace}/{self._config_map}"
+    async def ranges(self, namespace: str) -> Ranges:
+        """The ranges in the ConfigMap of this namespace. Raises StepError."""
         try:
-            data = (await self._client.get(_CONFIG_MAPS, self._config_map, namespace)).get("data") or {}
+            found = await self._client.get(_CONFIG_MAPS, self._config_map, namespace)
+            data = config_map_data(found)
             return Ranges(_texts(data, _RANGES_KEY), _text(data, _ADDRESS_KEY))
         except (KubeError, ValueError) as error:
-            # Nobody tells when the operator has mended it.
-            raise Setback(
-                Reason.CONVERSION_ERR, f"{where} with the operator's ranges: {error}", after=GARDEN
+            # No watch shows when the operator has mended it.
+            raise StepError(
+                f"configmap {namespace}/{self._config_map} with the operator's ranges: {error}",
+                reason=Reason.CONVERSION_ERR,
+                condition=ConditionType.PROVISIONED,
+                actor=Actor.OPERATOR,
+                after=GARDEN,
             ) from error
 
 
-def _restricted(runtime: Object) -> bool:
-    api_server = (runtime["spec"]["shoot"].get("kubernetes") or {}).get("kubeAPIServer") or {}
-    return bool((api_server.get("acl") or {}).get("allowedCIDRs"))
-
-
-def _texts(data: Object, key: str) -> tuple[str, ...]:
+def _texts(data: dict[str, str], key: str) -> tuple[str, ...]:
     found = _decoded(data, key, "[]")
     if not isinstance(found, list) or not all(_is_range(text) for text in found):
         raise ValueError(f'key {key} must be a JSON list of ranges, such as ["192.0.2.0/24"]; it is {found!s:.200}')
     return tuple(found)
 
 
-def _text(data: Object, key: str) -> str:
+def _text(data: dict[str, str], key: str) -> str:
     found = _decoded(data, key, '""')
     if found != "" and not _is_range(found):
         raise ValueError(f'key {key} must be a JSON text with an address, such as "192.0.2.1"; it is {found!s:.200}')
     return str(found)
 
 
-def _decoded(data: Object, key: str, default: str) -> object:
+def _decoded(data: dict[str, str], key: str, default: str) -> object:
     try:
         found: object = orjson.loads(data.get(key) or default)
     except orjson.JSONDecodeError as error:

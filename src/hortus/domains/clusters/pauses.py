@@ -1,7 +1,7 @@
-"""How long a Runtime waits before it is looked at again, in seconds: the Go system's constants (section 2.2).
+"""Times until a Runtime is reconciled again, in seconds: the Go system's constants.
 
-Whatever a watch can tell is told by it, at once. These are the bounds for when it cannot: a garden that does not let us
-watch, an event that was missed.
+A watch shows most changes at once. These are the bounds for when it cannot: a garden that does not permit a watch, an
+event that was missed.
 """
 
 from __future__ import annotations
@@ -16,4 +16,4 @@ RECONCILIATION: Final = 30.0
 DELETION: Final = 90.0
 KUBECONFIG: Final = 10.0
 VERIFICATION: Final = (0.2, 0.4, 0.6, 0.8)
-"""Between two looks at pools that were just replaced."""
+"""Between two reads of pools that were just replaced."""

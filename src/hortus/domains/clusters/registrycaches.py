@@ -1,4 +1,4 @@
-"""The registry cache controllers: what a cluster's owner asks for inside the cluster reaches its Runtime (section 2.6).
+"""The registry cache controllers: caches that a cluster's owner asks for inside the cluster reach its Runtime.
 
 Of a Runtime they own `spec.imageRegistryCache` alone: a switch where the cluster has CustomConfigs, or the list of its
 RegistryCacheConfigs. They watch kubeconfig Secrets; the clusters they ask once a minute, since the kinds may not even
@@ -14,7 +14,8 @@ import structlog
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.inside import InsideError, Workloads, asks_for_caches, cache_configs
-from hortus.domains.clusters.types import MANAGER, RUNTIMES, Label
+from hortus.domains.clusters.reading import free_spec, metadata_of, runtime_of
+from hortus.domains.clusters.types import MANAGER, RUNTIMES, Label, Runtime
 from hortus.engine import Cache, Result
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
@@ -63,17 +64,18 @@ class RegistryCaches:
             await self._set(runtime, wanted, manager)
         return Result(requeue_after=PERIOD)
 
-    def _runtime(self, key: ObjectKey) -> Object | None:
+    def _runtime(self, key: ObjectKey) -> Runtime | None:
         secret = self._secrets.get(key)
-        labels = (secret or {"metadata": {}})["metadata"].get("labels") or {}
+        labels = {} if secret is None else metadata_of(secret).labels
         if labels.get(Label.MANAGED_BY) != MANAGER or not labels.get(Label.RUNTIME_ID):
             return None
-        runtime = self._runtimes.get(ObjectKey(key.namespace, labels[Label.RUNTIME_ID]))
-        return None if runtime is None or service.locked(runtime) else runtime
+        found = self._runtimes.get(ObjectKey(key.namespace, labels[Label.RUNTIME_ID]))
+        runtime = None if found is None else runtime_of(found)
+        return None if runtime is None or runtime.spec is None or service.locked(runtime) else runtime
 
-    async def _wanted(self, cluster: Client, runtime: Object) -> tuple[Any, str]:
-        """What `imageRegistryCache` is to become, and by whose hand; None when it is right."""
-        present = runtime["spec"].get("imageRegistryCache")
+    async def _wanted(self, cluster: Client, runtime: Runtime) -> tuple[Any, str]:
+        """The value that `imageRegistryCache` must have, None when it is right, and the field manager for it."""
+        present = runtime.wanted.image_registry_cache
         if self._lists:
             listed = entries(await cache_configs(cluster))
             if listed or isinstance(present, list):
@@ -81,13 +83,13 @@ class RegistryCaches:
         if not self._switches or isinstance(present, list):
             return None, SWITCHER
         exists = await asks_for_caches(cluster)
-        enabled = bool((present or {}).get("enabled"))
+        enabled = service.switches_cache_on(runtime)
         return (None if exists == enabled else {"enabled": exists}), SWITCHER
 
-    async def _set(self, runtime: Object, wanted: Any, manager: str) -> None:
-        metadata = runtime["metadata"]
+    async def _set(self, runtime: Runtime, wanted: Any, manager: str) -> None:
+        metadata = runtime.metadata
         body: Object = {
-            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
+            "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
             "spec": {"imageRegistryCache": wanted},
         }
         try:
@@ -100,11 +102,7 @@ class RegistryCaches:
 def entries(configs: Iterable[Object]) -> list[Object]:
     """RegistryCacheConfigs as a Runtime lists them."""
     return [
-        {
-            "name": config["metadata"]["name"],
-            "namespace": config["metadata"]["namespace"],
-            "uid": config["metadata"]["uid"],
-            "config": config["spec"],
-        }
+        {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid, "config": free_spec(config)}
         for config in configs
+        for metadata in (metadata_of(config),)
     ]

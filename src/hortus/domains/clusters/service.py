@@ -1,17 +1,21 @@
-"""What can be said of a Runtime alone: its names, what its annotations ask for, the GardenerCluster made for it.
+"""Decisions about one Runtime: its names, what its annotations ask for, the GardenerCluster made for it.
 
-Pure, from values to values. Contract: infrastructure-manager, sections 1.4 to 1.6 and 2.2.
+Pure, from values to values.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from hortus.domains.clusters.outline import ShootOutline
-from hortus.domains.clusters.types import MANAGER, Annotation, Label
+from hortus.domains.clusters.pauses import GARDEN
+from hortus.domains.clusters.types import MANAGER, Annotation, Label, Runtime, ShootAnnotation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.domains.credentials.types import Annotation as ClusterAnnotation
-from hortus.kube.objects import Object, ObjectKey
+from hortus.engine import StepError
+from hortus.kube.objects import Object, ObjectKey, shaped
 
 KUBECONFIG_KEY = "config"
 """Key of the kubeconfig Secret's data; brokers rely on it."""
@@ -29,13 +33,8 @@ _COPIED_LABELS = (
 )
 
 
-class UnreadableGeneration(ValueError):
-    """The annotation with the generation on a Shoot is no number."""
-
-
-def labels_of(runtime: Object) -> dict[str, str]:
-    found: dict[str, str] = runtime["metadata"].get("labels") or {}
-    return found
+class _CacheSwitch(msgspec.Struct):
+    enabled: bool = False
 
 
 class Record(NamedTuple):
@@ -48,129 +47,138 @@ class Record(NamedTuple):
     uid: str
 
 
-def record_of(runtime: Object) -> Record | None:
-    """The Shoot that the Runtime had when it was last looked at; None before it has one."""
-    parts = _annotations(runtime).get(Annotation.CLUSTER, "").split("/")
+def record_of(runtime: Runtime) -> Record | None:
+    """The Shoot that the Runtime had when it was last reconciled; None before it has one."""
+    parts = runtime.metadata.annotations.get(Annotation.CLUSTER, "").split("/")
     complete = len(parts) == len(Record._fields) and all(parts)
-    return Record(*parts) if complete and parts[0] == runtime["metadata"].get("uid") else None
+    return Record(*parts) if complete and parts[0] == runtime.metadata.uid else None
 
 
-def runtime_id(runtime: Object) -> str:
+def runtime_id(runtime: Runtime) -> str:
     """The id by which the Runtime has its Shoot and its kubeconfig: as recorded, else its label; empty without one.
 
     A label that somebody edits later changes nothing of that; see `relabelled`.
     """
     record = record_of(runtime)
-    return record.runtime_id if record is not None else labels_of(runtime).get(Label.RUNTIME_ID, "")
+    return record.runtime_id if record is not None else runtime.metadata.labels.get(Label.RUNTIME_ID, "")
 
 
-def relabelled(runtime: Object) -> str:
+def relabelled(runtime: Runtime) -> str:
     """The value that the label runtime-id must have again, where it was changed; else empty."""
     record = record_of(runtime)
-    changed = record is not None and labels_of(runtime).get(Label.RUNTIME_ID, "") != record.runtime_id
+    changed = record is not None and runtime.metadata.labels.get(Label.RUNTIME_ID, "") != record.runtime_id
     return record.runtime_id if record is not None and changed else ""
 
 
-def has_been_ready(runtime: Object) -> bool:
-    return bool((runtime.get("status") or {}).get("provisioningCompleted"))
+def has_been_ready(runtime: Runtime) -> bool:
+    return runtime.status is not None and bool(runtime.status.provisioning_completed)
 
 
-def has_had_a_shoot(runtime: Object) -> bool:
+def has_had_a_shoot(runtime: Runtime) -> bool:
     """True when the Runtime has or had a Shoot. The Go system leaves no record, but says when it was Ready."""
     return record_of(runtime) is not None or has_been_ready(runtime)
 
 
-def leaves(runtime: Object, live: ShootOutline) -> bool:
-    """True when the Runtime may go without this Shoot, since its owner said so."""
-    return _annotations(runtime).get(Annotation.LEAVE) == live.uid
+def leaves(runtime: Runtime, shoot: ShootOutline) -> bool:
+    """True when the Runtime may be deleted without this Shoot, since its owner said so."""
+    return runtime.metadata.annotations.get(Annotation.LEAVE) == shoot.uid
 
 
-def _annotations(runtime: Object) -> dict[str, str]:
-    found: dict[str, str] = runtime["metadata"].get("annotations") or {}
-    return found
-
-
-def has_spec(runtime: Object) -> bool:
-    """The contract's CRD admits a Runtime without a spec; with one, all that it requires is there."""
-    return bool(runtime.get("spec"))
-
-
-def shoot_name(runtime: Object) -> str:
+def shoot_name(runtime: Runtime) -> str:
     """Empty for a Runtime without a spec."""
-    return str(runtime["spec"]["shoot"]["name"]) if has_spec(runtime) else ""
+    return "" if runtime.spec is None else runtime.spec.shoot.name
 
 
-def provider(runtime: Object) -> str:
+def provider(runtime: Runtime) -> str:
     """Empty for a Runtime without a spec."""
-    return str(runtime["spec"]["shoot"]["provider"]["type"]) if has_spec(runtime) else ""
+    return "" if runtime.spec is None else runtime.spec.shoot.provider.type
 
 
-def generation(runtime: Object) -> int:
-    return int(runtime["metadata"].get("generation", 0))
+def generation(runtime: Runtime) -> int:
+    return runtime.metadata.generation
 
 
-def state_of(runtime: Object) -> str:
-    return str((runtime.get("status") or {}).get("state") or "")
+def state_of(runtime: Runtime) -> str:
+    """Empty before the first status."""
+    return "" if runtime.status is None else runtime.status.state
 
 
-def says_true(runtime: Object, annotation: str) -> bool:
-    """Whether the annotation has the one value that counts, `true`."""
-    return _annotations(runtime).get(annotation, "") == "true"
+def says_true(runtime: Runtime, annotation: str) -> bool:
+    """True when the annotation has the one value that counts, `true`."""
+    return runtime.metadata.annotations.get(annotation) == "true"
 
 
-def suspended(runtime: Object) -> bool:
+def suspended(runtime: Runtime) -> bool:
     return says_true(runtime, Annotation.SUSPEND_PATCH)
 
 
-def locked(runtime: Object) -> bool:
-    """Whether it was built from a Shoot and awaits its release."""
-    return _annotations(runtime).get(Annotation.ADOPTION, "") == LOCKED
+def locked(runtime: Runtime) -> bool:
+    """True when it was built from a Shoot and awaits its release."""
+    return runtime.metadata.annotations.get(Annotation.ADOPTION) == LOCKED
 
 
-def forced(runtime: Object) -> bool:
+def forced(runtime: Runtime) -> bool:
     return says_true(runtime, Annotation.FORCE_PATCH)
 
 
-def patch_due(runtime: Object, live: ShootOutline) -> bool:
-    """True when the Shoot is to be patched now. Raises UnreadableGeneration.
+def patch_due(runtime: Runtime, shoot: ShootOutline) -> bool:
+    """True when the Shoot is to be patched now. Raises StepError.
 
     One that no longer says whose it is gets its annotations back by a patch.
     """
     if suspended(runtime):
         return False
-    return forced(runtime) or outdated(runtime, live) or not live.owner
+    return forced(runtime) or outdated(runtime, shoot) or not shoot.owner
 
 
-def outdated(runtime: Object, live: ShootOutline) -> bool:
-    """Whether the Shoot was last patched for an older generation, or never. Raises UnreadableGeneration."""
-    if not live.patched_for:
+def outdated(runtime: Runtime, shoot: ShootOutline) -> bool:
+    """True when the Shoot was last patched for an older generation, or never. Raises StepError."""
+    if not shoot.patched_for:
         return True
     try:
-        return int(live.patched_for) < generation(runtime)
+        return int(shoot.patched_for) < generation(runtime)
     except ValueError:
-        raise UnreadableGeneration(live.patched_for) from None
+        text = f"annotation {ShootAnnotation.RUNTIME_GENERATION} of shoot {shoot.name} must be a number"
+        raise StepError(f"{text}; it is {shoot.patched_for!r}", reason="UnreadableGeneration", after=GARDEN) from None
 
 
-def cluster_key(runtime: Object) -> ObjectKey:
-    """Where the GardenerCluster of a Runtime is."""
-    return ObjectKey(runtime["metadata"]["namespace"], runtime_id(runtime))
+def cluster_key(runtime: Runtime) -> ObjectKey:
+    """The key of a Runtime's GardenerCluster."""
+    return ObjectKey(runtime.metadata.namespace, runtime_id(runtime))
 
 
-def secret_key(runtime: Object) -> ObjectKey:
-    """Where the kubeconfig Secret of a Runtime is."""
-    return ObjectKey(runtime["metadata"]["namespace"], f"kubeconfig-{runtime_id(runtime)}")
+def secret_key(runtime: Runtime) -> ObjectKey:
+    """The key of a Runtime's kubeconfig Secret."""
+    return _secret_of(cluster_key(runtime))
 
 
-def gardener_cluster(runtime: Object, domain: str) -> Object:
-    """The GardenerCluster for a Runtime. `domain` is the DNS domain of its Shoot."""
-    wanted, given = runtime["spec"]["shoot"], labels_of(runtime)
-    namespace, name = cluster_key(runtime)
-    secret = secret_key(runtime)
-    labels = {label: given.get(label, "") for label in _COPIED_LABELS}
-    labels |= {
-        Label.PLATFORM_REGION: wanted["platformRegion"],
-        Label.REGION: wanted["region"],
-        Label.SHOOT_NAME: wanted["name"],
+def _secret_of(cluster: ObjectKey) -> ObjectKey:
+    return ObjectKey(cluster.namespace, f"kubeconfig-{cluster.name}")
+
+
+def gardener_cluster(runtime: Runtime, domain: str) -> Object:
+    """The GardenerCluster for a Runtime with a spec. `domain` is the DNS domain of its Shoot."""
+    shoot = runtime.wanted.shoot
+    return gardener_cluster_for(
+        cluster_key(runtime),
+        labels=runtime.metadata.labels,
+        shoot=shoot.name,
+        region=shoot.region,
+        platform_region=shoot.platform_region,
+        domain=domain,
+    )
+
+
+def gardener_cluster_for(
+    key: ObjectKey, *, labels: dict[str, str], shoot: str, region: str, platform_region: str, domain: str
+) -> Object:
+    """The GardenerCluster of that key for a Shoot; `labels` are those of the Runtime, or as good as."""
+    secret = _secret_of(key)
+    made = {label: labels.get(label, "") for label in _COPIED_LABELS}
+    made |= {
+        Label.PLATFORM_REGION: platform_region,
+        Label.REGION: region,
+        Label.SHOOT_NAME: shoot,
         Label.MANAGED_BY: MANAGER,
         Label.INTERNAL: "true",
     }
@@ -179,21 +187,21 @@ def gardener_cluster(runtime: Object, domain: str) -> Object:
         "apiVersion": GARDENER_CLUSTERS.api_version,
         "kind": GardenerCluster.FACTS.name,
         "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": labels,
+            "name": key.name,
+            "namespace": key.namespace,
+            "labels": made,
             "annotations": {ClusterAnnotation.SKR_DOMAIN: domain},
         },
-        "spec": {"shoot": {"name": wanted["name"]}, "kubeconfig": {"secret": reference}},
+        "spec": {"shoot": {"name": shoot}, "kubeconfig": {"secret": reference}},
     }
 
 
-def shoot_of(cluster: Object) -> str:
+def shoot_of(cluster: GardenerCluster) -> str:
     """The name of the Shoot that a GardenerCluster is for."""
-    return str(cluster["spec"]["shoot"]["name"])
+    return cluster.spec.shoot.name
 
 
-def switches_cache_on(runtime: Object) -> bool:
-    """Whether image caches are wanted but not listed in the Runtime: they are to be read in the cluster."""
-    cache = runtime["spec"].get("imageRegistryCache")
-    return isinstance(cache, dict) and cache.get("enabled") is True
+def switches_cache_on(runtime: Runtime) -> bool:
+    """True when image caches are wanted but not listed in the Runtime: they are to be read in the cluster."""
+    found = None if runtime.spec is None else shaped(runtime.spec.image_registry_cache, _CacheSwitch)
+    return found is not None and found.enabled

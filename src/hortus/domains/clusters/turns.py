@@ -1,4 +1,4 @@
-"""Whose turn it is: from a Runtime's conditions and its Shoot's last errors to who must act, and how.
+"""Owners of the next step, and the step, by a Runtime's conditions and its Shoot's last errors.
 
 Reasons are the contract's and say what happened; people ask what to do about it. `docs/clusters/README.md` shows the
 same table.
@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.outline import FAILED, ShootOutline
-from hortus.domains.clusters.types import Annotation, ConditionType, Reason, State
+from hortus.domains.clusters.types import Annotation, ConditionType, Reason, Runtime, State
 from hortus.engine import Actor
-from hortus.kube.objects import Object
+from hortus.schema import Condition
 
 
 class Turn(NamedTuple):
@@ -58,46 +58,48 @@ CODES: Final[Mapping[str, Turn]] = {
     ),
     "ERR_RETRYABLE_INFRA_DEPENDENCIES": Turn(Actor.NOBODY, "the provider is not ready yet; the garden tries again"),
 }
-"""By the code of a Shoot's last error (gardener, section 1.3)."""
+"""By the code of a Shoot's last error."""
 
 
-def turn_of(runtime: Object, live: ShootOutline | None, connection: str = "") -> Turn:
+def turn_of(runtime: Runtime, shoot: ShootOutline | None, connection: str = "") -> Turn:
     """The owner of the next step, and the step. `connection` is the kubeconfig's problem; empty when there is none."""
-    status = runtime.get("status") or {}
-    if service.locked(runtime) and not status:
+    state = service.state_of(runtime)
+    if not state and service.locked(runtime):
         return Turn(Actor.OPERATOR, "it was built from its shoot and is locked: `hortus adopt compare`, then `release`")
-    if not status:
+    if not state:
         return Turn(Actor.NOBODY, "nobody has looked at it yet; do the controllers run?")
-    if live is not None and (found := next((CODES[code] for code in live.codes if code in CODES), None)):
+    if shoot is not None and (found := next((CODES[code] for code in shoot.codes if code in CODES), None)):
         return found
     problem = problem_of(runtime)
     if problem is not None:
-        return REASONS.get(problem["reason"], Turn(Actor.OPERATOR, "see the message"))
-    if status["state"] == State.READY and connection:
+        return REASONS.get(problem.reason, Turn(Actor.OPERATOR, "see the message"))
+    if state == State.READY and connection:
         return Turn(Actor.OPERATOR, "the kubeconfig is not in place: see the GardenerCluster, or `hortus tree`")
-    if status["state"] == State.READY:
+    if state == State.READY:
         return Turn(Actor.NOBODY, "all is as wanted")
-    if live is not None and live.state == FAILED:
+    if shoot is not None and shoot.state == FAILED:
         return Turn(Actor.PROVIDER, "the garden gave up for now: see the shoot's errors")
     return Turn(Actor.NOBODY, _progress(runtime))
 
 
-def problem_of(runtime: Object) -> Object | None:
+def problem_of(runtime: Runtime) -> Condition | None:
     """The condition that stands in the way: the last one that is False."""
-    conditions = (runtime.get("status") or {}).get("conditions") or ()
-    found: Object | None = next((one for one in reversed(conditions) if one["status"] == "False"), None)
-    return found
+    return next((one for one in reversed(_conditions(runtime)) if one.status == "False"), None)
 
 
-def current(runtime: Object) -> Object | None:
+def current(runtime: Runtime) -> Condition | None:
     """The condition that says where the Runtime is: what stands in the way, or what is not settled, or the last."""
-    conditions = (runtime.get("status") or {}).get("conditions") or ()
-    deleting = next((one for one in conditions if one["type"] == ConditionType.DEPROVISIONED), None)
-    unsettled = next((one for one in conditions if one["status"] == "Unknown"), None)
+    conditions = _conditions(runtime)
+    deleting = next((one for one in conditions if one.type == ConditionType.DEPROVISIONED), None)
+    unsettled = next((one for one in conditions if one.status == "Unknown"), None)
     return problem_of(runtime) or deleting or unsettled or (conditions[-1] if conditions else None)
 
 
-def _progress(runtime: Object) -> str:
-    if runtime["metadata"].get("deletionTimestamp"):
+def _conditions(runtime: Runtime) -> tuple[Condition, ...]:
+    return () if runtime.status is None else runtime.status.conditions
+
+
+def _progress(runtime: Runtime) -> str:
+    if runtime.metadata.deletion_timestamp is not None:
         return "the garden deletes the shoot; what the infrastructure blocks may be forced: `hortus retire --force`"
     return "the garden is at work, or the cluster is being connected"

@@ -1,4 +1,4 @@
-"""What people are shown of a Runtime: where it is, what stands in the way, and whose turn it is."""
+"""Runtimes as people see them: their state, what stands in the way, and the owner of the next step."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import msgspec
 
 from hortus.domains.clusters import service
-from hortus.domains.clusters.outline import outline_of
+from hortus.domains.clusters.outline import LastError, Shoot, outline_of, shoot_of
 from hortus.domains.clusters.turns import current, turn_of
+from hortus.domains.clusters.types import Runtime
 from hortus.engine import Actor
 from hortus.kube.objects import Object
+from hortus.schema import Condition
 
 _ACTORS = {
     Actor.NOBODY: "nobody",
@@ -27,7 +29,7 @@ class Explanation(msgspec.Struct, omit_defaults=True):
     state: str
     condition: str
     turn: str
-    """Who is to act: nobody, cluster owner, operator, or garden or provider."""
+    """The owner of the next step: nobody, cluster owner, operator, or garden or provider."""
     advice: str
     shoot: str = ""
     kubeconfig: str = ""
@@ -48,44 +50,40 @@ class Explanation(msgspec.Struct, omit_defaults=True):
         yield "Turn of", f"{self.turn}: {self.advice}"
 
 
-def explanation(runtime: Object, shoot: Object | None, *, unseen: str = "", connection: str = "") -> Explanation:
-    """`shoot` is the whole one of the garden; `unseen` tells why it could not be read.
+def explanation(runtime: Runtime, shoot: Object | None, *, unseen: str = "", connection: str = "") -> Explanation:
+    """`shoot` is the whole one of the garden; `unseen` is the reason why it could not be read.
 
-    `connection` says what is wrong with the kubeconfig; empty when nothing is.
+    `connection` is the problem of the kubeconfig; empty when there is none.
     """
-    metadata, condition = runtime["metadata"], current(runtime)
+    metadata, condition = runtime.metadata, current(runtime)
     turn = turn_of(runtime, outline_of(shoot) if shoot is not None else None, connection)
+    found = shoot_of(shoot) if shoot is not None else None
     return Explanation(
-        runtime=f"{metadata['namespace']}/{metadata['name']}",
+        runtime=f"{metadata.namespace}/{metadata.name}",
         state=service.state_of(runtime) or "not looked at yet",
         condition=_sentence(condition) if condition else "nothing was said yet",
         turn=_ACTORS[turn.actor],
         advice=turn.advice,
-        shoot=unseen or _shoot(shoot, service.shoot_name(runtime)),
+        shoot=unseen or _shoot(found, service.shoot_name(runtime)),
         kubeconfig=connection,
-        errors=_errors(shoot),
+        errors=tuple(_error(error) for error in found.errors) if found is not None else (),
         suspended=service.suspended(runtime),
     )
 
 
-def _sentence(condition: Object) -> str:
-    return f"{condition['message']} ({condition['type']}={condition['status']}, {condition['reason']})"
+def _sentence(condition: Condition) -> str:
+    return f"{condition.message} ({condition.type}={condition.status}, {condition.reason})"
 
 
-def _shoot(shoot: Object | None, name: str) -> str:
+def _shoot(shoot: Shoot | None, name: str) -> str:
     if shoot is None:
         return f"{name} does not exist"
-    last = (shoot.get("status") or {}).get("lastOperation")
-    if not last:
+    last = shoot.operation
+    if last is None:
         return f"{name}, not worked on yet"
-    return f"{name}, {last['type']} {last['state']} {last['progress']}%: {last['description']}"
+    return f"{name}, {last.type} {last.state} {last.progress}%: {last.description or ''}"
 
 
-def _errors(shoot: Object | None) -> tuple[str, ...]:
-    errors = ((shoot or {}).get("status") or {}).get("lastErrors") or ()
-    return tuple(_error(error) for error in errors)
-
-
-def _error(error: Object) -> str:
-    codes = ", ".join(error.get("codes") or ())
-    return f"{error.get('description', '')} ({codes})" if codes else str(error.get("description", ""))
+def _error(error: LastError) -> str:
+    codes = ", ".join(error.codes or ())
+    return f"{error.description} ({codes})" if codes else error.description

@@ -28,6 +28,7 @@ from hortus.domains.clusters.adoption.steps import Comparing, make
 from hortus.domains.clusters.commands import register
 from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
 from hortus.domains.clusters.outline import outline_of
+from hortus.domains.clusters.reading import runtime_of
 from hortus.domains.clusters.turns import turn_of
 from hortus.domains.clusters.types import FINALIZER, RUNTIMES, Annotation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -146,7 +147,7 @@ async def test_a_locked_runtime_says_whose_turn_it_is(here: World, shell: Shell)
     await orphaned(here)
     await shell.outcomes("shoots", "c-1", *GIVEN, "--apply")
     runtime = await here.client.get(RUNTIMES, "rt-1", here.namespace)
-    turn = turn_of(runtime, outline_of(await here.shoot()))
+    turn = turn_of(runtime_of(runtime), outline_of(await here.shoot()))
     assert (turn.actor, "hortus adopt compare" in turn.advice) == (Actor.OPERATOR, True)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 from pathlib import Path
 
+import msgspec
 import orjson
 import pytest
 from tests.docs.consoles import ROOT
@@ -20,7 +21,8 @@ from hortus.domains.clusters.adoption.sources import KYMAS
 from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
 from hortus.domains.clusters.inside.administrators import BINDINGS, binding_for
 from hortus.domains.clusters.inside.oidc import configure_oidc
-from hortus.domains.clusters.types import RUNTIMES
+from hortus.domains.clusters.reading import runtime_of
+from hortus.domains.clusters.types import RUNTIMES, OidcConfig
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client, yaml
 from hortus.kube.objects import Object
@@ -170,7 +172,7 @@ async def test_administrators_and_login_providers_are_read_inside_the_cluster(he
     for name in ("a@example.org", "b@example.org"):
         await inside.create(BINDINGS, binding_for(name))
     runtime = here.runtime(kubernetes={"kubeAPIServer": {"additionalOidcConfig": [{**samples.OIDC, "jwks": "e30="}]}})
-    await configure_oidc(inside, runtime, samples.OIDC)
+    await configure_oidc(inside, runtime_of(runtime), msgspec.convert(samples.OIDC, OidcConfig))
     found = await look_inside(Granting(document), shoot)  # type: ignore[arg-type]
     assert found.unseen == ""
     assert set(found.administrators) == {"a@example.org", "b@example.org"}

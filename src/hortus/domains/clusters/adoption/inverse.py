@@ -46,6 +46,7 @@ from hortus.domains.clusters.types import (
 )
 from hortus.engine.typed import read
 from hortus.kube import Object, yaml
+from hortus.kube.objects import ObjectKey
 from hortus.kube.patches import apply_merge_patch
 from hortus.schema import FieldError, Structural, crd
 from hortus.schema.merge import MergeSchema, apply
@@ -86,7 +87,14 @@ def runtime_from(
     if lacking := list(_lacking(shoot)):
         return Adoption({}, {}, problems=(*lacking, *identity.problems))
     runtime = _runtime(shoot, config, context, identity, namespace, structured)
-    cluster = service.gardener_cluster(runtime, outline_of(shoot).domain)
+    cluster = service.gardener_cluster_for(
+        ObjectKey(namespace, identity.labels.get(Label.RUNTIME_ID, "")),
+        labels=dict(identity.labels),
+        shoot=shoot["metadata"]["name"],
+        region=shoot["spec"].get("region") or "",
+        platform_region=identity.platform_region,
+        domain=outline_of(shoot).domain,
+    )
     problems = list(identity.problems)
     try:
         patched = shoot_after(shoot, patch_for(read(Runtime, _complete(runtime)), LiveShoot(shoot), config, context))

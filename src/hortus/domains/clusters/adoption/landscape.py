@@ -22,7 +22,7 @@ from hortus.domains.clusters.configuration import (
 from hortus.domains.clusters.operatoraccess import OperatorAccess, Ranges
 from hortus.domains.clusters.settings import DEFAULT_CONFIGURATION
 from hortus.domains.clusters.shoot import Context
-from hortus.domains.clusters.visit import Setback
+from hortus.engine import StepError
 from hortus.kube import Client
 from hortus.kube.objects import Object
 from hortus.schema import FieldError
@@ -105,11 +105,8 @@ async def with_ranges(landscape: Landscape, client: Client, namespace: str) -> L
     if not landscape.choices.acl:
         return landscape
     name = landscape.config.converter.kubernetes.api_server.acl.config_map_name
-    restricted = {"kubernetes": {"kubeAPIServer": {"acl": {"allowedCIDRs": ["0.0.0.0/0"]}}}}
     try:
-        ranges = await OperatorAccess(client, name, enabled=True).ranges(
-            {"metadata": {"namespace": namespace}, "spec": {"shoot": restricted}}
-        )
-    except Setback as error:
+        ranges = await OperatorAccess(client, name, enabled=True).ranges(namespace)
+    except StepError as error:
         raise CommandError(error.message) from error
     return msgspec.structs.replace(landscape, ranges=ranges)

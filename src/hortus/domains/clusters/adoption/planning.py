@@ -21,9 +21,10 @@ from hortus.domains.clusters.adoption.sources import (
     shoot_of_kyma,
 )
 from hortus.domains.clusters.outline import outline_of
+from hortus.domains.clusters.reading import runtime_of, shoot_name_of
 from hortus.domains.clusters.shoot import LiveShoot
 from hortus.domains.clusters.types import Annotation, Label
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, ObjectKey
 
 
 class Wishes(msgspec.Struct, frozen=True):
@@ -105,15 +106,16 @@ def _of_taken(shoot: Object, taken: list[Object], around: Surroundings) -> Plan:
         why = f"Runtime {names} names it, but the shoot {whose}"
         return Plan(Entry(shoot=name, outcome=Outcome.REFUSED, why=why, runtime=called, problems=(why,)))
     left: tuple[Object, ...] = ()
-    if service.locked(runtime) and around.cluster_named(service.runtime_id(runtime)) is None:
-        left = (service.gardener_cluster(runtime, outline_of(shoot).domain),)
-    state = "locked" if service.locked(runtime) else "served"
+    read = runtime_of(runtime)
+    if service.locked(read) and around.cluster_named(service.runtime_id(read)) is None:
+        left = (service.gardener_cluster(read, outline_of(shoot).domain),)
+    state = "locked" if service.locked(read) else "served"
     why = f"Runtime {called} has it" + (", locked: compare and release it" if state == "locked" else "")
     entry = Entry(
         shoot=name,
         outcome=Outcome.PRESENT,
         why=why,
-        runtime_id=service.runtime_id(runtime),
+        runtime_id=service.runtime_id(read),
         runtime=called,
         manifests=left,
     )
@@ -123,7 +125,7 @@ def _of_taken(shoot: Object, taken: list[Object], around: Surroundings) -> Plan:
 def belongs(shoot: Object, runtime: Object) -> bool:
     """Whether a shoot is a Runtime's, or is to become so by its uid."""
     if owner := LiveShoot(shoot).owner:
-        return owner == service.runtime_id(runtime)
+        return owner == service.runtime_id(runtime_of(runtime))
     annotations = runtime["metadata"].get("annotations") or {}
     return bool(annotations.get(Annotation.ADOPT) == shoot["metadata"].get("uid"))
 
@@ -179,13 +181,14 @@ def plan_cluster(shoot: Object, around: Surroundings, wishes: Wishes) -> Plan:
     reasons = [str(one) for one in identity.problems if one.path == needed or "says so" in one.message]
     if reasons := [*reasons, *_strangers(name, identity.runtime_id, around)]:
         return _refused(name, *reasons, runtime_id=identity.runtime_id)
-    labelled = {"name": name, "namespace": wishes.namespace, "labels": dict(identity.labels)}
-    shown = {
-        "name": name,
-        "platformRegion": identity.platform_region,
-        "region": (shoot.get("spec") or {}).get("region") or "",
-    }
-    made = service.gardener_cluster({"metadata": labelled, "spec": {"shoot": shown}}, outline_of(shoot).domain)
+    made = service.gardener_cluster_for(
+        ObjectKey(wishes.namespace, identity.labels.get(Label.RUNTIME_ID, "")),
+        labels=dict(identity.labels),
+        shoot=name,
+        region=(shoot.get("spec") or {}).get("region") or "",
+        platform_region=identity.platform_region,
+        domain=outline_of(shoot).domain,
+    )
     entry = Entry(
         shoot=name,
         outcome=Outcome.ADOPTED,
@@ -221,10 +224,10 @@ def _strangers(shoot: str, runtime_id: str, around: Surroundings) -> list[str]:
     """Objects of this runtime-id that are for another shoot."""
     found = []
     runtime, cluster = around.runtime_with(runtime_id), around.cluster_named(runtime_id)
-    if runtime is not None and service.shoot_name(runtime) != shoot:
-        found.append(f"runtime-id {runtime_id} is Runtime {title(runtime)}'s, for shoot {service.shoot_name(runtime)}")
-    if cluster is not None and service.shoot_of(cluster) != shoot:
-        found.append(f"GardenerCluster {title(cluster)} is for shoot {service.shoot_of(cluster)}")
+    if runtime is not None and shoot_name_of(runtime) != shoot:
+        found.append(f"runtime-id {runtime_id} is Runtime {title(runtime)}'s, for shoot {shoot_name_of(runtime)}")
+    if cluster is not None and shoot_name_of(cluster) != shoot:
+        found.append(f"GardenerCluster {title(cluster)} is for shoot {shoot_name_of(cluster)}")
     return found
 
 

@@ -32,6 +32,7 @@ from hortus.domains.clusters.adoption.planning import (
 from hortus.domains.clusters.adoption.report import Entry, Report, report_of
 from hortus.domains.clusters.adoption.sources import KYMAS, Selection, Surroundings
 from hortus.domains.clusters.adoption.steps import Comparing, each, make, structured_authentication
+from hortus.domains.clusters.reading import runtime_of, shoot_name_of
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.kube.clock import SystemClock
 from hortus.kube.errors import KubeError
@@ -150,20 +151,20 @@ async def _locked(client: Client, work: Work) -> list[Object]:
     namespace, names = work.wishes.namespace, work.selection.names
     listed = (await client.list(RUNTIMES, namespace, labels=work.selection.labels)).items
     if not names:
-        return [runtime for runtime in listed if service.locked(runtime)]
+        return [runtime for runtime in listed if service.locked(runtime_of(runtime))]
     found = []
     for name in dict.fromkeys(names):
         runtime = next((one for one in listed if name in _called(one)), None)
         if runtime is None:
             raise CommandError(f"no Runtime {name} in namespace {namespace}; `hortus adopt shoots {name} --apply`?")
-        if not service.locked(runtime):
+        if not service.locked(runtime_of(runtime)):
             raise CommandError(f"Runtime {namespace}/{runtime['metadata']['name']} is not locked: it is served already")
         found.append(runtime)
     return found
 
 
 def _called(runtime: Object) -> tuple[str, str, str]:
-    return runtime["metadata"]["name"], service.shoot_name(runtime), service.runtime_id(runtime)
+    return runtime["metadata"]["name"], shoot_name_of(runtime), service.runtime_id(runtime_of(runtime))
 
 
 @asynccontextmanager

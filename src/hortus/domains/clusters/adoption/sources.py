@@ -16,6 +16,7 @@ import msgspec
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.identity import Holder
 from hortus.domains.clusters.garden import SHOOTS
+from hortus.domains.clusters.reading import runtime_of, shoot_name_of
 from hortus.domains.clusters.types import RUNTIMES, Label
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client, yaml
@@ -50,11 +51,12 @@ class Surroundings:
         self.kymas = kymas
         self._runtimes: dict[str, list[Object]] = {}
         for runtime in runtimes:
-            self._runtimes.setdefault(service.shoot_name(runtime), []).append(runtime)
-        self._by_id = {service.runtime_id(runtime): runtime for runtime in runtimes if service.runtime_id(runtime)}
+            self._runtimes.setdefault(shoot_name_of(runtime), []).append(runtime)
+        ids = ((service.runtime_id(runtime_of(runtime)), runtime) for runtime in runtimes)
+        self._by_id = {identity: runtime for identity, runtime in ids if identity}
         self._clusters: dict[str, list[Object]] = {}
         for cluster in clusters:
-            self._clusters.setdefault(service.shoot_of(cluster), []).append(cluster)
+            self._clusters.setdefault(shoot_name_of(cluster), []).append(cluster)
         self._by_name = {cluster["metadata"]["name"]: cluster for cluster in clusters}
         self._kymas: dict[str, list[Object]] = {}
         for kyma in kymas:

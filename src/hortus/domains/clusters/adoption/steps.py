@@ -20,6 +20,7 @@ from hortus.domains.clusters.adoption.planning import Plan, belongs, title
 from hortus.domains.clusters.adoption.report import Entry, Outcome
 from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
 from hortus.domains.clusters.outline import outline_of
+from hortus.domains.clusters.reading import runtime_of, shoot_name_of
 from hortus.domains.clusters.shoot import ConversionError, LiveShoot, Patch, patch_for
 from hortus.domains.clusters.types import FIELD_MANAGER, RUNTIMES, Annotation, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -100,10 +101,9 @@ async def _stranger(client: Client, manifest: Object) -> str:
         found = await client.get(resource, name, namespace)
     except KubeError as error:
         return f"{manifest['kind']} {title(manifest)}: {error}"
-    of = service.shoot_name if manifest["kind"] == RUNTIMES.kind else service.shoot_of
-    if of(found) == of(manifest):
+    if shoot_name_of(found) == shoot_name_of(manifest):
         return ""
-    return f"{manifest['kind']} {title(found)} exists already, for shoot {of(found)}"
+    return f"{manifest['kind']} {title(found)} exists already, for shoot {shoot_name_of(found)}"
 
 
 def _failed(entry: Entry, why: str, made: Sequence[str]) -> Entry:
@@ -120,12 +120,12 @@ class Comparing:
 
     async def compare(self, runtime: Object) -> Entry:
         """What a patch of the shoot would change."""
-        name = service.shoot_name(runtime)
+        name = shoot_name_of(runtime)
         entry = Entry(
             shoot=name,
             outcome=Outcome.EQUAL,
             why="the garden would change nothing",
-            runtime_id=service.runtime_id(runtime),
+            runtime_id=service.runtime_id(runtime_of(runtime)),
             runtime=title(runtime),
         )
         try:
@@ -220,7 +220,7 @@ def follows(runtime: Object, live: Object) -> bool:
     """Whether the next change of the Runtime reaches its shoot: a Runtime of this id may have been there before, with
     more generations than this one has yet, and the shoot waits for one beyond."""
     patched_for = outline_of(live).patched_for
-    return not patched_for or (patched_for.isdecimal() and int(patched_for) <= service.generation(runtime))
+    return not patched_for or (patched_for.isdecimal() and int(patched_for) <= service.generation(runtime_of(runtime)))
 
 
 def _refused(entry: Entry, reasons: list[str]) -> Entry:

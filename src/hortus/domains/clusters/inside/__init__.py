@@ -1,8 +1,8 @@
-"""What a cluster gets inside: administrators, OpenIDConnect objects, the ConfigMap with facts about its making.
+"""Objects inside a cluster: administrators, OpenIDConnect objects, the ConfigMap with facts about its making.
 
     async with workloads.open(runtime) as cluster:          # a Client, by the kubeconfig Secret of the Runtime
         await configure_oidc(cluster, runtime, default)
-        await bind_administrators(cluster, runtime)
+        await bind_administrators(cluster, names)
         await publish_provisioning_info(cluster, runtime, shoot, now)
 
 All of them compare first and write what differs. InsideError says that a cluster could not be reached or refused.

@@ -1,6 +1,6 @@
-"""Who is cluster-admin in the cluster: one ClusterRoleBinding for each administrator of the Runtime (section 2.3b).
+"""Administrators of the cluster: one ClusterRoleBinding to cluster-admin for each of the Runtime's.
 
-Only bindings with our label are looked at; those of customers are never touched.
+Only bindings with our label are read; those of customers are never touched.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from hortus.domains.clusters.types import MANAGER
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, Resource, shaped
+from hortus.kube.objects import Object, Resource, key_of, shaped
 
 BINDINGS: Final = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
@@ -25,7 +25,7 @@ ROLE: Final = "cluster-admin"
 
 
 class Subject(msgspec.Struct):
-    """Whom a binding names."""
+    """A user or group that a binding names."""
 
     kind: str
     name: str
@@ -47,12 +47,10 @@ class Changes(NamedTuple):
 
 
 def changes(present: Sequence[Object], administrators: Sequence[str]) -> Changes:
-    """What to remove of the labelled bindings, and what to add, for exactly these administrators."""
+    """Returns the labelled bindings to remove and those to add, for exactly these administrators."""
     remove = [binding for binding in present if _outdated(binding, administrators)]
-    gone = {binding["metadata"]["name"] for binding in remove}
-    bound = {
-        name for binding in present if binding["metadata"]["name"] not in gone for name in _names(granted(binding))
-    }
+    gone = {key_of(binding) for binding in remove}
+    bound = {name for binding in present if key_of(binding) not in gone for name in _names(granted(binding))}
     wanted = dict.fromkeys(name for name in administrators if name not in bound)
     return Changes(remove, [binding_for(name) for name in wanted])
 
@@ -67,20 +65,20 @@ def binding_for(administrator: str) -> Object:
     }
 
 
-async def bind_administrators(cluster: Client, runtime: Object) -> None:
+async def bind_administrators(cluster: Client, administrators: Sequence[str]) -> None:
     """Raises KubeError."""
     present = (await cluster.list(BINDINGS, labels=f"{LABEL}={MANAGER}")).items
-    found = changes(present, runtime["spec"]["security"]["administrators"])
+    found = changes(present, administrators)
     for binding in found.add:
         await cluster.create(BINDINGS, binding)
     for binding in found.remove:
         with suppress(NotFound):
-            await cluster.delete(BINDINGS, binding["metadata"]["name"])
+            await cluster.delete(BINDINGS, key_of(binding).name)
 
 
 def granted(binding: Object) -> list[Subject]:
-    """Who is cluster-admin by a binding; nobody by one of another role, or that is no binding at all."""
-    # The Go system takes "or" for "and" here and so removes bindings to other roles, too (section 10).
+    """The subjects that a binding makes cluster-admin; none for one of another role, or that is no binding at all."""
+    # The Go system takes "or" for "and" here and so removes bindings to other roles, too.
     found = shaped(binding, _Binding)
     grants = found is not None and (found.role_ref.kind, found.role_ref.name) == ("ClusterRole", ROLE)
     return found.subjects or [] if found is not None and grants else []

@@ -1,4 +1,4 @@
-"""Registry caches that a cluster's owner asked for inside it: by CustomConfigs, later by RegistryCacheConfigs (2.6).
+"""Registry caches that a cluster's owner asked for inside it: by CustomConfigs, later by RegistryCacheConfigs.
 
 The owner may replace the definitions of both kinds, so what has not the shape of a cache is passed over.
 """
@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
+from hortus.domains.clusters.reading import free_spec
 from hortus.domains.clusters.shoot.caches import is_cache
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, Resource
+from hortus.kube.objects import Object, Resource, key_of, shaped
 
 CUSTOM_CONFIGS: Final = Resource("core.kyma-project.io", "v1beta1", "customconfigs", "CustomConfig")
 CACHE_CONFIGS: Final = Resource("core.kyma-project.io", "v1beta1", "registrycacheconfigs", "RegistryCacheConfig")
+
+
+class _Caches(msgspec.Struct):
+    caches: list[Any] = []
+
+
+class _CustomConfig(msgspec.Struct):
+    spec: _Caches
 
 
 async def registry_caches(cluster: Client) -> tuple[Object, ...]:
@@ -30,19 +41,18 @@ async def asks_for_caches(cluster: Client) -> bool:
 
 async def cache_configs(cluster: Client) -> list[Object]:
     """The RegistryCacheConfigs whose spec is a cache, in order of their namespaces and names. Raises KubeError."""
-    return [config for config in await _sorted(cluster, CACHE_CONFIGS) if is_cache(config.get("spec"))]
+    return [config for config in await _sorted(cluster, CACHE_CONFIGS) if is_cache(free_spec(config))]
 
 
 def _listed(config: Object) -> list[Any]:
-    spec = config.get("spec")
-    caches = spec.get("caches") if isinstance(spec, dict) else None
-    return caches if isinstance(caches, list) else []
+    found = shaped(config, _CustomConfig)
+    return found.spec.caches if found is not None else []
 
 
 async def _sorted(cluster: Client, resource: Resource) -> list[Object]:
-    """None where the cluster does not know the kind: nobody asked for a cache then."""
+    """All objects; none where the cluster does not know the kind, since nobody asked for a cache then."""
     try:
         found = (await cluster.list(resource)).items
     except NotFound:
         return []
-    return sorted(found, key=lambda obj: (obj["metadata"].get("namespace", ""), obj["metadata"]["name"]))
+    return sorted(found, key=key_of)

@@ -1,4 +1,4 @@
-"""The ConfigMap in which a cluster reads how it was made: pools, networks, regions, owners (section 2.6)."""
+"""The ConfigMap in which a cluster reads how it was made: pools, networks, regions, owners."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any, Final
 
 import msgspec
 
-from hortus.domains.clusters import service
-from hortus.domains.clusters.types import FIELD_MANAGER, MANAGER, Label
+from hortus.domains.clusters.outline import Shoot, ShootSpec
+from hortus.domains.clusters.reading import config_map_data
+from hortus.domains.clusters.types import FIELD_MANAGER, MANAGER, Label, Provider, Runtime, RuntimeShoot
 from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, Resource, format_time, shaped
+from hortus.kube.objects import Object, Resource, format_time
 
 NAMESPACE: Final = "kyma-system"
 NAME: Final = "kyma-provisioning-info"
@@ -21,29 +22,37 @@ _CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
-class _ConfigMap(msgspec.Struct):
-    data: dict[str, str] = {}
+class _Machine(msgspec.Struct):
+    type: str
 
 
-def details(runtime: Object, shoot: Object) -> Object:
-    """What the ConfigMap says, without the time. `shoot` is the whole live one."""
-    wanted, labels = runtime["spec"]["shoot"], service.labels_of(runtime)
-    main, *custom = [_pool(pool) for pool in _pools(wanted)]
+class _Pool(msgspec.Struct):
+    name: str
+    machine: _Machine
+    minimum: int
+    maximum: int
+    zones: tuple[str, ...] | None = None
+
+
+def details(runtime: Runtime, shoot: Shoot) -> Object:
+    """The content of the ConfigMap, without the time."""
+    wanted, labels, spec = runtime.wanted.shoot, runtime.metadata.labels, shoot.spec or ShootSpec()
+    main, *custom = _pools(wanted.provider)
     return {
         "workerPools": {"kyma": main, "custom": custom},
         "globalAccountID": labels.get(Label.GLOBAL_ACCOUNT_ID, ""),
         "subaccountID": labels.get(Label.SUBACCOUNT_ID, ""),
         "environmentInstanceID": labels.get(Label.INSTANCE_ID, ""),
         "instanceName": labels.get(Label.KYMA_NAME, ""),
-        "infrastructureConfig": shoot["spec"]["provider"].get("infrastructureConfig") or {},
+        "infrastructureConfig": (spec.provider.infrastructure_config if spec.provider is not None else None) or {},
         "networkDetails": _network(wanted),
-        "region": wanted["region"],
-        "platformRegion": wanted["platformRegion"],
-        "seedRegion": _seed_region(shoot),
+        "region": wanted.region,
+        "platformRegion": wanted.platform_region,
+        "seedRegion": _seed_region(spec),
     }
 
 
-async def publish_provisioning_info(cluster: Client, runtime: Object, shoot: Object, now: float) -> None:
+async def publish_provisioning_info(cluster: Client, runtime: Runtime, shoot: Shoot, now: float) -> None:
     """Have the ConfigMap say what is so; nothing is written while it does. Raises KubeError."""
     facts = details(runtime, shoot)
     if await _published(cluster) == facts:
@@ -59,34 +68,33 @@ async def publish_provisioning_info(cluster: Client, runtime: Object, shoot: Obj
 
 async def _published(cluster: Client) -> Any:
     try:
-        found = shaped(await cluster.get(_CONFIG_MAPS, NAME, NAMESPACE), _ConfigMap)
-        said = yaml.load(found.data.get(KEY, "") if found is not None else "")
+        said = yaml.load(config_map_data(await cluster.get(_CONFIG_MAPS, NAME, NAMESPACE)).get(KEY, ""))
     except (NotFound, yaml.YamlError):
         return None
     return {name: value for name, value in said.items() if name != _STAMP} if isinstance(said, dict) else None
 
 
-def _pools(wanted: Object) -> list[Object]:
-    return [*wanted["provider"]["workers"], *(wanted["provider"].get("additionalWorkers") or ())]
+def _pools(provider: Provider) -> list[Object]:
+    pools = msgspec.convert([*provider.workers, *provider.additional_workers], list[_Pool], from_attributes=True)
+    return [
+        {
+            "name": pool.name,
+            "machineType": pool.machine.type,
+            "haZones": len(pool.zones or ()) > 1,
+            "autoScalerMin": pool.minimum,
+            "autoScalerMax": pool.maximum,
+        }
+        for pool in pools
+    ]
 
 
-def _pool(pool: Object) -> Object:
-    return {
-        "name": pool["name"],
-        "machineType": pool["machine"]["type"],
-        "haZones": len(pool.get("zones") or ()) > 1,
-        "autoScalerMin": pool["minimum"],
-        "autoScalerMax": pool["maximum"],
-    }
+def _network(wanted: RuntimeShoot) -> Object:
+    found: Object = {"dualStackIPEnabled": bool(wanted.networking.dual_stack)}
+    acl = wanted.api_server.acl
+    return found if acl is None else {**found, "kubeAPIServer": {"acl": {"allowedCIDRs": list(acl.allowed_cidrs)}}}
 
 
-def _network(wanted: Object) -> Object:
-    found: Object = {"dualStackIPEnabled": bool(wanted["networking"].get("dualStack"))}
-    acl = ((wanted.get("kubernetes") or {}).get("kubeAPIServer") or {}).get("acl")
-    return {**found, "kubeAPIServer": {"acl": acl}} if acl else found
-
-
-def _seed_region(shoot: Object) -> str:
-    """As far as the Shoot tells: the region that its seed was chosen for, or else the seed's name."""
-    selector = (shoot["spec"].get("seedSelector") or {}).get("matchLabels") or {}
-    return str(selector.get("seed.gardener.cloud/region") or shoot["spec"].get("seedName") or "")
+def _seed_region(spec: ShootSpec) -> str:
+    """The region that the seed was chosen for, or else the seed's name."""
+    selector = (spec.seed_selector.match_labels if spec.seed_selector is not None else None) or {}
+    return selector.get("seed.gardener.cloud/region") or spec.seed_name or ""

@@ -7,12 +7,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from hortus.domains.clusters import service
+from hortus.domains.clusters.reading import metadata_of
+from hortus.domains.clusters.types import Runtime
 from hortus.domains.credentials.types import Label
 from hortus.engine import Cache
 from hortus.engine.remote import SECRETS, Phase, Place, RemotePool, RemoteUnavailable
 from hortus.kube import Client
 from hortus.kube.errors import ApiError, KubeError, NotFound, TooManyRequests, TransportError
-from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.objects import ObjectKey
 
 
 class InsideError(Exception):
@@ -21,7 +23,7 @@ class InsideError(Exception):
     def __init__(self, text: str, *, transient: bool) -> None:
         super().__init__(text)
         self.transient = transient
-        """Whether trying again may help without anybody's doing."""
+        """Trying again may help without anybody's doing."""
 
 
 class NoWayIn(InsideError):
@@ -32,9 +34,9 @@ class NoWayIn(InsideError):
 
 
 class Workloads(Protocol):
-    """Where clients of workload clusters come from."""
+    """A source of clients of workload clusters."""
 
-    def open(self, runtime: Object) -> AbstractAsyncContextManager[Client]:
+    def open(self, runtime: Runtime) -> AbstractAsyncContextManager[Client]:
         """A client for the Runtime's cluster while the context lasts.
 
         A KubeError inside the context leaves it as InsideError, or NoWayIn.
@@ -51,7 +53,7 @@ class PoolWorkloads:
         self._kubeconfigs = kubeconfigs
 
     @asynccontextmanager
-    async def open(self, runtime: Object) -> AsyncIterator[Client]:
+    async def open(self, runtime: Runtime) -> AsyncIterator[Client]:
         """See `Workloads`."""
         place = place_of(runtime)
         try:
@@ -76,7 +78,7 @@ class PoolWorkloads:
                 secret = await self._client.get(SECRETS, place.name, place.namespace, metadata_only=True)
             except NotFound:
                 return  # the pool says so
-        found = (secret["metadata"].get("labels") or {}).get(Label.SHOOT_NAME)
+        found = metadata_of(secret).labels.get(Label.SHOOT_NAME)
         if found != shoot:
             raise NoWayIn(
                 f"{place}: it was not written for shoot {shoot}: its label {Label.SHOOT_NAME} is {found!r} (operator: "
@@ -84,8 +86,8 @@ class PoolWorkloads:
             )
 
 
-def place_of(runtime: Object) -> Place:
-    """Where the kubeconfig of a Runtime's cluster lies."""
+def place_of(runtime: Runtime) -> Place:
+    """The place of the kubeconfig of a Runtime's cluster."""
     return Place(*service.secret_key(runtime), service.KUBECONFIG_KEY)
 
 
