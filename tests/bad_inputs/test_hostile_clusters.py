@@ -126,7 +126,7 @@ async def _entries(cluster: Client) -> None:
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(bodies=st.lists(BODIES, min_size=1, max_size=5))
 def test_whatever_a_cluster_says_is_no_unplanned_error(reader: str, bodies: list[Object]) -> None:
     async def read() -> None:
