@@ -13,6 +13,7 @@ from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.inside import Workloads
 from hortus.domains.clusters.operatoraccess import OperatorAccess
+from hortus.domains.clusters.reading import runtime_of
 from hortus.domains.clusters.shoot import profile_outline
 from hortus.domains.clusters.types import Reason
 from hortus.engine import NEVER, Cache, StepError
@@ -49,15 +50,15 @@ async def test_what_the_profile_lacks_is_refused_for_new_and_for_living_shoots()
     conversion = _conversion(_profiles(cloud_profiles()))
     words = 'workers\\[0\\].machine.type: Unsupported value: "huge": supported values: "m6i.large"'
     with pytest.raises(StepError, match=words) as raised:
-        await conversion.shoot(HUGE)
+        await conversion.shoot(runtime_of(HUGE))
     assert (raised.value.reason, raised.value.after) == (Reason.CONVERSION_ERR, NEVER)
     with pytest.raises(StepError, match=words):
-        await conversion.patch(HUGE, lived(shoot_for(runtime(pool=pool(zones=["eu-central-1a"])), CONFIG)))
+        await conversion.patch(runtime_of(HUGE), lived(shoot_for(runtime(pool=pool(zones=["eu-central-1a"])), CONFIG)))
 
 
 @pytest.mark.parametrize("profiles", [None, _profiles([])], ids=["not asked", "not seen"])
 async def test_without_a_profile_the_garden_has_the_word(profiles: Cache | None) -> None:
-    made = await _conversion(profiles).shoot(HUGE)
+    made = await _conversion(profiles).shoot(runtime_of(HUGE))
     assert made["spec"]["provider"]["workers"][0]["machine"]["type"] == "huge"
 
 
@@ -65,7 +66,7 @@ class _Context:
     """As much of a context as remarks need."""
 
     def __init__(self, raw: Object) -> None:
-        self.raw = raw
+        self.object = runtime_of(raw)
         self.events: list[tuple[str, str, str]] = []
 
     def event(self, kind: str, reason: str, message: str) -> None:

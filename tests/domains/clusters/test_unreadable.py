@@ -17,8 +17,8 @@ from hortus.schema import crd
 from hortus.simulation.garden.workload import CRDS
 from hortus.simulation.settings import GardenSettings
 
-PROVIDER: Object = {"spec": {"shoot": {"provider": {"type": "moon"}}}}
-MESSAGE = "Runtime conversion error spec: Invalid enum value 'moon' - at `$.shoot.provider.type`"
+REGION: Object = {"spec": {"shoot": {"region": 7}}}
+MESSAGE = "Runtime conversion error spec: Expected `str`, got `int` - at `$.shoot.region`"
 
 
 @pytest.fixture
@@ -49,20 +49,20 @@ async def _until_loose(here: World) -> None:
 
 async def test_a_spec_that_cannot_be_read_is_reported_and_counts_again_once_it_can(here: World) -> None:
     runtime = here.runtime()
-    runtime["spec"]["shoot"]["provider"]["type"] = "moon"
+    runtime["spec"]["shoot"]["region"] = 7
     async with here.controlled():
         await here.create(runtime)
         assert said(await here.until_reason("ConversionErr")) == ("Provisioned", "False", "ConversionErr", MESSAGE)
         await here.rest()
         assert here.stops() > 0
-        await here.change({"spec": {"shoot": {"provider": {"type": "aws"}}}})
+        await here.change({"spec": {"shoot": {"region": "eu-central-1"}}})
         await here.until_said("Shoot is pending")
 
 
 async def test_a_runtime_that_became_unreadable_is_deleted_with_its_shoot(here: World) -> None:
     async with here.controlled():
         await here.grow()
-        await here.change(PROVIDER)
+        await here.change(REGION)
         await here.until_said(MESSAGE)
         assert not (await here.shoot())["metadata"].get("deletionTimestamp")
         await here.delete()
@@ -87,7 +87,7 @@ async def test_one_whose_shoot_cannot_be_told_is_held_until_its_owner_says_that_
 async def test_an_unreadable_runtime_keeps_the_shoot_that_it_names(here: World) -> None:
     async with here.controlled():
         await here.grow()
-        await here.change(PROVIDER)
+        await here.change(REGION)
         await here.create(here.runtime("rt-2"))
         found = await here.until_said("Shoot creation failed", name="rt-2")
         assert "shoot c-1 exists and belongs to the Runtime" in found["message"]

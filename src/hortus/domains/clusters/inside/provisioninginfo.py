@@ -75,7 +75,7 @@ async def _published(cluster: Client) -> Any:
 
 
 def _pools(provider: Provider) -> list[Object]:
-    pools = msgspec.convert([*provider.workers, *provider.additional_workers], list[_Pool], from_attributes=True)
+    pools = msgspec.convert([*provider.workers, *provider.additional_workers], list[_Pool])
     return [
         {
             "name": pool.name,
