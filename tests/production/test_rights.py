@@ -20,9 +20,10 @@ from hortus.cli.install.garden import account
 from hortus.cli.program import FLAGS, program
 from hortus.domains.access.types import CLUSTER_ACCESSES
 from hortus.domains.canary import book as books
+from hortus.domains.canary.book import ConfigMap
 from hortus.domains.clusters.local import local_setup
 from hortus.domains.clusters.types import RUNTIMES
-from hortus.engine import find_condition
+from hortus.engine import find_condition, read
 from hortus.engine.flags import FlagSet
 from hortus.engine.rights import Right
 from hortus.kube import Client, Propagation, Resource, yaml
@@ -187,10 +188,10 @@ async def a_canarys_life(client: Client) -> None:
     """Its first run succeeds."""
 
     def over(config_map: Object) -> bool:
-        book = books.read(config_map)
+        book = books.read_book(read(ConfigMap, config_map))
         return book is not None and bool(book.history)
 
-    found = books.read(await seen(client, CONFIG_MAPS, books.NAME, over))
+    found = books.read_book(read(ConfigMap, await seen(client, CONFIG_MAPS, books.NAME, over)))
     assert found is not None
     assert found.history[0].message == ""
 

@@ -117,7 +117,7 @@ from hortus.engine.scope import current_scope
 from hortus.engine.shards import Shards
 from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner, to_same_name
 from hortus.engine.status import StatusDraft
-from hortus.engine.typed import NotReadable, TypedCache, read, resource_of
+from hortus.engine.typed import NotReadable, TypedCache, metadata_of, read, resource_of
 from hortus.engine.within import within
 
 __all__ = [
@@ -203,6 +203,7 @@ __all__ = [
     "mark_ready",
     "mark_reconciling",
     "mark_stalled",
+    "metadata_of",
     "own",
     "owner_reference",
     "owners_of",

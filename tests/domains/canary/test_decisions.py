@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from hortus.domains.canary import book as books
 from hortus.domains.canary import service
-from hortus.domains.canary.book import Book
+from hortus.domains.canary.book import Book, ConfigMap
 from hortus.domains.canary.settings import FLAGS, from_flags, wanted
 from hortus.domains.clusters.types import RequiredLabels
+from hortus.engine import read
 from hortus.engine.flags import Flag, FlagError, FlagSet
 from hortus.kube import yaml
 from hortus.kube.objects import Object
@@ -132,10 +133,10 @@ def test_history_is_bounded() -> None:
 
 def test_a_book_that_somebody_edited_is_none() -> None:
     found = books.config_map(begun(), "kcp-system")
-    assert books.read(found) == begun()
+    assert books.read_book(read(ConfigMap, found)) == begun()
     for text in ("", "{", '{"opened": "yesterday"}'):
-        assert books.read({**found, "data": {"book": text}}) is None
-    assert books.read({"metadata": {}}) is None
+        assert books.read_book(read(ConfigMap, {**found, "data": {"book": text}})) is None
+    assert books.read_book(read(ConfigMap, {"metadata": {}})) is None
 
 
 def test_the_runtime_is_the_templates_with_a_name_and_labels_of_its_own() -> None:

@@ -19,14 +19,14 @@ from tests.domains.clusters.world import Requests
 
 from hortus.domains.canary import book as books
 from hortus.domains.canary import service
-from hortus.domains.canary.book import CONFIG_MAPS, Book
+from hortus.domains.canary.book import CONFIG_MAPS, Book, ConfigMap
 from hortus.domains.canary.composition import add_controller
 from hortus.domains.canary.probe import NODES
 from hortus.domains.canary.settings import Settings
 from hortus.domains.canary.traces import SHOOTS
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
-from hortus.engine import Manager, Result
+from hortus.engine import Manager, Result, metadata_of, read
 from hortus.engine.kubeconfigs import sealed
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client, Resource, yaml
@@ -168,7 +168,7 @@ class Yard:
         if metadata.get("deletionTimestamp"):
             if not self.holds:
                 await self.release(name)
-        elif name not in self._there and service.run_of(runtime):
+        elif name not in self._there and service.run_of(metadata_of(runtime)):
             self._there.add(name)
             self.grown.append(name)
             self.most = max(self.most, len(self._there))
@@ -207,7 +207,7 @@ class Yard:
                 if event.type == "BOOKMARK":
                     continue
                 async with self._news:
-                    self._book = None if event.type == "DELETED" else books.read(event.object)
+                    self._book = None if event.type == "DELETED" else books.read_book(read(ConfigMap, event.object))
                     self._news.notify_all()
 
 

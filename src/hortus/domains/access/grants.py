@@ -18,9 +18,8 @@ from hortus.domains.access.manifests import (
 from hortus.domains.access.policy import AccessPolicy
 from hortus.domains.access.service import Withdrawal
 from hortus.domains.access.types import ClusterAccess, Label, Reason, RoleRef
-from hortus.engine import Actor, StepError
+from hortus.engine import Actor, StepError, metadata_of
 from hortus.engine.applysets import Action, Report
-from hortus.engine.typed import metadata_of
 from hortus.kube import Client
 from hortus.kube.errors import Garbage, KubeError, NotFound, TransportError
 from hortus.kube.objects import shaped

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 
 from hortus.domains.access.manifests import KINDS
 from hortus.domains.access.types import MANAGER, Label
-from hortus.engine import Cache, Selection, managed_fields_of
+from hortus.engine import Cache, Selection, managed_fields_of, metadata_of
 from hortus.engine.applysets import ApplySet, ClusterClient, Namespaced, Parent, Policy, ServerLive, UnknownKind
 from hortus.engine.remote import Place, RemotePool, RemoteWatch
-from hortus.engine.typed import metadata_of
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource, key_of

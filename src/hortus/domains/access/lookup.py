@@ -8,10 +8,9 @@ from hortus.domains.access import service
 from hortus.domains.access.types import ClusterAccess, Reason
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
-from hortus.engine import NEVER, Actor, StepError, TypedCache, by_owner_uid
+from hortus.engine import NEVER, Actor, StepError, TypedCache, by_owner_uid, metadata_of
 from hortus.engine.kubeconfigs import KubeconfigSecret
 from hortus.engine.remote import Place
-from hortus.engine.typed import metadata_of
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey

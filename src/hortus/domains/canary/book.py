@@ -1,8 +1,4 @@
-"""What the canary knows of its runs, as it stands in one ConfigMap: so any replica can go on where another ended.
-
-Every change is written against the version that was read. Of two processes that believe it is their turn one meets a
-conflict, so there is never more than one run.
-"""
+"""The book: all that the canary knows of its runs, in one ConfigMap, so any replica can go on where another ended."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import msgspec
 import structlog
 
 from hortus.kube.objects import Object, Resource
+from hortus.schema import Kind, kind
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NAME = "hortus-canary"
@@ -25,6 +22,13 @@ LONGEST_HISTORY = 24
 LONGEST_MESSAGE = 500
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@kind(group="", version="v1")
+class ConfigMap(Kind, frozen=True):
+    """A ConfigMap with text."""
+
+    data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -81,18 +85,18 @@ class Book(msgspec.Struct, frozen=True):
     """The last value of the annotation `ASKED` that led to a run."""
 
 
-def read(config_map: Object) -> Book | None:
+def read_book(config_map: ConfigMap) -> Book | None:
     """None when somebody wrote what is no book; what runs left is then found by its labels."""
     try:
-        return msgspec.json.decode((config_map.get("data") or {}).get(KEY) or "", type=Book)
+        return msgspec.json.decode(config_map.data.get(KEY, ""), type=Book)
     except msgspec.DecodeError as error:
-        _log.warning("the canary's book cannot be read and is begun anew", error=str(error))
+        _log.warning("the canary's book cannot be read and is replaced by an empty one", error=str(error))
         return None
 
 
-def asked(config_map: Object) -> str:
-    """What was written to ask for a run; empty when nobody did."""
-    return str((config_map["metadata"].get("annotations") or {}).get(ASKED) or "")
+def asked(config_map: ConfigMap) -> str:
+    """The value that was written to ask for a run; empty when nobody did."""
+    return config_map.metadata.annotations.get(ASKED, "")
 
 
 def text(book: Book) -> str:

@@ -46,7 +46,7 @@ async def _canary(
             ended = await lookup.ended(client, namespace, asked, timeout)
             if ended is None:
                 raise CommandError(f"the run of the canary is not over after {timeout:g} s", code=EXIT_TIMEOUT)
-        found = await lookup.read(client, namespace)
+        found = await lookup.current(client, namespace)
     if not format.tabular:
         plain(views.shown(found), format)
     else:

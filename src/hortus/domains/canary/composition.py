@@ -7,9 +7,9 @@ from hortus.domains.canary.controller import CanaryController, Clusters
 from hortus.domains.canary.metrics import CanaryMetrics
 from hortus.domains.canary.settings import Settings
 from hortus.domains.canary.traces import Traces
-from hortus.domains.clusters.types import RUNTIMES
+from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.engine import Cache, Change, Every, Manager, Watch, without_managed_fields
+from hortus.engine import Cache, Change, EventRecorder, Every, Manager, TypedCache, Watch, wire, without_managed_fields
 from hortus.kube import Client
 
 NAME = "canary-controller"
@@ -29,27 +29,30 @@ def add_controller(
     settings: Settings,
 ) -> CanaryController:
     """Add it to `manager`. `watched` is the namespace of the other domains' caches, empty for all."""
-    books = manager.cache(book.CONFIG_MAPS, namespace=settings.namespace, labels=book.SELECTOR)
+    events = EventRecorder(client, component=NAME, clock=manager.clock)
+    manager.add_server(events)
+    wiring = wire(
+        manager, CanaryController, client=client, events=events, namespace=settings.namespace, labels=book.SELECTOR
+    )
     runtimes = manager.cache(RUNTIMES, namespace=watched, transform=without_managed_fields)
     connections = manager.cache(GARDENER_CLUSTERS, namespace=watched, transform=without_managed_fields)
     traces = Traces(
         client=client,
         garden=garden,
         garden_namespace=garden_namespace,
+        runtimes=runtimes,
         clusters=connections,
         secrets=secrets,
         namespace=settings.namespace,
     )
     controller = CanaryController(
-        client=client,
-        book=books,
-        runtimes=runtimes,
+        wiring,
+        runtimes=TypedCache(Runtime, runtimes),
         traces=traces,
         clusters=clusters,
         settings=settings,
-        clock=manager.clock,
     )
-    CanaryMetrics(manager.registry, books, controller.key)
+    CanaryMetrics(manager.registry, wiring.cache, controller.key)
     manager.controller(
         NAME,
         controller,
@@ -58,7 +61,7 @@ def add_controller(
             Watch(connections, to=controller.keys_of_trace, when=_gone),
             Watch(secrets, to=controller.keys_of_trace, when=_gone),
             Watch(shoots, to=controller.keys_of_trace, when=_gone, awaited=False),
-            Watch(books),
+            Watch(wiring.cache.raw),
             # Before the first run there is no book that a watch could show.
             Every(settings.period, controller.keys),
         ],

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from hortus.domains.canary.book import Book, read
-from hortus.engine import Cache
+from hortus.domains.canary.book import Book, ConfigMap, read_book
+from hortus.engine import TypedCache
 from hortus.kube.objects import ObjectKey
 
 
 class CanaryMetrics(Collector):
     """Nothing before there is a book."""
 
-    def __init__(self, registry: CollectorRegistry, cache: Cache, key: ObjectKey) -> None:
+    def __init__(self, registry: CollectorRegistry, cache: TypedCache[ConfigMap], key: ObjectKey) -> None:
         self._cache = cache
         self._key = key
         registry.register(self)
@@ -25,7 +25,7 @@ class CanaryMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         config_map = self._cache.get(self._key)
-        book = read(config_map) if config_map is not None else None
+        book = read_book(config_map) if config_map is not None else None
         if book is not None:
             yield from families(book)
 

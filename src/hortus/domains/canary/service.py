@@ -15,8 +15,9 @@ import msgspec
 
 from hortus.domains.canary.book import LONGEST_HISTORY, LONGEST_MESSAGE, Book, Record, Run
 from hortus.domains.canary.settings import Settings
-from hortus.domains.clusters.types import RUNTIMES, Label, RequiredLabels, State
-from hortus.kube.objects import Object, shaped
+from hortus.domains.clusters.types import RUNTIMES, Label, RequiredLabels, Runtime, State
+from hortus.kube.objects import Object, key_of, shaped
+from hortus.schema import ObjectMeta
 
 RUN: Final = "canary.hortus.dev/run"
 """Label of what a canary made, with the name of its run: what lacks it is never touched."""
@@ -30,6 +31,9 @@ VERIFY: Final = "Verify"
 PHASES: Final = (SWEEP, GROW, USE, TIDY, DELETE, VERIFY)
 GROWN: Final = (GROW, USE, TIDY)
 """Phases after whose failure there is a cluster to delete."""
+
+PAUSE: Final = 10.0
+"""Seconds until something that no watch shows is tried again."""
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _STANDS_FOR_NOBODY = "hortus-canary"
@@ -121,17 +125,17 @@ def runtime(template: Object, name: str, namespace: str) -> Object:
     }
 
 
-def run_of(obj: Object) -> str:
-    """The run that made it; empty when it was no canary."""
-    return str((obj["metadata"].get("labels") or {}).get(RUN) or "")
+def run_of(metadata: ObjectMeta) -> str:
+    """The run that made an object; empty when it was no canary."""
+    return metadata.labels.get(RUN, "")
 
 
-def growth(runtime: Object) -> tuple[Literal["Ready", "Failed", ""], str]:
-    """Whether it is Ready or has failed, and what its conditions say of it."""
-    status = runtime.get("status") or {}
-    conditions = [found for found in status.get("conditions") or () if found.get("status") != "True"]
-    said = "; ".join(f"{found['type']}: {found.get('message') or found.get('reason')}" for found in conditions)
-    state = status.get("state")
+def growth(runtime: Runtime) -> tuple[Literal["Ready", "Failed", ""], str]:
+    """Ready or Failed, empty while neither, and what the conditions say of it."""
+    status = runtime.status
+    conditions = [found for found in status.conditions if found.status != "True"] if status is not None else []
+    said = "; ".join(f"{found.type}: {found.message or found.reason}" for found in conditions)
+    state = status.state if status is not None else ""
     if state == State.READY:
         return "Ready", ""
     return ("Failed" if state == State.FAILED else ""), said or f"the Runtime is {state or 'not looked at yet'}"
@@ -152,7 +156,7 @@ class _Node(msgspec.Struct):
 
 def unready(nodes: list[Object]) -> list[str]:
     """Names of the nodes that are not Ready."""
-    return [node["metadata"]["name"] for node in nodes if not _ready(node)]
+    return [key_of(node).name for node in nodes if not _ready(node)]
 
 
 def _ready(node: Object) -> bool:
