@@ -15,7 +15,8 @@ from hortus.cli.arguments import hoisted
 from hortus.cli.main import app
 from hortus.domains.credentials import service
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
-from hortus.engine.kubeconfigs import SECRETS
+from hortus.engine import read
+from hortus.engine.kubeconfigs import SECRETS, IssuedKubeconfig
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.clock import SystemClock
 from hortus.kube.objects import Object
@@ -102,10 +103,9 @@ async def _fill(server: TestServer) -> None:
             status = {"status": made["status"]}
             await client.patch(GARDENER_CLUSTERS, name, status, "kcp-system", subresource="status")
         content = yaml.dump(server.kubeconfig_dict("shoot--demo--one")).encode()
-        secret = service.new_secret(
-            await client.get(GARDENER_CLUSTERS, "one", "kcp-system"), content, now=NOW, expires=NOW + 86400
-        )
-        await client.create(SECRETS, secret)
+        made = read(GardenerCluster, await client.get(GARDENER_CLUSTERS, "one", "kcp-system"))
+        issued = IssuedKubeconfig(content, NOW, NOW + 86400, "")
+        await client.create(SECRETS, service.secret_plan(made).created(issued))
     async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as garden:
         await garden.create(NAMESPACES, {"metadata": {"name": "garden-demo"}})
         shoot = fleet_shoot("demo", 1)

@@ -76,7 +76,7 @@ from hortus.engine.conditions import (
     remove_condition,
     set_condition,
 )
-from hortus.engine.context import ReconcileContext, Wiring
+from hortus.engine.context import Announcement, ReconcileContext, Wiring
 from hortus.engine.controller import Assignment, Controller, Reconciler
 from hortus.engine.events import NORMAL, WARNING, EventRecorder
 from hortus.engine.finalizers import add_finalizer, finalizers_of, has_finalizer, is_deleting, remove_finalizer
@@ -131,6 +131,7 @@ __all__ = [
     "WARNING",
     "Actor",
     "Address",
+    "Announcement",
     "Applied",
     "Applier",
     "Assignment",

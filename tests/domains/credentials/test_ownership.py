@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from tests.domains.credentials.world import NAMESPACES, World, condition, content, kubeconfig, world
@@ -11,12 +10,22 @@ from tests.domains.credentials.world import NAMESPACES, World, condition, conten
 from hortus.domains.credentials.garden import GardenFailure
 from hortus.domains.credentials.grants import Grants
 from hortus.domains.credentials.settings import FLAGS, Settings
-from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, Label
+from hortus.domains.credentials.types import (
+    GARDENER_CLUSTERS,
+    Annotation,
+    GardenerCluster,
+    GardenerClusterSpec,
+    Kubeconfig,
+    Label,
+    SecretKeyRef,
+    ShootRef,
+)
 from hortus.engine import Actor
 from hortus.engine.flags import FlagError, FlagSet
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
+from hortus.schema import ObjectMeta
 from hortus.testing.apiserver import running_apiserver
 
 TEAM = "team-a"
@@ -268,5 +277,7 @@ def test_home_is_the_watched_namespace_or_that_of_the_go_system(flags: list[str]
 )
 def test_grants_name_namespace_and_shoot(namespace: str, shoot: str, granted: bool) -> None:
     grants = Grants.parse(home="kcp-system", shoots="team-a/a-*, team-b/b-1", secrets="")
-    cluster: Any = {"metadata": {"namespace": namespace}, "spec": {"shoot": {"name": shoot}}}
+    secret = SecretKeyRef(name="s", namespace=namespace, key="config")
+    spec = GardenerClusterSpec(kubeconfig=Kubeconfig(secret=secret), shoot=ShootRef(name=shoot))
+    cluster = GardenerCluster(metadata=ObjectMeta(name="rt-1", namespace=namespace), spec=spec)
     assert (grants.shoot_refusal(cluster, ()) == "") is granted

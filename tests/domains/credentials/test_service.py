@@ -1,4 +1,4 @@
-"""What the GardenerCluster controller decides: whole objects compared, no network."""
+"""The decisions of the GardenerCluster controller: whole objects compared, no network."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ import pytest
 from hortus.domains.credentials import ownership, service
 from hortus.domains.credentials.service import Action
 from hortus.domains.credentials.settings import contract_policy
-from hortus.domains.credentials.types import Annotation, Label, Reason
-from hortus.engine.kubeconfigs import checksum, encoded, sealed
-from hortus.kube.objects import Object, format_time, parse_time
+from hortus.domains.credentials.types import Annotation, GardenerCluster, Label
+from hortus.engine import read
+from hortus.engine.kubeconfigs import (
+    IssuedKubeconfig,
+    KubeconfigSecret,
+    checksum,
+    encoded,
+    read_secret,
+    sealed,
+)
+from hortus.kube.objects import Object, parse_time
 from hortus.kube.patches import apply_merge_patch
 
 NOW = parse_time("2023-01-01T12:00:00Z")
@@ -21,36 +29,43 @@ POLICY = contract_policy()
 KUBECONFIG = b"apiVersion: v1\nkind: Config\n"
 
 
-def cluster(**metadata: Any) -> Object:
-    return {
-        "apiVersion": "infrastructuremanager.kyma-project.io/v1",
-        "kind": "GardenerCluster",
-        "metadata": {
-            "name": "rt-1",
-            "namespace": "kcp-system",
-            "uid": "u-1",
-            "generation": 1,
-            "labels": {Label.SHOOT_NAME: "c-1", Label.RUNTIME_ID: "rt-1"},
-            **metadata,
+def cluster(namespace: str = "kcp-system", **metadata: Any) -> GardenerCluster:
+    """A GardenerCluster of kcp-system whose Secret is in `namespace`."""
+    return read(
+        GardenerCluster,
+        {
+            "metadata": {
+                "name": "rt-1",
+                "namespace": "kcp-system",
+                "uid": "u-1",
+                "generation": 1,
+                "labels": {Label.SHOOT_NAME: "c-1", Label.RUNTIME_ID: "rt-1"},
+                **metadata,
+            },
+            "spec": {
+                "shoot": {"name": "c-1"},
+                "kubeconfig": {"secret": {"name": "kubeconfig-rt-1", "namespace": namespace, "key": "config"}},
+            },
         },
-        "spec": {
-            "shoot": {"name": "c-1"},
-            "kubeconfig": {"secret": {"name": "kubeconfig-rt-1", "namespace": "kcp-system", "key": "config"}},
-        },
-    }
+    )
 
 
-def stored(owner: Object, *, age: float = 0.0, lifetime: float | None = 24 * HOUR) -> Object:
+def created(owner: GardenerCluster, *, now: float = NOW, expires: float | None = None) -> Object:
+    return service.secret_plan(owner).created(IssuedKubeconfig(KUBECONFIG, now, expires, ""))
+
+
+def raw(owner: GardenerCluster, *, age: float = 0.0, lifetime: float | None = 24 * HOUR) -> Object:
     """The Secret as the controller wrote it `age` seconds ago, and as the cache shows it."""
     written = NOW - age
-    secret = service.new_secret(
-        owner, KUBECONFIG, now=written, expires=None if lifetime is None else written + lifetime
-    )
-    return sealed(secret)
+    return sealed(created(owner, now=written, expires=None if lifetime is None else written + lifetime))
+
+
+def stored(owner: GardenerCluster, *, age: float = 0.0, lifetime: float | None = 24 * HOUR) -> KubeconfigSecret:
+    return read_secret(raw(owner, age=age, lifetime=lifetime))
 
 
 def test_the_new_secret_is_as_the_contract_says() -> None:
-    assert service.new_secret(cluster(), KUBECONFIG, now=NOW, expires=NOW + 24 * HOUR) == {
+    assert created(cluster(), expires=NOW + 24 * HOUR) == {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
@@ -81,9 +96,9 @@ def test_the_new_secret_is_as_the_contract_says() -> None:
 
 
 def test_a_secret_in_another_namespace_has_no_owner_since_kubernetes_forbids_it() -> None:
-    owner = cluster()
-    owner["spec"]["kubeconfig"]["secret"]["namespace"] = "elsewhere"
-    assert "ownerReferences" not in service.new_secret(owner, KUBECONFIG, now=NOW, expires=None)["metadata"]
+    metadata = created(cluster("elsewhere"))["metadata"]
+    assert "ownerReferences" not in metadata
+    assert metadata["annotations"][Annotation.OWNER] == "kcp-system/rt-1/u-1"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +125,7 @@ def test_without_a_secret_one_is_created() -> None:
 def test_the_force_annotation_counts_whatever_its_value(value: str) -> None:
     forced = cluster(annotations={Annotation.FORCE_ROTATION: value})
     decision = service.decide(forced, stored(forced), POLICY, NOW)
-    assert (decision.action, decision.forced) == (Action.ROTATE, True)
+    assert (decision.action, decision.why) == (Action.ROTATE, "forced")
 
 
 @pytest.mark.parametrize(
@@ -123,27 +138,27 @@ def test_the_force_annotation_counts_whatever_its_value(value: str) -> None:
     ],
 )
 def test_a_secret_whose_content_was_touched_is_written_anew(damage: Object) -> None:
-    decision = service.decide(cluster(), {**stored(cluster()), **damage}, POLICY, NOW)
+    decision = service.decide(cluster(), read_secret({**raw(cluster()), **damage}), POLICY, NOW)
     assert decision.action is Action.ROTATE
     assert "config" in decision.why
 
 
 @pytest.mark.parametrize("stamp", ["", "yesterday", "2023-01-01T11:00:00", None, "2099-01-01T00:00:00Z"])
 def test_a_last_sync_that_cannot_be_believed_means_now(stamp: str | None) -> None:
-    secret = stored(cluster())
+    secret = raw(cluster())
     if stamp is None:
         del secret["metadata"]["annotations"][Annotation.LAST_SYNC]
     else:
         secret["metadata"]["annotations"][Annotation.LAST_SYNC] = stamp
-    assert service.decide(cluster(), secret, POLICY, NOW).action is Action.ROTATE
+    assert service.decide(cluster(), read_secret(secret), POLICY, NOW).action is Action.ROTATE
 
 
 def test_a_secret_of_the_go_system_is_taken_over_without_a_write() -> None:
     """It carries no checksum, no expiration and no owner, and is not due."""
-    secret = stored(cluster(), age=HOUR)
+    secret = raw(cluster(), age=HOUR)
     for ours in (Annotation.CHECKSUM, Annotation.EXPIRATION):
         del secret["metadata"]["annotations"][ours]
-    assert service.decide(cluster(), secret, POLICY, NOW).action is Action.KEEP
+    assert service.decide(cluster(), read_secret(secret), POLICY, NOW).action is Action.KEEP
 
 
 def test_a_kubeconfig_granted_for_less_than_asked_is_rotated_within_that() -> None:
@@ -152,10 +167,11 @@ def test_a_kubeconfig_granted_for_less_than_asked_is_rotated_within_that() -> No
 
 
 def test_a_renewal_replaces_key_stamps_and_whatever_label_was_lost() -> None:
-    secret = stored(cluster(), age=HOUR)
+    secret = raw(cluster(), age=HOUR)
     secret["metadata"]["labels"].pop(Label.CLUSTER_NAME)
     secret["metadata"]["labels"]["somebody"] = "else"
-    patch = service.renewal(cluster(), secret, b"new", now=NOW, expires=None)
+    plan = service.secret_plan(cluster())
+    patch = plan.renewal(read_secret(secret), IssuedKubeconfig(b"new", NOW, None, ""))
     assert patch == {
         "metadata": {
             "labels": {Label.CLUSTER_NAME: "rt-1"},
@@ -168,10 +184,18 @@ def test_a_renewal_replaces_key_stamps_and_whatever_label_was_lost() -> None:
         },
         "data": {"config": base64.b64encode(b"new").decode()},
     }
-    renewed = sealed(apply_merge_patch(secret, patch))
-    assert renewed["metadata"]["labels"]["somebody"] == "else"
-    # The patched value is plain in this copy, and the cache would seal it: the checksums agree.
+    renewed = read_secret(apply_merge_patch(secret, patch))
+    assert renewed.labels["somebody"] == "else"
     assert service.repair(cluster(), renewed) is None
+
+
+def test_a_renewal_of_a_shared_secret_leaves_labels_and_owners_to_its_keeper() -> None:
+    secret = raw(cluster())
+    secret["metadata"]["annotations"][Annotation.FORCE_ROTATION] = "now"
+    other = cluster(name="rt-2", uid="u-2")
+    patch = service.secret_plan(other, shared=True).renewal(read_secret(secret), IssuedKubeconfig(b"n", NOW, None, ""))
+    assert patch["metadata"].keys() == {"annotations"}
+    assert patch["metadata"]["annotations"][Annotation.FORCE_ROTATION] is None
 
 
 def test_a_healthy_secret_needs_no_repair() -> None:
@@ -184,55 +208,24 @@ def test_a_secret_of_a_cluster_that_was_made_again_gets_the_new_owner() -> None:
     assert [owner["uid"] for owner in patch["metadata"]["ownerReferences"]] == ["u-2"]
 
 
+def named(name: str, **metadata: Any) -> KubeconfigSecret:
+    secret = raw(cluster())
+    secret["metadata"] |= {"name": name, **metadata}
+    return read_secret(secret)
+
+
 def test_a_secret_is_found_by_its_shoot_label_whatever_its_name() -> None:
-    other_name = stored(cluster())
-    other_name["metadata"]["name"] = "old-name"
+    other_name = named("old-name")
     assert ownership.choose_secret(cluster(), [other_name], None) is other_name
 
 
 def test_two_secrets_for_one_shoot_are_an_error_that_names_both() -> None:
-    one, two = stored(cluster()), stored(cluster())
-    two["metadata"]["name"] = "second"
     with pytest.raises(ownership.AmbiguousSecret, match="kcp-system/kubeconfig-rt-1, kcp-system/second"):
-        ownership.choose_secret(cluster(), [one, two], None)
+        ownership.choose_secret(cluster(), [stored(cluster()), named("second")], None)
 
 
 def test_a_foreign_secret_that_has_the_wanted_name_is_not_taken() -> None:
-    foreign = {"metadata": {"name": "kubeconfig-rt-1", "namespace": "kcp-system", "labels": {"app": "x"}}}
+    foreign = named("kubeconfig-rt-1", labels={"app": "x"}, annotations={}, ownerReferences=[])
     assert ownership.choose_secret(cluster(), [], foreign) is None
-    ours = stored(cluster())
-    del ours["metadata"]["labels"][Label.SHOOT_NAME]
+    ours = named("kubeconfig-rt-1", labels={})
     assert ownership.choose_secret(cluster(), [], ours) is ours
-
-
-def test_the_ready_status_is_as_the_contract_says() -> None:
-    assert service.ready_status(cluster(), Reason.CREATED, NOW) == {
-        "state": "Ready",
-        "conditions": [
-            {
-                "type": "KubeconfigManagement",
-                "status": "True",
-                "observedGeneration": 1,
-                "lastTransitionTime": "2023-01-01T12:00:00Z",
-                "reason": "KubeconfigSecretCreated",
-                "message": "Secret created successfully.",
-            }
-        ],
-    }
-
-
-def test_the_transition_time_moves_only_when_the_status_flips() -> None:
-    first = cluster()
-    first["status"] = service.ready_status(first, Reason.CREATED, NOW)
-    assert service.ready_status(first, Reason.CREATED, NOW + 60) == first["status"]
-    rotated = service.ready_status(first, Reason.ROTATED, NOW + 60)
-    assert rotated["conditions"][0]["lastTransitionTime"] == format_time(NOW)
-    failed = service.error_status(first, Reason.KUBECONFIG_FAILED, "no shoot", NOW + 60)
-    assert failed["conditions"][0]["lastTransitionTime"] == format_time(NOW + 60)
-    assert failed["state"] == "Error"
-    assert failed["conditions"][0]["message"] == "Failed to get kubeconfig. Error: no shoot"
-
-
-def test_an_error_of_any_length_fits_into_a_condition() -> None:
-    status = service.error_status(cluster(), Reason.UPDATE_FAILED, "x" * 100_000, NOW)
-    assert len(status["conditions"][0]["message"]) == service.MESSAGE_LIMIT

@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from hortus.domains.credentials.composition import assemble
 from hortus.domains.credentials.garden import GardenFailure, Grant
 from hortus.domains.credentials.settings import FLAGS, Settings
+from hortus.domains.credentials.shoots import outline
 from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annotation, GardenerCluster, Label
 from hortus.engine import Actor, Cache, EventRecorder, Manager
 from hortus.engine.flags import FlagSet
@@ -162,7 +163,12 @@ class World:
     ) -> None:
         """Have the controller's cache of shoots show one."""
         metadata = {"name": name, "namespace": "garden-demo", "uid": uid, "resourceVersion": str(version)}
-        self.shoots.put({"metadata": metadata, "addresses": (url,), "succeeded": True, "allowed": allowed})
+        annotations = {Annotation.ALLOWED_NAMESPACES: ",".join(allowed)}
+        status = {
+            "advertisedAddresses": [{"name": "external", "url": url}],
+            "lastOperation": {"type": "Create", "state": "Succeeded"},
+        }
+        self.shoots.put(outline({"metadata": {**metadata, "annotations": annotations}, "status": status}))
 
     # What the test waits for.
 

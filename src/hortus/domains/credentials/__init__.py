@@ -38,7 +38,7 @@ class _Credentials(Domain):
         Settings.from_flags(values)
 
     def shoot_outline(self, shoot: Object) -> Object:
-        from hortus.domains.credentials.composition import outline
+        from hortus.domains.credentials.shoots import outline
 
         return outline(shoot)
 

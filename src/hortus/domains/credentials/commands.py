@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, key_of
 from hortus.terminal import (
     EXIT_ERROR,
     EXIT_TIMEOUT,
@@ -36,7 +36,7 @@ async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable
 
     async with connections.management() as client:
         listed = await client.list(GARDENER_CLUSTERS, given.get("namespace") or DEFAULT_NAMESPACE, metadata_only=True)
-        return [cluster["metadata"]["name"] for cluster in listed.items]
+        return [key_of(cluster).name for cluster in listed.items]
 
 
 Name = Annotated[

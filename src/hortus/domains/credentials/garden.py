@@ -1,15 +1,15 @@
 """The garden as this domain needs it: one call that answers a new kubeconfig for a shoot.
 
-Every failure is mapped here to a `GardenFailure`, whose text says what failed, in the words of the Go system where it
-has some, and who must act. A `Garden` for tests is a class with the same two methods.
+Every failure is mapped here to a `GardenFailure`, whose text names the failed request, in the words of the Go system
+where it has some, and the owner of the next step. A `Garden` for tests is a class with the same two methods.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import NamedTuple, Protocol
 
+from hortus.domains.credentials.shoots import GardenerShoot
 from hortus.engine import Actor
 from hortus.kube import Client
 from hortus.kube.errors import (
@@ -23,7 +23,8 @@ from hortus.kube.errors import (
     TransportError,
     Unauthorized,
 )
-from hortus.kube.objects import Object, Resource, parse_time
+from hortus.kube.objects import Object, Resource, parse_time, shaped
+from hortus.schema import Fields
 
 SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 _REQUEST = {"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "AdminKubeconfigRequest"}
@@ -39,6 +40,17 @@ class Grant(NamedTuple):
     """Seconds since the epoch; None where the garden does not say."""
 
 
+class _AnswerStatus(Fields, frozen=True):
+    kubeconfig: str
+    expiration_timestamp: str | None = None
+
+
+class _Answer(Fields, frozen=True):
+    """An AdminKubeconfigRequest that was granted."""
+
+    status: _AnswerStatus
+
+
 class GardenFailure(Exception):
     """No kubeconfig could be had; the text is fit for a condition."""
 
@@ -46,7 +58,7 @@ class GardenFailure(Exception):
         super().__init__(text)
         self.actor = actor
         self.missing = missing
-        """Whether there is no such shoot."""
+        """True when there is no such shoot."""
         self.retry_after = retry_after
 
 
@@ -55,7 +67,7 @@ class Garden(Protocol):
         """A new admin kubeconfig that lives `seconds`, or as long as the garden allows. Raises GardenFailure."""
 
     async def hibernated(self, shoot: str) -> bool:
-        """Whether the shoot sleeps, so that its API server cannot answer. Raises GardenFailure."""
+        """True when the shoot sleeps, so that its API server cannot answer. Raises GardenFailure."""
 
 
 class GardenClient:
@@ -80,32 +92,29 @@ class GardenClient:
         if not isinstance(error, Invalid) and not (isinstance(error, ApiError) and error.http_code >= 500):
             return None
         try:
-            found = await self._client.get(SHOOTS, shoot, self._namespace)
+            found = shaped(await self._client.get(SHOOTS, shoot, self._namespace), GardenerShoot)
         except KubeError:
             # A failure of this look is not the caller's; the first error is reported.
             return None
-        return _of_unfinished(error, shoot, found)
+        return None if found is None else _of_unfinished(error, found)
 
     async def hibernated(self, shoot: str) -> bool:
         try:
             found = await self._client.get(SHOOTS, shoot, self._namespace)
         except KubeError as error:
             raise _failure(error, shoot, self._namespace) from error
-        return bool((found.get("status") or {}).get("hibernated"))
+        read = shaped(found, GardenerShoot)
+        return read is not None and read.status.hibernated
 
 
 def _grant(answer: Object, shoot: str) -> Grant:
-    status = answer.get("status") or {}
-    try:
-        kubeconfig = base64.b64decode(status["kubeconfig"], validate=True)
-        expires = status.get("expirationTimestamp")
-        granted = Grant(kubeconfig, None if expires is None else parse_time(expires))
-    except (KeyError, TypeError, ValueError, binascii.Error):
+    granted = _readable(answer)
+    if granted is None:
         raise GardenFailure(
             f"failed to create AdminKubeconfigRequest: the garden answered for shoot {shoot} without a readable "
             "status.kubeconfig (garden operator: check what answers at the garden's address)",
             actor=Actor.PROVIDER,
-        ) from None
+        )
     if not granted.kubeconfig:
         raise GardenFailure(
             f"failed to create AdminKubeconfigRequest: the garden answered for shoot {shoot} with an empty kubeconfig "
@@ -115,18 +124,30 @@ def _grant(answer: Object, shoot: str) -> Grant:
     return granted
 
 
-def _of_unfinished(error: KubeError, shoot: str, found: Object) -> GardenFailure | None:
-    status = found.get("status")
-    status = status if isinstance(status, dict) else {}
-    last = status.get("lastOperation") or {}
+def _readable(answer: Object) -> Grant | None:
+    """The grant in the garden's answer; None when there is none that can be read."""
+    read = shaped(answer, _Answer)
+    if read is None:
+        return None
+    expires = read.status.expiration_timestamp
+    try:
+        kubeconfig = base64.b64decode(read.status.kubeconfig, validate=True)
+        return Grant(kubeconfig, None if expires is None else parse_time(expires))
+    except ValueError:
+        return None
+
+
+def _of_unfinished(error: KubeError, found: GardenerShoot) -> GardenFailure | None:
+    """The failure for a shoot that is being created or deleted; None when it is neither."""
+    shoot, last = found.metadata.name, found.status.last_operation
     text = f"failed to create AdminKubeconfigRequest: {error}"
-    if found["metadata"].get("deletionTimestamp"):
+    if found.metadata.deletion_timestamp:
         return GardenFailure(
             f"{text} (cluster owner: shoot {shoot} is being deleted)", actor=Actor.USER, retry_after=UNFINISHED_PAUSE
         )
-    if last and (last.get("type") != "Create" or last.get("state") == "Succeeded"):
+    if last is not None and (last.type != "Create" or last.state == "Succeeded"):
         return None
-    if last.get("state") == "Failed":
+    if last is not None and last.state == "Failed":
         return GardenFailure(
             f"{text} (cluster owner: the creation of shoot {shoot} failed: see its lastErrors)", actor=Actor.USER
         )
@@ -138,7 +159,7 @@ def _of_unfinished(error: KubeError, shoot: str, found: Object) -> GardenFailure
 
 
 def _failure(error: KubeError, shoot: str, namespace: str) -> GardenFailure:
-    """Who must act is told in brackets, as one reads the condition without its code at hand."""
+    """The failure for an error of the garden; brackets name the owner of the next step, for who reads the condition."""
     request = "failed to create AdminKubeconfigRequest"
     match error:
         case NotFound():

@@ -13,9 +13,7 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from hortus.domains.credentials.ownership import is_at_home, secret_reference, shoot_name
-from hortus.domains.credentials.types import HOME, Annotation
-from hortus.kube.objects import Object
+from hortus.domains.credentials.types import HOME, Annotation, GardenerCluster
 
 SHOOTS_FLAG = "allowed-shoots"
 SECRETS_FLAG = "allowed-secret-namespaces"
@@ -36,13 +34,13 @@ class Grants(msgspec.Struct, frozen=True):
         """From `team-a/a-*,team-b/b-1`. Raises ValueError."""
         return cls(home, tuple(_pairs(shoots)), tuple(_pairs(secrets)))
 
-    def shoot_refusal(self, cluster: Object, allowed: Iterable[str]) -> str:
+    def shoot_refusal(self, cluster: GardenerCluster, allowed: Iterable[str]) -> str:
         """The reason why the cluster may not have the kubeconfig of its shoot; empty when it may.
 
         `allowed` are the namespaces that the shoot itself allows. A shoot that does not exist is refused alike, so
         that nobody learns which ones there are.
         """
-        namespace, shoot = cluster["metadata"]["namespace"], shoot_name(cluster)
+        namespace, shoot = cluster.metadata.namespace, cluster.shoot
         if namespace in (self.home, *allowed) or _granted(self.shoots, namespace, shoot):
             return ""
         return (
@@ -51,21 +49,15 @@ class Grants(msgspec.Struct, frozen=True):
             f"{Annotation.ALLOWED_NAMESPACES}={namespace})"
         )
 
-    def secret_refusal(self, cluster: Object) -> str:
+    def secret_refusal(self, cluster: GardenerCluster) -> str:
         """The reason why the cluster may not keep its Secret where it says; empty when it may."""
-        here, there = cluster["metadata"]["namespace"], secret_reference(cluster).namespace
-        if is_at_home(cluster) or _granted(self.secrets, here, there):
+        here, there = cluster.metadata.namespace, cluster.secret.namespace
+        if cluster.is_at_home or _granted(self.secrets, here, there):
             return ""
         return (
             f"GardenerClusters of namespace {here} may not keep Secrets in namespace {there} (cluster owner: name "
             f"{here} in spec.kubeconfig.secret.namespace; or operator: allow {here}/{there} with --{SECRETS_FLAG})"
         )
-
-
-def allowed_namespaces(shoot: Object) -> tuple[str, ...]:
-    """The namespaces that a Shoot's annotation allows."""
-    text = (shoot["metadata"].get("annotations") or {}).get(Annotation.ALLOWED_NAMESPACES, "")
-    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _granted(pairs: Iterable[tuple[str, str]], one: str, other: str) -> bool:

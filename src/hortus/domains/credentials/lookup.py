@@ -4,73 +4,77 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from typing import TypeVar
 
-from hortus.domains.clusters.types import RUNTIMES
+from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials import ownership
-from hortus.domains.credentials.composition import ADVICE
 from hortus.domains.credentials.garden import SHOOTS
-from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annotation, Label
+from hortus.domains.credentials.issuing import ADVICE
+from hortus.domains.credentials.shoots import GardenerShoot
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, GardenerCluster, Label, State
 from hortus.domains.credentials.views import Node, cluster_node, runtime_node, secret_node, shoot_node
-from hortus.engine.kubeconfigs import SECRETS, ClusterProof, ProofFailed, TrialClients
+from hortus.engine import TRUE, NotReadable, read
+from hortus.engine.kubeconfigs import SECRETS, ClusterProof, KubeconfigSecret, ProofFailed, TrialClients
 from hortus.kube import Client
 from hortus.kube.errors import KubeError, NotFound
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, key_of
+from hortus.schema import Kind
 from hortus.terminal import CommandError
 
 _PROOF_TIMEOUT = 5.0
+_K = TypeVar("_K", bound=Kind)
 
 
-async def read_cluster(client: Client, name: str, namespace: str) -> Object:
+def _typed(kind: type[_K], obj: Object) -> _K:
     try:
-        return await client.get(GARDENER_CLUSTERS, name, namespace)
+        return read(kind, obj)
+    except NotReadable as error:
+        raise CommandError(str(error)) from None
+
+
+async def read_cluster(client: Client, name: str, namespace: str) -> GardenerCluster:
+    try:
+        return _typed(GardenerCluster, await client.get(GARDENER_CLUSTERS, name, namespace))
     except NotFound:
         listed = await client.list(GARDENER_CLUSTERS, namespace, limit=20)
-        names = ", ".join(cluster["metadata"]["name"] for cluster in listed.items[:20]) or "none"
+        names = ", ".join(key_of(cluster).name for cluster in listed.items[:20]) or "none"
         raise CommandError(f"no GardenerCluster {name} in namespace {namespace}; there are: {names}") from None
 
 
-async def find_secret(client: Client, cluster: Object) -> Object | None:
-    """The cluster's Secret, found as the controller finds it."""
-    namespace = ownership.secret_reference(cluster).namespace
-    selector = f"{Label.SHOOT_NAME}={ownership.shoot_name(cluster)}"
-    by_shoot = (await client.list(SECRETS, namespace, labels=selector)).items
+async def find_secret(client: Client, cluster: GardenerCluster) -> KubeconfigSecret | None:
+    """The cluster's Secret, found as the controller finds it, not sealed."""
+    selector = f"{Label.SHOOT_NAME}={cluster.shoot}"
+    listed = (await client.list(SECRETS, cluster.secret.namespace, labels=selector)).items
+    by_shoot = [_typed(KubeconfigSecret, secret) for secret in listed]
     try:
         return ownership.choose_secret(cluster, by_shoot, None)
     except ownership.AmbiguousSecret as error:
         raise CommandError(str(error)) from None
 
 
-async def read_secret(client: Client, cluster: Object) -> tuple[bytes, str]:
+async def read_secret(client: Client, cluster: GardenerCluster) -> tuple[bytes, str]:
     """The kubeconfig of a cluster, and the namespace/name of its Secret."""
     secret = await find_secret(client, cluster)
-    name = cluster["metadata"]["name"]
-    key = ownership.secret_reference(cluster).key
-    if secret is None or not (secret.get("data") or {}).get(key):
-        condition: dict[str, str] = next(
-            (c for c in (cluster.get("status") or {}).get("conditions") or () if c["type"] == CONDITION), {}
-        )
-        why = condition.get("message") or "it was not reconciled yet"
-        raise CommandError(f"GardenerCluster {name} has no kubeconfig: {why}")
-    metadata = secret["metadata"]
-    return base64.b64decode(secret["data"][key]), f"{metadata['namespace']}/{metadata['name']}"
+    value = "" if secret is None else secret.data.get(cluster.secret.key, "")
+    if secret is None or not value:
+        why = "" if cluster.condition is None else cluster.condition.message
+        name = cluster.metadata.name
+        raise CommandError(f"GardenerCluster {name} has no kubeconfig: {why or 'it was not reconciled yet'}")
+    return base64.b64decode(value), str(secret.key)
 
 
-async def force_rotation(client: Client, cluster: Object) -> Object:
+async def force_rotation(client: Client, cluster: GardenerCluster) -> GardenerCluster:
     """Set the annotation; returns the cluster as it then is."""
-    metadata = cluster["metadata"]
     patch = {"metadata": {"annotations": {Annotation.FORCE_ROTATION: "true"}}}
-    return await client.patch(GARDENER_CLUSTERS, metadata["name"], patch, metadata["namespace"])
+    key = cluster.key
+    return _typed(GardenerCluster, await client.patch(GARDENER_CLUSTERS, key.name, patch, key.namespace))
 
 
-async def rotation_done(client: Client, asked: Object, timeout: float) -> str | None:
+async def rotation_done(client: Client, asked: GardenerCluster, timeout: float) -> str | None:
     """Wait until the annotation is gone and the cluster is Ready; None when it is, else what its condition says."""
-    metadata = asked["metadata"]
-    latest = asked
+    latest, metadata = asked, asked.metadata
     watch = client.watch(
-        GARDENER_CLUSTERS,
-        metadata["namespace"],
-        resource_version=metadata["resourceVersion"],
-        name=metadata["name"],
+        GARDENER_CLUSTERS, metadata.namespace, resource_version=metadata.resource_version, name=metadata.name
     )
     try:
         async with asyncio.timeout(timeout), watch as events:
@@ -79,14 +83,14 @@ async def rotation_done(client: Client, asked: Object, timeout: float) -> str | 
                     return "it was deleted"
                 if event.type not in ("ADDED", "MODIFIED"):
                     continue
-                latest = event.object
-                pending = Annotation.FORCE_ROTATION in (latest["metadata"].get("annotations") or {})
-                if not pending and (latest.get("status") or {}).get("state") == "Ready":
+                latest = _typed(GardenerCluster, event.object)
+                pending = Annotation.FORCE_ROTATION in latest.metadata.annotations
+                if not pending and latest.status.state == State.READY:
                     return None
     except TimeoutError:
         pass
-    conditions = (latest.get("status") or {}).get("conditions") or ()
-    problem = next((c["message"] for c in conditions if c["type"] == CONDITION and c["status"] != "True"), "")
+    condition = latest.condition
+    problem = condition.message if condition is not None and condition.status != TRUE else ""
     return problem or "nobody acted on it; do the controllers run? (`hortus status`)"
 
 
@@ -99,21 +103,22 @@ async def build_tree(client: Client, garden: Client, name: str, namespace: str, 
     if runtime is None:
         return await _cluster_tree(client, garden, await read_cluster(client, name, namespace), now)
     root = runtime_node(runtime)
-    identity = (runtime["metadata"].get("labels") or {}).get(Label.RUNTIME_ID, "")
+    identity = runtime.metadata.labels.get(Label.RUNTIME_ID) or name
     try:
-        cluster = await client.get(GARDENER_CLUSTERS, identity or name, namespace)
+        cluster = _typed(GardenerCluster, await client.get(GARDENER_CLUSTERS, identity, namespace))
     except NotFound:
-        missing = Node(kind="GardenerCluster", name=f"{namespace}/{identity or name}", note="does not exist yet")
-        root.children = [missing, await _shoot(garden, runtime["spec"]["shoot"]["name"])]
+        root.children = [Node(kind="GardenerCluster", name=f"{namespace}/{identity}", note="does not exist yet")]
+        if runtime.spec is not None:
+            root.children.append(await _shoot(garden, runtime.spec.shoot.name))
     else:
         root.children = [await _cluster_tree(client, garden, cluster, now)]
     return root
 
 
-async def _runtime_of(client: Client, name: str, namespace: str) -> Object | None:
+async def _runtime_of(client: Client, name: str, namespace: str) -> Runtime | None:
     """The Runtime of that name, or that the GardenerCluster of that name was made for."""
     try:
-        return await client.get(RUNTIMES, name, namespace)
+        return _typed(Runtime, await client.get(RUNTIMES, name, namespace))
     except NotFound:
         pass
     try:
@@ -121,16 +126,16 @@ async def _runtime_of(client: Client, name: str, namespace: str) -> Object | Non
     except NotFound:
         # A management cluster without the kind: GardenerClusters alone are served there.
         return None
-    return listed.items[0] if len(listed.items) == 1 else None
+    return _typed(Runtime, listed.items[0]) if len(listed.items) == 1 else None
 
 
-async def _cluster_tree(client: Client, garden: Client, cluster: Object, now: float) -> Node:
+async def _cluster_tree(client: Client, garden: Client, cluster: GardenerCluster, now: float) -> Node:
     root = cluster_node(cluster)
     secret = await find_secret(client, cluster)
     leaf = secret_node(cluster, secret, now)
     if secret is not None:
         leaf.children = [await _reached(cluster, secret)]
-    root.children = [leaf, await _shoot(garden, ownership.shoot_name(cluster))]
+    root.children = [leaf, await _shoot(garden, cluster.shoot)]
     return root
 
 
@@ -140,17 +145,15 @@ async def _shoot(garden: Client, name: str) -> Node:
         found = (await garden.list(SHOOTS, fields=selector)).items
     except KubeError as error:
         return Node(kind="Shoot", name=name, note=f"the garden does not answer: {error}")
-    return shoot_node(found[0] if found else None, name)
+    return shoot_node(_typed(GardenerShoot, found[0]) if found else None, name)
 
 
-async def _reached(cluster: Object, secret: Object) -> Node:
-    """The cluster behind the kubeconfig: whether it answers to it."""
-    name = ownership.shoot_name(cluster)
-    key = ownership.secret_reference(cluster).key
-    content = base64.b64decode((secret.get("data") or {}).get(key) or "")
+async def _reached(cluster: GardenerCluster, secret: KubeconfigSecret) -> Node:
+    """The cluster behind the kubeconfig, healthy when it answers to it."""
+    content = base64.b64decode(secret.data.get(cluster.secret.key, ""))
+    proof = ClusterProof(TrialClients(timeout=_PROOF_TIMEOUT), advice=ADVICE)
     try:
-        proof = ClusterProof(TrialClients(timeout=_PROOF_TIMEOUT), advice=ADVICE)
-        await proof.prove(content, origin=f"kubeconfig of shoot {name}")
+        await proof.prove(content, origin=f"kubeconfig of shoot {cluster.shoot}")
     except ProofFailed as error:
-        return Node(kind="Cluster", name=name, healthy=False, note=str(error))
-    return Node(kind="Cluster", name=name, healthy=True, note="answers to this kubeconfig")
+        return Node(kind="Cluster", name=cluster.shoot, healthy=False, note=str(error))
+    return Node(kind="Cluster", name=cluster.shoot, healthy=True, note="answers to this kubeconfig")

@@ -1,4 +1,4 @@
-"""This domain's metrics, under the Go system's names and labels (infrastructure-manager, section 5).
+"""This domain's metrics, under the Go system's names and labels (docs/credentials.md).
 
 One series a cluster is what the contract demands; both gauges drop a cluster's old series before a new one is set.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from hortus.domains.credentials.types import Label
+from hortus.domains.credentials.types import GardenerCluster, Label
 from hortus.engine.kubeconfigs import RotationPolicy
-from hortus.kube.objects import Object
 
 _PREFIX = "infrastructure_manager_im_"
 
@@ -31,8 +30,8 @@ class CredentialMetrics:
         self._state_of: dict[str, tuple[str, str, str, str]] = {}
         self._expiration_of: dict[str, tuple[str, str, str, str, str]] = {}
 
-    def set_state(self, cluster: Object, state: str, reason: str) -> None:
-        name = cluster["metadata"]["name"]
+    def set_state(self, cluster: GardenerCluster, state: str, reason: str) -> None:
+        name = cluster.metadata.name
         series = (*_identity(cluster), state, reason)
         if self._state_of.get(name) == series:
             return
@@ -40,9 +39,9 @@ class CredentialMetrics:
         self._state_of[name] = series
         self._state.labels(*series).set(1)
 
-    def set_expiration(self, cluster: Object, last_sync: float, policy: RotationPolicy) -> None:
-        """last-sync plus the lifetime that the rotation period stands for, in seconds since the epoch."""
-        name = cluster["metadata"]["name"]
+    def set_expiration(self, cluster: GardenerCluster, last_sync: float, policy: RotationPolicy) -> None:
+        """Set the end of its kubeconfig: last-sync plus the lifetime that the rotation period stands for."""
+        name = cluster.metadata.name
         period = policy.period(policy.lifetime)
         lifetime = period / policy.share
         expires = last_sync + lifetime
@@ -72,9 +71,9 @@ def go_number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.10g}"
 
 
-def _identity(cluster: Object) -> tuple[str, str]:
-    labels = cluster["metadata"].get("labels") or {}
-    return labels.get(Label.RUNTIME_ID) or cluster["metadata"]["name"], labels.get(Label.SHOOT_NAME, "")
+def _identity(cluster: GardenerCluster) -> tuple[str, str]:
+    labels = cluster.metadata.labels
+    return labels.get(Label.RUNTIME_ID) or cluster.metadata.name, labels.get(Label.SHOOT_NAME, "")
 
 
 __all__ = ["CredentialMetrics", "go_number"]

@@ -1,6 +1,6 @@
-"""Which GardenerCluster a kubeconfig Secret belongs to: by namespace, name and uid, never by a name alone.
+"""Ownership of kubeconfig Secrets: by namespace, name and uid of a GardenerCluster, never by a name alone.
 
-A Secret in its cluster's namespace says so by its owner reference, one in another namespace by an annotation, since an
+A Secret in its cluster's namespace names it by its owner reference, one in another namespace by an annotation, since an
 owner reference cannot lead there. The Go system leaves labels alone: they count for a cluster of the Secret's own
 namespace. So a namesake in another namespace neither finds, changes nor deletes what is not its own.
 """
@@ -11,11 +11,15 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from hortus.domains.credentials.types import GARDENER_CLUSTERS, MANAGER, Annotation, Label
-from hortus.kube.objects import Object
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, MANAGER, Annotation, GardenerCluster, Label
+from hortus.engine.kubeconfigs import KubeconfigSecret
+from hortus.kube.objects import ObjectKey
+from hortus.schema import OwnerReference
 
 LABEL_LIMIT = 63
 """Characters of a label's value; names of objects have 253."""
+_PARTS = 3
+"""Of the owner annotation: namespace, name, uid."""
 
 
 def label_of(name: str) -> str:
@@ -29,12 +33,6 @@ class AmbiguousSecret(Exception):
     """More than one Secret claims to belong to the same shoot."""
 
 
-class SecretReference(NamedTuple):
-    namespace: str
-    name: str
-    key: str
-
-
 class Claim(NamedTuple):
     """The GardenerCluster that a Secret says it belongs to."""
 
@@ -45,13 +43,13 @@ class Claim(NamedTuple):
     @property
     def key(self) -> str:
         """The same for all ways in which a Secret may say it."""
-        return f"{self.namespace}/{label_of(self.name)}"
+        return key_of_claim(ObjectKey(self.namespace, self.name))
 
-    def is_of(self, cluster: Object) -> bool:
-        return self.key == key_of_claim(cluster)
+    def is_of(self, cluster: GardenerCluster) -> bool:
+        return self.key == key_of_claim(cluster.key)
 
 
-Holder = Callable[[Claim], Object | None]
+Holder = Callable[[Claim], GardenerCluster | None]
 """The living GardenerCluster behind a claim, None when there is none."""
 
 
@@ -59,99 +57,87 @@ def nobody(claim: Claim) -> None:
     """A Holder for those who cannot look: nobody else lives."""
 
 
-def key_of_claim(cluster: Object) -> str:
+def key_of_claim(cluster: ObjectKey) -> str:
     """The `Claim.key` of a cluster."""
-    metadata = cluster["metadata"]
-    return f"{metadata['namespace']}/{label_of(metadata['name'])}"
+    return f"{cluster.namespace}/{label_of(cluster.name)}"
 
 
-def claim_of(secret: Object) -> Claim | None:
+def claim_of(secret: KubeconfigSecret) -> Claim | None:
     """The claim on a Secret; None when there is none."""
     if (said := _written_claim(secret)) is not None:
         return said
-    metadata = secret["metadata"]
-    labels = metadata.get("labels") or {}
+    labels = secret.labels
     if labels.get(Label.MANAGED_BY) == MANAGER and labels.get(Label.CLUSTER_NAME):
-        return Claim(metadata["namespace"], labels[Label.CLUSTER_NAME])
+        return Claim(secret.key.namespace, labels[Label.CLUSTER_NAME])
     return None
 
 
-def is_guessed(secret: Object) -> bool:
+def is_guessed(secret: KubeconfigSecret) -> bool:
     """True when the namespace of a Secret's claim is its own for want of a better one: labels name none."""
     return claim_of(secret) is not None and _written_claim(secret) is None
 
 
-def names_place(cluster: Object, *, label: str, namespace: str) -> bool:
+def names_place(cluster: GardenerCluster, *, label: str, namespace: str) -> bool:
     """True when a cluster of this name, as a label has it, keeps its Secret in the namespace."""
-    return label_of(cluster["metadata"]["name"]) == label and secret_reference(cluster).namespace == namespace
+    return label_of(cluster.metadata.name) == label and cluster.secret.namespace == namespace
 
 
-def _written_claim(secret: Object) -> Claim | None:
+def _written_claim(secret: KubeconfigSecret) -> Claim | None:
     """By owner reference or annotation, which name the namespace too."""
-    metadata = secret["metadata"]
-    for owner in metadata.get("ownerReferences") or ():
-        if owner.get("kind") == GARDENER_CLUSTERS.kind and _group(owner) == GARDENER_CLUSTERS.group:
-            return Claim(metadata["namespace"], owner["name"])
-    parts = ((metadata.get("annotations") or {}).get(Annotation.OWNER) or "").split("/")
+    for owner in secret.metadata.owner_references:
+        if owner.kind == GARDENER_CLUSTERS.kind and owner.api_version.partition("/")[0] == GARDENER_CLUSTERS.group:
+            return Claim(secret.key.namespace, owner.name)
+    parts = secret.annotations.get(Annotation.OWNER, "").split("/")
     if len(parts) == _PARTS and all(parts):
         return Claim(parts[0], parts[1])
     return None
 
 
-def by_claim(secret: Object) -> Iterable[str]:
+def by_claim(secret: KubeconfigSecret) -> Iterable[str]:
     """For the index of a cache."""
     claim = claim_of(secret)
     return () if claim is None else (claim.key,)
 
 
-def by_shoot(secret: Object) -> Iterable[str]:
+def by_shoot(secret: KubeconfigSecret) -> Iterable[str]:
     """For the index of a cache."""
-    shoot = (secret["metadata"].get("labels") or {}).get(Label.SHOOT_NAME)
+    shoot = secret.labels.get(Label.SHOOT_NAME)
     return (shoot,) if shoot else ()
 
 
-def mark_of(cluster: Object) -> str:
+def mark_of(cluster: GardenerCluster) -> str:
     """The value of the annotation on a Secret in another namespace."""
-    metadata = cluster["metadata"]
-    return f"{metadata['namespace']}/{metadata['name']}/{metadata['uid']}"
+    return f"{cluster.metadata.namespace}/{cluster.metadata.name}/{cluster.metadata.uid}"
 
 
-_PARTS = 3
-
-
-def secret_reference(cluster: Object) -> SecretReference:
-    secret = cluster["spec"]["kubeconfig"]["secret"]
-    return SecretReference(secret["namespace"], secret["name"], secret["key"])
-
-
-def shoot_name(cluster: Object) -> str:
-    return str(cluster["spec"]["shoot"]["name"])
-
-
-def is_at_home(cluster: Object) -> bool:
-    """True when its Secret lies in its own namespace."""
-    return secret_reference(cluster).namespace == str(cluster["metadata"]["namespace"])
+def owner_of(cluster: GardenerCluster) -> OwnerReference:
+    """The owner reference of a Secret in the cluster's namespace."""
+    return OwnerReference(
+        api_version=GARDENER_CLUSTERS.api_version,
+        kind=GARDENER_CLUSTERS.kind,
+        name=cluster.metadata.name,
+        uid=cluster.metadata.uid,
+    )
 
 
 def choose_secret(
-    cluster: Object, by_shoot: Sequence[Object], by_name: Object | None, holder: Holder = nobody
-) -> Object | None:
+    cluster: GardenerCluster,
+    by_shoot: Sequence[KubeconfigSecret],
+    by_name: KubeconfigSecret | None,
+    holder: Holder = nobody,
+) -> KubeconfigSecret | None:
     """The Secret of this cluster: found by its shoot label, as the contract says, whatever its name.
 
     Only in the namespace that the cluster names: whoever may write Secrets elsewhere must not come by a kubeconfig.
     Only when no label leads to one, the Secret that has the wanted name counts, if it is ours for this very cluster:
     somebody took labels off. Raises AmbiguousSecret.
     """
-    namespace = secret_reference(cluster).namespace
-    found = [
-        secret
-        for secret in by_shoot
-        if secret["metadata"]["namespace"] == namespace and _may_have(cluster, secret, holder)
-    ]
+    namespace = cluster.secret.namespace
+    found = [secret for secret in by_shoot if secret.key.namespace == namespace and _may_have(cluster, secret, holder)]
     if len(found) > 1:
-        names = ", ".join(sorted(f"{s['metadata']['namespace']}/{s['metadata']['name']}" for s in found))
+        names = ", ".join(sorted(str(secret.key) for secret in found))
         raise AmbiguousSecret(
-            f"unexpected number of secrets with label {Label.SHOOT_NAME}={shoot_name(cluster)}: "
+            f"unexpected number of secrets with label {Label.SHOOT_NAME}={cluster.shoot}: "
             f"{len(found)} ({names}); delete those which are not wanted"
         )
     if found:
@@ -159,36 +145,34 @@ def choose_secret(
     return by_name if by_name is not None and is_ours(cluster, by_name) else None
 
 
-def is_ours(cluster: Object, secret: Object) -> bool:
+def is_ours(cluster: GardenerCluster, secret: KubeconfigSecret) -> bool:
     """True when owner, labels or our own mark on a Secret say that it was written for this cluster."""
     claim = claim_of(secret)
     if claim is not None:
         return claim.is_of(cluster)
-    metadata = secret["metadata"]
-    if Label.CLUSTER_NAME in (metadata.get("labels") or {}) or not is_at_home(cluster):
+    if Label.CLUSTER_NAME in secret.labels or not cluster.is_at_home:
         return False
-    marks: Object = metadata.get("annotations") or {}
-    return Annotation.CHECKSUM in marks
+    return Annotation.CHECKSUM in secret.annotations
 
 
-def _may_have(cluster: Object, secret: Object, holder: Holder) -> bool:
+def _may_have(cluster: GardenerCluster, secret: KubeconfigSecret, holder: Holder) -> bool:
     """True when a Secret with the label of the cluster's shoot is its own, may be taken over, or is shared with it."""
     claim = claim_of(secret)
     if claim is not None and claim.is_of(cluster):
         return True
-    if not is_at_home(cluster):
+    if not cluster.is_at_home:
         return False
     if claim is None:
         # Laid out by another system, which the contract takes over.
         return True
     other = holder(claim)
     if other is None:
-        return claim.namespace == secret_reference(cluster).namespace
-    return is_at_home(other) and shoot_name(other) == shoot_name(cluster)
+        return claim.namespace == cluster.secret.namespace
+    return other.is_at_home and other.shoot == cluster.shoot
 
 
-def holder_of(secret: Object, claimants: Sequence[Object]) -> Object:
-    """Which of the GardenerClusters of one shoot keeps the Secret that all of them find: the one it belongs to.
+def holder_of(secret: KubeconfigSecret, claimants: Sequence[GardenerCluster]) -> GardenerCluster:
+    """The one GardenerCluster of a shoot that keeps the Secret which all of them find: the one it belongs to.
 
     The others may read and renew it; were each to write its own labels, they would never come to rest.
     """
@@ -197,10 +181,25 @@ def holder_of(secret: Object, claimants: Sequence[Object]) -> Object:
     return min(named or claimants, key=_seniority)
 
 
-def _seniority(cluster: Object) -> tuple[str, str, str]:
-    metadata = cluster["metadata"]
-    return metadata.get("creationTimestamp") or "", metadata["namespace"], metadata["name"]
+class Creations:
+    """The GardenerClusters that make their Secrets now: one at a time of those that share one.
+
+    Of two Secrets that twins made at once, neither could be recognised as the shoot's.
+    """
+
+    def __init__(self) -> None:
+        self._makers: dict[tuple[str, str], ObjectKey] = {}
+        """By namespace of the Secret and shoot."""
+
+    def begin(self, cluster: GardenerCluster) -> bool:
+        """Returns False while another cluster makes the Secret."""
+        return self._makers.setdefault((cluster.secret.namespace, cluster.shoot), cluster.key) == cluster.key
+
+    def end(self, key: ObjectKey) -> None:
+        """Called at the end of each reconcile, of one that made nothing too."""
+        for place in [place for place, maker in self._makers.items() if maker == key]:
+            del self._makers[place]
 
 
-def _group(owner: Object) -> str:
-    return str(owner.get("apiVersion", "")).partition("/")[0]
+def _seniority(cluster: GardenerCluster) -> tuple[str, ObjectKey]:
+    return cluster.metadata.creation_timestamp or "", cluster.key

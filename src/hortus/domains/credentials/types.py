@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from hortus.kube.objects import Resource
+from hortus.kube.objects import ObjectKey, Resource
 from hortus.schema import AGE, Column, Condition, Fields, Kind, ListMap, kind
 
 GROUP: Final = "infrastructuremanager.kyma-project.io"
@@ -25,6 +25,11 @@ class SecretKeyRef(Fields, frozen=True):
     """Namespace of the Secret."""
     key: str
     """Key of the Secret's data that holds the kubeconfig."""
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The Secret itself."""
+        return ObjectKey(self.namespace, self.name)
 
 
 class Kubeconfig(Fields, frozen=True):
@@ -77,6 +82,29 @@ class GardenerCluster(Kind, frozen=True):
     """Which cluster, and where its kubeconfig goes."""
     status: GardenerClusterStatus = GardenerClusterStatus()
     """What became of the kubeconfig."""
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.metadata.namespace, self.metadata.name)
+
+    @property
+    def secret(self) -> SecretKeyRef:
+        return self.spec.kubeconfig.secret
+
+    @property
+    def shoot(self) -> str:
+        """The name of its Shoot."""
+        return self.spec.shoot.name
+
+    @property
+    def is_at_home(self) -> bool:
+        """True when its Secret lies in its own namespace."""
+        return self.secret.namespace == self.metadata.namespace
+
+    @property
+    def condition(self) -> Condition | None:
+        """The one condition of the contract."""
+        return next((found for found in self.status.conditions if found.type == CONDITION), None)
 
 
 class State:

@@ -1,20 +1,21 @@
-"""What people are shown of a cluster: the tree from its Runtime to an API server that answers."""
+"""The tree that people are shown of a cluster: from its Runtime to an API server that answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
-from hortus.domains.credentials import ownership, service
+from hortus.domains.clusters.types import Runtime
+from hortus.domains.credentials.service import STAMPS
 from hortus.domains.credentials.settings import LIFETIME
-from hortus.domains.credentials.types import CONDITION
-from hortus.kube.objects import Object
+from hortus.domains.credentials.shoots import GardenerShoot
+from hortus.domains.credentials.types import GardenerCluster
+from hortus.engine.kubeconfigs import KubeconfigSecret
 
 
 class Node(msgspec.Struct, omit_defaults=True):
-    """One line of a tree: an object, how it is, and what hangs below it."""
+    """One line of a tree: an object, its health, and the nodes below it."""
 
     kind: str
     name: str
@@ -30,7 +31,7 @@ class Node(msgspec.Struct, omit_defaults=True):
 
     @property
     def well(self) -> bool:
-        """Whether nothing here or below is known to be unhealthy."""
+        """True when nothing here or below is known to be unhealthy."""
         return self.healthy is not False and all(child.well for child in self.children)
 
 
@@ -41,58 +42,56 @@ def _below(node: Node, indent: str) -> Iterator[tuple[str, Node]]:
         yield from _below(child, indent + ("   " if last else "│  "))
 
 
-def runtime_node(runtime: Object) -> Node:
-    status, metadata = runtime.get("status") or {}, runtime["metadata"]
-    state, conditions = status.get("state", ""), status.get("conditions") or ()
-    unsettled = next((found for found in reversed(conditions) if found["status"] != "True"), None)
-    condition: Any = unsettled or (conditions[-1] if conditions else {})
+def runtime_node(runtime: Runtime) -> Node:
+    status, metadata = runtime.status, runtime.metadata
+    conditions = () if status is None else status.conditions
+    unsettled = next((found for found in reversed(conditions) if found.status != "True"), None)
+    condition = unsettled or (conditions[-1] if conditions else None)
+    message = "" if condition is None else condition.message
     return Node(
         kind="Runtime",
-        name=f"{metadata['namespace']}/{metadata['name']}",
-        healthy={"Ready": True, "Failed": False}.get(state),
-        note=f"{state}: {condition.get('message', '')}" if state else "not reconciled yet",
+        name=f"{metadata.namespace}/{metadata.name}",
+        healthy=None if status is None else {"Ready": True, "Failed": False}.get(status.state),
+        note=f"{status.state}: {message}" if status is not None else "not reconciled yet",
     )
 
 
-def cluster_node(cluster: Object) -> Node:
-    status = cluster.get("status") or {}
-    condition: Any = next((c for c in status.get("conditions") or () if c["type"] == CONDITION), {})
-    state = status.get("state", "")
-    metadata = cluster["metadata"]
+def cluster_node(cluster: GardenerCluster) -> Node:
+    state = cluster.status.state
+    message = "" if cluster.condition is None else cluster.condition.message
     return Node(
         kind="GardenerCluster",
-        name=f"{metadata['namespace']}/{metadata['name']}",
+        name=str(cluster.key),
         healthy=state == "Ready" if state else None,
-        note=f"{state}: {condition.get('message', '')}" if state else "not reconciled yet",
+        note=f"{state}: {message}" if state else "not reconciled yet",
     )
 
 
-def secret_node(cluster: Object, secret: Object | None, now: float) -> Node:
-    reference = ownership.secret_reference(cluster)
-    name = f"{reference.namespace}/{reference.name}"
+def secret_node(cluster: GardenerCluster, secret: KubeconfigSecret | None, now: float) -> Node:
+    reference = cluster.secret
+    name = str(reference.object_key)
     if secret is None:
         return Node(kind="Secret", name=name, healthy=False, note="does not exist")
-    written = service.last_sync(secret)
+    written, ends = STAMPS.issued_at(secret), STAMPS.expires_at(secret)
     if written is None:
         return Node(kind="Secret", name=name, healthy=False, note="never written by us")
-    lifetime = service.granted_lifetime(secret) or LIFETIME
-    left = written + lifetime - now
+    left = (ends if ends is not None and ends > written else written + LIFETIME) - now
     note = f"key {reference.key}, written {span(now - written)} ago, "
     note += f"valid for {span(left)} more" if left > 0 else f"expired {span(-left)} ago"
     return Node(kind="Secret", name=name, healthy=left > 0, note=note)
 
 
-def shoot_node(shoot: Object | None, name: str) -> Node:
+def shoot_node(shoot: GardenerShoot | None, name: str) -> Node:
     if shoot is None:
         return Node(kind="Shoot", name=name, healthy=False, note="does not exist")
-    last = (shoot.get("status") or {}).get("lastOperation")
+    last = shoot.status.last_operation
     if last is None:
         return Node(kind="Shoot", name=name, note="not scheduled yet")
-    label = (shoot["metadata"].get("labels") or {}).get("shoot.gardener.cloud/status", "")
-    note = f"{last['type']} {last['state']} {last['progress']}%"
-    bad = last["state"] in ("Error", "Failed") or label == "unhealthy"
+    label = shoot.metadata.labels.get("shoot.gardener.cloud/status", "")
+    note = f"{last.type} {last.state} {last.progress}%"
+    bad = last.state in ("Error", "Failed") or label == "unhealthy"
     if bad:
-        note = f"{note}: {last['description']}"
+        note = f"{note}: {last.description}"
     return Node(kind="Shoot", name=name, healthy=not bad, note=f"{note}, {label}" if label else note)
 
 

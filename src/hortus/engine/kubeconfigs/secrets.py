@@ -20,10 +20,10 @@ SECRETS = Resource("", "v1", "secrets", "Secret")
 
 @kind(group="", version="v1", name="Secret")
 class KubeconfigSecret(Kind, frozen=True):
-    """A Secret with a kubeconfig, sealed."""
+    """A Secret with a kubeconfig."""
 
     data: dict[str, str] = field(default_factory=dict)
-    """The checksum of each value, by key."""
+    """By key: the checksum of each value, or the value itself where the Secret was not `sealed`."""
 
     @property
     def key(self) -> ObjectKey:
