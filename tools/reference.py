@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from hortus.cli.install import contents
-from hortus.cli.main import app
 from hortus.cli.program import FLAGS as PROGRAM_FLAGS
+from hortus.cli.shell import app
 from hortus.cli.up.store import ServerSettings
 from hortus.domains import all_domains
 from hortus.domains.access.powers import POWERS

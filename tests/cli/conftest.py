@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from click.testing import CliRunner
 from tests.simulation.garden import started_garden
-from typer.testing import CliRunner
 
-from hortus.cli.arguments import hoisted
-from hortus.cli.main import app
+from hortus.cli.shell import app
 from hortus.domains.credentials import service
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
 from hortus.engine import read
@@ -46,7 +45,7 @@ class Fleet(NamedTuple):
         """Type `hortus WORDS`; `where` adds which fleet is meant."""
         options = ["--state-dir", str(self.folder)] if where else []
         result = CliRunner(env={"KUBECONFIG": "", "GARDEN_KUBECONFIG": "", "COLUMNS": "200"}).invoke(
-            app, hoisted([*words, *options], commands_of_their_own=("run",))
+            app, [*words, *options]
         )
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

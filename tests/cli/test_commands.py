@@ -71,7 +71,7 @@ def test_get_speaks_all_formats(fleet: Fleet) -> None:
         (("get", "clusters", "-o", "custom-columns=X"), 2, "'X' is not HEAD:PATH"),
         (("get", "clusters", "one", "-l", "a=b"), 2, "a name goes with neither"),
         (("get", "clusters", "-l", "a=("), 1, "unable to parse requirement"),
-        (("get",), 2, "Missing argument 'kind'"),
+        (("get",), 2, "Missing argument 'KIND'"),
         (("tree", "three"), 1, "no GardenerCluster three in namespace kcp-system; there are: one, two"),
         (("kubeconfig", "three"), 1, "no GardenerCluster three in namespace kcp-system; there are: one, two"),
         (("kubeconfig", "two"), 1, "GardenerCluster two has no kubeconfig: No shoot."),
@@ -292,12 +292,48 @@ def test_completion_without_a_fleet_is_silent(tmp_path: Path) -> None:
 
 
 def completions(line: str, path: Path) -> set[str]:
-    more = {"_HORTUS_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    more = {"_HORTUS_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
     asked = subprocess.run(
         program(), capture_output=True, text=True, env=environment(**more) | {"KUBECONFIG": str(path)}, timeout=40
     )
     assert asked.stderr == ""
-    return set(asked.stdout.split())
+    return {line.partition(",")[2] for line in asked.stdout.splitlines() if line}
+
+
+def test_connection_options_after_the_command_say_where_names_are_looked_for(fleet: Fleet) -> None:
+    line = f"hortus tree --kubeconfig {fleet.folder / 'kubeconfig'} "
+    assert completions(line, Path("/nonexistent")) == {"one", "two"}
+
+
+def test_powershell_is_answered(fleet: Fleet) -> None:
+    asked = {"_HORTUS_COMPLETE": "powershell_complete", "COMP_LINE": "hortus tree t", "COMP_WORD": "t"}
+    asked |= {"KUBECONFIG": str(fleet.folder / "kubeconfig")}
+    answer = subprocess.run(program(), capture_output=True, text=True, env=environment() | asked, timeout=40)
+    assert (answer.stdout, answer.stderr) == ("two\n", "")
+
+
+def test_kubectl_completes_the_plugin(fleet: Fleet) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for words, expected in (
+        (["tree", "--kubeconfig", str(fleet.folder / "kubeconfig"), ""], ["one", "two", ":4"]),
+        (["rot"], ["rotate\tReplace the kubeconfig of a cluster now.", ":4"]),
+        (["up", "--config", ""], [":0"]),
+    ):
+        asked = subprocess.run(
+            ["kubectl", "__complete", "hortus", *words],
+            capture_output=True,
+            text=True,
+            env=environment(PATH=path),
+            timeout=40,
+        )
+        assert asked.stdout.splitlines() == expected
+
+
+def test_the_version_and_the_help_are_found_by_all_their_names(fleet: Fleet) -> None:
+    assert fleet.type("version", where=False) == fleet.type("--version", where=False) == (0, "hortus 0.1.0\n", "")
+    for words in (["get"], ["adopt", "shoots"], []):
+        short, long = (fleet.type(*words, option, where=False) for option in ("-h", "--help"))
+        assert short == long and short.code == 0 and short.out.startswith("Usage: ")
 
 
 def test_every_secret_is_only_in_what_was_asked_for(fleet: Fleet) -> None:

@@ -6,7 +6,6 @@ import io
 import sys
 
 import pytest
-import typer
 
 from hortus.terminal import CommandError, raw, run
 
@@ -15,7 +14,7 @@ def test_an_error_with_escapes_from_a_server_does_not_reach_the_terminal(capsys:
     async def failing() -> None:
         raise CommandError("first \x1b[2Jline\nsecond \u202eline")
 
-    with pytest.raises(typer.Exit):
+    with pytest.raises(SystemExit):
         run(failing())
     assert capsys.readouterr().err == "error: first [2Jline\nsecond line\n"
 

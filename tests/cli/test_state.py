@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from hortus.cli.main import app
+from hortus.cli.shell import app
 from hortus.cli.up import state as module
 from hortus.cli.up.session import PortTaken, free_port
 from hortus.cli.up.state import Run, StateDirectory, StateError, default_directory, write_private

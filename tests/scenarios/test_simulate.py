@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 import pytest
+from click.testing import CliRunner
 from tests.scenarios.running import PATIENCE, Up, environment, hortus, kubectl, until, up
-from typer.testing import CliRunner
 
-from hortus.cli.main import app
+from hortus.cli.shell import app
 from hortus.kube import yaml
 
 FAST: dict[str, Any] = {

@@ -1,30 +1,71 @@
-"""`hortus completion`: the script by which a shell asks us what may come next, names of live clusters included."""
+"""`hortus completion`: the script by which a shell asks what may come next, names of live clusters included.
+
+bash, zsh and fish are click's own. kubectl asks a program `kubectl_complete-hortus`, by the protocol of cobra.
+"""
 
 from __future__ import annotations
 
 import os
-from enum import StrEnum
-from typing import Annotated
+from collections.abc import Sequence
+from typing import ClassVar
 
-import typer
+import click
+from click.shell_completion import (
+    CompletionItem,
+    ShellComplete,
+    add_completion_class,
+    get_completion_class,
+    split_arg_string,
+)
+
+from hortus.terminal import CommandGroup
+
+_VARIABLE = "_HORTUS_COMPLETE"
+_NO_FILES = 4
+"""cobra's directive ShellCompDirectiveNoFileComp: what is not listed is not a file either."""
 
 
-class Shell(StrEnum):
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-    POWERSHELL = "powershell"
+class _PowerShell(ShellComplete):
+    name: ClassVar[str] = "powershell"
+    source_template: ClassVar[str] = """\
+Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
+    param($word, $line, $cursor)
+    $Env:%(complete_var)s = "powershell_complete"
+    $Env:COMP_LINE = $line.ToString()
+    $Env:COMP_WORD = $word
+    %(prog_name)s | ForEach-Object { [System.Management.Automation.CompletionResult]::new($_) }
+    $Env:%(complete_var)s = $Env:COMP_LINE = $Env:COMP_WORD = $null
+}"""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        words, word = split_arg_string(os.environ["COMP_LINE"])[1:], os.environ["COMP_WORD"]
+        return (words[:-1] if word else words), word
+
+    def format_completion(self, item: CompletionItem) -> str:
+        return str(item.value)
 
 
-def register(app: typer.Typer) -> None:
-    @app.command(rich_help_panel="On this machine")
-    def completion(shell: Annotated[Shell, typer.Argument(help="bash, zsh, fish or powershell.")]) -> None:
+add_completion_class(_PowerShell)
+
+
+def register(app: CommandGroup) -> None:
+    @app.command(panel="On this machine")
+    @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
+    def completion(shell: str) -> None:
         """Print a shell's completion script.
 
         \b
         bash, zsh:  source <(hortus completion bash)
         fish:       hortus completion fish | source
         """
-        # The protocol between the program and its scripts (click's shell completion): the variable is the question.
-        os.environ["_HORTUS_COMPLETE"] = f"source_{shell.value}"
-        app(prog_name="hortus")
+        found = get_completion_class(shell)
+        assert found is not None
+        click.echo(found(app, {}, "hortus", _VARIABLE).source())
+
+
+def for_kubectl(app: CommandGroup, words: Sequence[str]) -> str:
+    """The answer to `kubectl_complete-hortus WORD...`, of which the last is the one to complete."""
+    *before, word = words or [""]
+    found = ShellComplete(app, {}, "kubectl hortus", _VARIABLE).get_completions(before, word)
+    lines = [f"{item.value}\t{item.help}" if item.help else str(item.value) for item in found if item.type == "plain"]
+    return "\n".join([*lines, f":{_NO_FILES if len(lines) == len(found) else 0}"])

@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-import orjson
-import typer
+import click
 
 from hortus.domains import all_domains
-from hortus.kube import Client
-from hortus.kube.discovery import Discovery, UnknownResource
-from hortus.kube.objects import Object, Resource
-from hortus.terminal import CommandError, Connections, Format, Table, completing, print_objects, print_table, run
-
-_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+from hortus.terminal import CommandGroup, Connections, Format, completing, run
 
 
-def register(app: typer.Typer, connect: Any) -> None:
-    @app.command(rich_help_panel="Clusters", name="get")
+def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
+    @app.command(panel="Clusters")
+    @click.argument(
+        "kind", help="clusters, shoots, secrets, ... as kubectl names them.", shell_complete=completing(_kinds)
+    )
+    @click.argument("name", default="", help="One object; all when left out.", shell_complete=completing(_names))
+    @click.option("--namespace", "-n", default="", help="Only this namespace.")
+    @click.option("--all-namespaces", "-A", is_flag=True, help="All, which is the default.")
+    @click.option("--selector", "-l", default="", help="Label selector.")
+    @click.option("--output", "-o", default="table", help="Output format.")
+    @click.option("--watch", "-w", is_flag=True, help="Go on with changes until Ctrl-C.")
+    @click.option("--no-headers", is_flag=True, help="Leave out the heads of a table.")
     def get(
-        kind: Annotated[
-            str,
-            typer.Argument(
-                help="clusters, shoots, secrets, ... as kubectl names them.", autocompletion=completing(_kinds)
-            ),
-        ],
-        name: Annotated[
-            str,
-            typer.Argument(
-                help="One object; all when left out.", show_default=False, autocompletion=completing(_names)
-            ),
-        ] = "",
-        namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only this namespace.")] = "",
-        all_namespaces: Annotated[
-            bool, typer.Option("--all-namespaces", "-A", help="All, which is the default.")
-        ] = False,
-        selector: Annotated[str, typer.Option("--selector", "-l", help="Label selector.")] = "",
-        output: Annotated[str, typer.Option("--output", "-o", help="Output format.")] = "table",
-        watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on with changes until Ctrl-C.")] = False,
-        no_headers: Annotated[bool, typer.Option("--no-headers", help="Leave out the heads of a table.")] = False,
+        kind: str,
+        name: str,
+        namespace: str,
+        all_namespaces: bool,
+        selector: str,
+        output: str,
+        watch: bool,
+        no_headers: bool,
     ) -> None:
         """Show clusters, shoots and whatever else there is.
 
@@ -49,119 +39,27 @@ def register(app: typer.Typer, connect: Any) -> None:
         jsonpath=TEMPLATE, custom-columns=HEAD:PATH,...
         """
         if name and (all_namespaces or selector):
-            raise typer.BadParameter("a name goes with neither --all-namespaces nor --selector")
-        request = _Request(_aliases().get(kind, kind), name, namespace, selector, Format.parse(output), not no_headers)
-        run(request.serve(connect(), watch=watch))
+            raise click.BadParameter("a name goes with neither --all-namespaces nor --selector")
+        from hortus.cli.objects import ObjectQuery
+
+        query = ObjectQuery(_aliases().get(kind, kind), name, namespace, selector, Format.parse(output), not no_headers)
+        run(query.serve(connect(), watch=watch))
 
 
 def _aliases() -> dict[str, str]:
     return {alias: plural for domain in all_domains() for alias, plural in domain.aliases().items()}
 
 
-class _Request:
-    """One `hortus get`."""
-
-    def __init__(self, kind: str, name: str, namespace: str, selector: str, format: Format, heads: bool) -> None:
-        self._kind = kind
-        self._name = name
-        self._namespace = namespace
-        self._selector = selector
-        self._format = format
-        self._heads = heads
-
-    async def serve(self, connections: Connections, *, watch: bool) -> None:
-        async with _serving(connections, self._kind) as (client, resource):
-            await self._show(client, resource, watch=watch)
-
-    async def _show(self, client: Client, resource: Resource, *, watch: bool) -> None:
-        fields = f"metadata.name={self._name}" if self._name else ""
-        if self._format.tabular:
-            version, widths = await self._table(client, resource, fields)
-        else:
-            listed = await client.list(resource, self._namespace, labels=self._selector, fields=fields)
-            self._expect(listed.items, resource)
-            print_objects(listed.items, self._format, single=bool(self._name) and len(listed.items) == 1)
-            version, widths = listed.resource_version, ()
-        if watch:
-            sys.stdout.flush()
-            await self._follow(client, resource, fields, version, widths)
-
-    async def _table(self, client: Client, resource: Resource, fields: str) -> tuple[str, Any]:
-        query = {"labelSelector": self._selector, "fieldSelector": fields}
-        answer = await client.request("GET", resource.path(self._namespace), query=query, accept=_TABLE)
-        body: Object = orjson.loads(answer.body)
-        self._expect(body.get("rows") or [], resource)
-        widths: Any = ()
-        if body.get("rows"):
-            widths = print_table(self._rows(resource, body), heads=self._heads)
-        else:
-            where = f" in namespace {self._namespace}" if self._namespace else ""
-            typer.echo(f"No {resource.plural} found{where}.", err=True)
-        return str(body["metadata"].get("resourceVersion", "")), widths
-
-    def _rows(self, resource: Resource, body: Object) -> Table:
-        spread = resource.namespaced and not self._namespace
-        return Table.from_server(body, wide=self._format.name == "wide", namespaces=spread)
-
-    def _expect(self, found: list[Any], resource: Resource) -> None:
-        if self._name and not found:
-            where = f" in namespace {self._namespace}" if self._namespace else ""
-            raise CommandError(f'{resource.plural} "{self._name}" not found{where}')
-
-    async def _follow(self, client: Client, resource: Resource, fields: str, version: str, widths: Any) -> None:
-        """Print each change as it comes; a table row is asked for anew, as the server renders it."""
-        watch = client.watch(resource, self._namespace, resource_version=version, labels=self._selector, fields=fields)
-        async with watch as events:
-            async for event in events:
-                if event.type == "BOOKMARK":
-                    continue
-                if not self._format.tabular:
-                    print_objects([event.object], self._format, single=True)
-                    sys.stdout.flush()
-                    continue
-                metadata = event.object["metadata"]
-                path = resource.path(metadata.get("namespace", ""))
-                query = {"fieldSelector": f"metadata.name={metadata['name']}"}
-                answer = await client.request("GET", path, query=query, accept=_TABLE)
-                table = self._rows(resource, orjson.loads(answer.body))
-                widths = print_table(table, heads=False, widths=widths)
-                sys.stdout.flush()
-
-
-@asynccontextmanager
-async def _serving(connections: Connections, kind: str) -> AsyncIterator[tuple[Client, Resource]]:
-    """The first of management cluster and garden that serves `kind`. Raises CommandError when neither does."""
-    async with connections.management() as client:
-        if (resource := await _find(client, kind)) is not None:
-            yield client, resource
-            return
-    try:
-        garden = connections.garden()
-    except CommandError as error:
-        raise CommandError(f"the management cluster does not serve {kind!r}, and {error}") from None
-    async with garden:
-        if (resource := await _find(garden, kind)) is None:
-            raise CommandError(f"neither the management cluster nor the garden serves {kind!r}")
-        yield garden, resource
-
-
 async def _kinds(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
-    found = {*_aliases()}
-    for client in (connections.management(), connections.garden()):
-        async with client:
-            found |= {one.resource.plural for one in (await Discovery.look(client)).served if "list" in one.verbs}
-    return found
+    from hortus.cli.objects import kinds
+
+    return {*_aliases(), *await kinds(connections)}
 
 
 async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
+    from hortus.cli.objects import serving
+
     kind = given.get("kind") or ""
-    async with _serving(connections, _aliases().get(kind, kind)) as (client, resource):
+    async with serving(connections, _aliases().get(kind, kind)) as (client, resource):
         listed = await client.list(resource, given.get("namespace") or "", metadata_only=True)
         return [obj["metadata"]["name"] for obj in listed.items]
-
-
-async def _find(client: Client, word: str) -> Resource | None:
-    try:
-        return (await Discovery.look(client)).find(word).resource
-    except UnknownResource:
-        return None

@@ -8,22 +8,28 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
+
+from hortus.terminal import CommandGroup
 
 if TYPE_CHECKING:
     from hortus.engine.configuration import Configuration
     from hortus.engine.logging import LogSettings
 
 
-def register(app: typer.Typer) -> None:
-    app.command(
+def register(app: CommandGroup) -> None:
+    @app.command(
         name="run",
-        rich_help_panel="In production",
+        panel="In production",
+        help=run.__doc__,
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    )(run)
+    )
+    @click.pass_context
+    def command(context: click.Context) -> None:
+        run(context.args)
 
 
-def run(context: typer.Context) -> None:
+def run(arguments: list[str]) -> None:
     """Run the controllers against a management cluster.
 
     Takes the flags of Kyma's infrastructure-manager, with one dash or two; `hortus run --help` lists them. Each may
@@ -37,21 +43,19 @@ def run(context: typer.Context) -> None:
     from hortus.kube.kubeconfig import KubeconfigError
 
     flags = FlagSet(FLAGS)
-    if any(word.lstrip("-") in ("help", "h") for word in context.args):
-        typer.echo(f"Usage: hortus run [flags]\n\n{inspect.cleandoc(run.__doc__ or '')}\n\n{flags.usage()}")
+    if any(word.lstrip("-") in ("help", "h") for word in arguments):
+        click.echo(f"Usage: hortus run [flags]\n\n{inspect.cleandoc(run.__doc__ or '')}\n\n{flags.usage()}")
         return
     try:
-        configuration = Configuration(flags, context.args, os.environ)
+        configuration = Configuration(flags, arguments, os.environ)
         values = configuration.load()
         logs = log_settings(values)
         if values["replicas"] < 1:
             raise FlagError(f"invalid value {values['replicas']} for flag --replicas: must be 1 or more")
-        code = (
-            _run(values, logs, configuration) if values["replicas"] == 1 else _run_several(context.args, values, logs)
-        )
+        code = _run(values, logs, configuration) if values["replicas"] == 1 else _run_several(arguments, values, logs)
     except (FlagError, KubeconfigError, KubeError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1 if isinstance(error, KubeError) else 2) from None
+        click.echo(f"error: {error}", err=True)
+        raise SystemExit(1 if isinstance(error, KubeError) else 2) from None
     sys.exit(code)
 
 

@@ -19,8 +19,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    import typer
-
     from hortus.engine import Cache, Manager
     from hortus.engine.flags import Flag
     from hortus.engine.observing import Alert, Board
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from hortus.kube import Client
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
-    from hortus.terminal import Connections
+    from hortus.terminal import CommandGroup, Connections
 
 Reload = Callable[[Mapping[str, Any]], None]
 """Takes over changed values of flags, which every domain has checked."""
@@ -119,7 +117,7 @@ class Domain:
         """
         return None
 
-    def add_commands(self, app: typer.Typer, connect: Callable[[], Connections]) -> None:
+    def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         """Add the domain's commands to `app`. `connect` returns the clusters that the options name."""
 
     def aliases(self) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ A domain's `commands.py` defines arguments and results; this package gives all c
 knows no domain; the shell is `cli`.
 """
 
+from hortus.terminal.commands import OUTPUT, CommandGroup, Decorator, timeout, together
 from hortus.terminal.completion import completing
 from hortus.terminal.connections import Connections
 from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, CommandError, run
@@ -13,8 +14,11 @@ from hortus.terminal.table import Table, clean, print_table
 __all__ = [
     "EXIT_ERROR",
     "EXIT_TIMEOUT",
+    "OUTPUT",
     "CommandError",
+    "CommandGroup",
     "Connections",
+    "Decorator",
     "Format",
     "Table",
     "clean",
@@ -24,4 +28,6 @@ __all__ = [
     "print_table",
     "raw",
     "run",
+    "timeout",
+    "together",
 ]

@@ -5,11 +5,10 @@ The shell waits for this at each key, so every failure ends in no suggestion.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-import typer
+import click
 
 from hortus.terminal.connections import Connections
 from hortus.terminal.failures import CommandError
@@ -19,14 +18,15 @@ PATIENCE = 1.0
 
 Lister = Callable[[Connections, Any], Awaitable[Iterable[str]]]
 """Returns names by the connections and the parameters given so far."""
-Completer = Callable[[typer.Context, str], list[str]]
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def completing(names: Lister) -> Completer:
-    """The callback that typer takes as `autocompletion`. The program's root context holds as `obj` the way its options
-    are read."""
+    """The `shell_complete` of an argument or option. The root context's `obj` reads connection options."""
 
-    def complete(context: typer.Context, incomplete: str) -> list[str]:
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        import asyncio
+
         root = context.find_root()
         connections: Connections = root.obj(root.params)
         try:

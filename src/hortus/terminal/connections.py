@@ -8,18 +8,18 @@ cluster's file.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from hortus.kube import Client, ConnectionSettings
-from hortus.kube.kubeconfig import KubeconfigError, load
 from hortus.terminal.failures import CommandError
 
-_SETTINGS = ConnectionSettings(connections=8, timeout=30.0, connect_timeout=5.0, user_agent="hortus-cli")
+if TYPE_CHECKING:
+    from hortus.kube import Client, ConnectionSettings
 
 
-class Connections(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Connections:
     """The connection options; makes clients when asked."""
 
     local_state: Path
@@ -28,12 +28,12 @@ class Connections(msgspec.Struct, frozen=True):
     context: str = ""
     garden_kubeconfig: Path | None = None
 
-    def management(self, settings: ConnectionSettings = _SETTINGS) -> Client:
+    def management(self, settings: ConnectionSettings | None = None) -> Client:
         """A client for the management cluster. Raises KubeconfigError."""
         path = self._management_path()
         return _client(path, self.context, settings)
 
-    def garden(self, settings: ConnectionSettings = _SETTINGS) -> Client:
+    def garden(self, settings: ConnectionSettings | None = None) -> Client:
         """A client for the garden. Raises KubeconfigError, CommandError when no option names it."""
         given = self.garden_kubeconfig or _path_of("GARDEN_KUBECONFIG")
         if given is not None:
@@ -65,7 +65,10 @@ def _path_of(variable: str) -> Path | None:
     return Path(text) if text else None
 
 
-def _client(path: Path | None, context: str, settings: ConnectionSettings) -> Client:
+def _client(path: Path | None, context: str, settings: ConnectionSettings | None) -> Client:
+    from hortus.kube import Client, ConnectionSettings
+    from hortus.kube.kubeconfig import KubeconfigError, load
+
     try:
         access = load(*([path] if path is not None else [])).access(context)
     except KubeconfigError as error:
@@ -74,4 +77,6 @@ def _client(path: Path | None, context: str, settings: ConnectionSettings) -> Cl
                 f"{error}. Start a fleet on this machine with `hortus up`, or give --kubeconfig FILE"
             ) from None
         raise
+    if settings is None:
+        settings = ConnectionSettings(connections=8, timeout=30.0, connect_timeout=5.0, user_agent="hortus-cli")
     return Client(access, settings=settings)

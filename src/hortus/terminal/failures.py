@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Coroutine
 from typing import Any, NoReturn, TypeVar
 
-import typer
+import click
 
-from hortus.kube.errors import KubeError
-from hortus.kube.kubeconfig import KubeconfigError
 from hortus.terminal.table import clean
 
 T = TypeVar("T")
@@ -30,6 +27,11 @@ class CommandError(Exception):
 
 def run(command: Coroutine[Any, Any, T]) -> T:
     """Runs a command's coroutine; known errors end the program with their message, never with a traceback."""
+    import asyncio
+
+    from hortus.kube.errors import KubeError
+    from hortus.kube.kubeconfig import KubeconfigError
+
     try:
         return asyncio.run(command)
     except CommandError as error:
@@ -37,14 +39,14 @@ def run(command: Coroutine[Any, Any, T]) -> T:
     except (KubeError, KubeconfigError) as error:
         _end(str(error), EXIT_ERROR)
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise SystemExit(130) from None
     except BrokenPipeError:
         # The reader of the output has closed it, for example `| head`.
         sys.stderr.close()
-        raise typer.Exit(0) from None
+        raise SystemExit(0) from None
 
 
 def _end(message: str, code: int) -> NoReturn:
     lines = "\n".join(clean(line) for line in message.splitlines())
-    typer.secho(f"error: {lines}", fg=typer.colors.RED if sys.stderr.isatty() else None, err=True)
-    raise typer.Exit(code)
+    click.secho(f"error: {lines}", fg="red" if sys.stderr.isatty() else None, err=True)
+    raise SystemExit(code)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-import orjson
-import typer
+import click
 
-from hortus.kube import yaml
-from hortus.kube.objects import Object
-from hortus.schema.jsonpath import JsonPath, JsonPathError, Template, printed
 from hortus.terminal.table import HARMFUL, Table, clean, print_table
+
+if TYPE_CHECKING:
+    from hortus.kube.objects import Object
 
 _AS_JSON = {code: f"\\u{code:04x}" for code in HARMFUL}
 """Replaces harmful characters by JSON escapes, which mean the same."""
@@ -21,7 +19,7 @@ _FOR_TERMINALS = dict.fromkeys(code for code in (*range(32), *HARMFUL) if chr(co
 NAMES = "table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=HEAD:PATH,..."
 
 
-class Format(msgspec.Struct, frozen=True):
+class Format(NamedTuple):
     """One parsed `-o`."""
 
     name: str = "table"
@@ -29,12 +27,12 @@ class Format(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Format:
-        """Parses the option. Raises typer.BadParameter, which lists the formats."""
+        """Parses the option. Raises click.BadParameter, which lists the formats."""
         name, _, argument = text.partition("=")
         if name not in ("table", "wide", "json", "yaml", "name", "jsonpath", "custom-columns", ""):
-            raise typer.BadParameter(f"unknown output format {text!r}; there are: {NAMES}", param_hint="-o")
+            raise click.BadParameter(f"unknown output format {text!r}; there are: {NAMES}", param_hint="-o")
         if name in ("jsonpath", "custom-columns") and not argument:
-            raise typer.BadParameter(f"{name} needs an argument: -o {name}=...", param_hint="-o")
+            raise click.BadParameter(f"{name} needs an argument: -o {name}=...", param_hint="-o")
         return cls(name or "table", argument)
 
     @property
@@ -53,8 +51,12 @@ def raw(content: bytes) -> None:
 def plain(value: Any, format: Format) -> None:
     """Print any JSON-like value as JSON or YAML."""
     if format.name == "json":
+        import orjson
+
         print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode().translate(_AS_JSON))
     else:
+        from hortus.kube import yaml
+
         text = yaml.dump(value)
         print(text if text == text.translate(_AS_JSON) else yaml.dump(value, ascii_only=True), end="")
 
@@ -66,7 +68,7 @@ def print_objects(objects: Sequence[Object], format: Format, *, single: bool) ->
             for obj in objects:
                 print(clean(_name(obj)))
         case "jsonpath":
-            text = _template(format.argument).render(objects[0] if single else _list(objects))
+            text = _rendered(format.argument, objects[0] if single else _list(objects))
             # A pipe gets the object's text unchanged; a terminal would interpret its control characters.
             print(text.translate(_FOR_TERMINALS) if sys.stdout.isatty() else text)
         case "custom-columns":
@@ -85,23 +87,28 @@ def _name(obj: Object) -> str:
     return f"{kind}.{group}/{obj['metadata']['name']}" if group else f"{kind}/{obj['metadata']['name']}"
 
 
-def _template(text: str) -> Template:
+def _rendered(text: str, value: Object) -> str:
+    from hortus.schema.jsonpath import JsonPathError, Template
+
     try:
-        return Template.parse(text)
+        template = Template.parse(text)
     except JsonPathError as error:
-        raise typer.BadParameter(f"jsonpath: {error}", param_hint="-o") from None
+        raise click.BadParameter(f"jsonpath: {error}", param_hint="-o") from None
+    return template.render(value)
 
 
 def _custom_columns(objects: Sequence[Object], argument: str) -> None:
+    from hortus.schema.jsonpath import JsonPath, JsonPathError, printed
+
     heads, paths = [], []
     for column in argument.split(","):
         head, colon, path = column.partition(":")
         if not head or not colon or not path:
-            raise typer.BadParameter(f"custom-columns: {column!r} is not HEAD:PATH", param_hint="-o")
+            raise click.BadParameter(f"custom-columns: {column!r} is not HEAD:PATH", param_hint="-o")
         heads.append(head)
         try:
             paths.append(JsonPath.parse(path))
         except JsonPathError as error:
-            raise typer.BadParameter(f"custom-columns: {path}: {error}", param_hint="-o") from None
+            raise click.BadParameter(f"custom-columns: {path}: {error}", param_hint="-o") from None
     rows = [[",".join(printed(value) for value in path.find(obj)) for path in paths] for obj in objects]
     print_table(Table(heads, rows))

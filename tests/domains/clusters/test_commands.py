@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
-from click.testing import Result
+from click.testing import CliRunner, Result
 from tests.domains.clusters.world import World
-from typer.testing import CliRunner
 
 from hortus.domains.clusters.commands import register
 from hortus.domains.clusters.outline import outline_of
@@ -20,7 +18,7 @@ from hortus.domains.clusters.types import RUNTIMES, Annotation, Reason
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import Actor
 from hortus.kube.objects import Object
-from hortus.terminal import Connections
+from hortus.terminal import CommandGroup, Connections
 
 
 @pytest.fixture
@@ -33,7 +31,7 @@ class Shell:
 
     def __init__(self, here: World) -> None:
         self._here = here
-        self._app = typer.Typer()
+        self._app = CommandGroup()
         connections = Connections(
             local_state=Path("/nonexistent"),
             kubeconfig=here.server.kubeconfig_for("root"),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from hortus.domains.credentials.commands import register
 from hortus.kube import yaml
 from hortus.kube.objects import Object
-from hortus.terminal import Connections
+from hortus.terminal import CommandGroup, Connections
 
 CLUSTER: Object = {
     "apiVersion": "infrastructuremanager.kyma-project.io/v1",
@@ -65,7 +65,8 @@ class _Client:
         return _Listed([self._secret])
 
 
-class _Connections(Connections, frozen=True):
+@dataclass(frozen=True)
+class _Connections(Connections):
     content: bytes = b""
 
     def management(self) -> _Client:  # type: ignore[override]
@@ -73,7 +74,7 @@ class _Connections(Connections, frozen=True):
 
 
 def run(document: Object, *arguments: str) -> tuple[int, str, str]:
-    app = typer.Typer()
+    app = CommandGroup()
     content = yaml.dump(document).encode()
     register(app, lambda: _Connections(local_state=Path("nowhere"), content=content))
     result = CliRunner().invoke(app, ["kubeconfig", "rt-1", *arguments])

@@ -4,39 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from hortus.kube.objects import Object
-from hortus.terminal import Connections, Format, plain, run
+from hortus.terminal import CommandGroup, Connections, Format, plain, run, timeout
+
+if TYPE_CHECKING:
+    from hortus.kube.objects import Object
 
 Connect = Callable[[], Connections]
 _PANEL = "In production"
 
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace that Hortus runs in.")]
-Values = Annotated[
-    list[Path] | None, typer.Option("--values", "-f", metavar="FILE", help="Values of the chart; may be repeated.")
-]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=YAML", help="One value, as image.tag=v1; may be repeated.")
-]
+_NAMESPACE = click.option("--namespace", "-n", default="hortus-system", help="Namespace that Hortus runs in.")
+_VALUES = click.option(
+    "--values",
+    "-f",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Values of the chart; may be repeated.",
+)
+_SET = click.option(
+    "--set", "settings", multiple=True, metavar="NAME=YAML", help="One value, as image.tag=v1; may be repeated."
+)
 
 
-def register(app: typer.Typer, connect: Connect) -> None:
-    @app.command(rich_help_panel=_PANEL)
+def register(app: CommandGroup, connect: Connect) -> None:
+    @app.command(panel=_PANEL)
+    @_NAMESPACE
+    @_VALUES
+    @_SET
+    @click.option("--export", is_flag=True, help="Print the objects instead of applying them.")
+    @click.option("--output", "-o", default="yaml", help="With --export: yaml or json.")
+    @click.option(
+        "--garden-account",
+        default="",
+        metavar="PROJECT",
+        help="Instead: the account that Hortus needs in the garden's project.",
+    )
+    @click.option("--wait/--no-wait", default=True, help="Wait until Hortus works.")
+    @timeout(300.0)
     def install(
-        namespace: Namespace = "hortus-system",
-        values: Values = None,
-        settings: Set = None,
-        export: Annotated[bool, typer.Option("--export", help="Print the objects instead of applying them.")] = False,
-        output: Annotated[str, typer.Option("--output", "-o", help="With --export: yaml or json.")] = "yaml",
-        garden_account: Annotated[
-            str,
-            typer.Option(metavar="PROJECT", help="Instead: the account that Hortus needs in the garden's project."),
-        ] = "",
-        wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until Hortus works.")] = True,
-        timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = 300.0,
+        namespace: str,
+        values: tuple[Path, ...],
+        settings: tuple[str, ...],
+        export: bool,
+        output: str,
+        garden_account: str,
+        wait: bool,
+        timeout: float,
     ) -> None:
         """Install or upgrade Hortus on the management cluster.
 
@@ -53,13 +70,13 @@ def register(app: typer.Typer, connect: Connect) -> None:
 
         format = Format.parse(output)
         if format.name not in ("yaml", "json"):
-            raise typer.BadParameter("yaml or json", param_hint="--output")
+            raise click.BadParameter("yaml or json", param_hint="--output")
 
         async def work() -> None:
             if garden_account:
                 found = account(garden_account)
             else:
-                found = objects(namespace, values_of(values or [], settings or []))
+                found = objects(namespace, values_of(values, settings))
             if export:
                 _print(found, format)
                 return
@@ -68,20 +85,19 @@ def register(app: typer.Typer, connect: Connect) -> None:
             from hortus.cli.install.applying import Installation
 
             async with client:
-                installation = Installation(client, found, typer.echo)
+                installation = Installation(client, found, click.echo)
                 await installation.apply("" if garden_account else namespace)
                 if wait and not garden_account:
                     await installation.ready(timeout)
 
         run(work())
 
-    @app.command(rich_help_panel=_PANEL)
-    def uninstall(
-        namespace: Namespace = "hortus-system",
-        values: Values = None,
-        settings: Set = None,
-        yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    ) -> None:
+    @app.command(panel=_PANEL)
+    @_NAMESPACE
+    @_VALUES
+    @_SET
+    @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+    def uninstall(namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], yes: bool) -> None:
         """Take Hortus off the management cluster; the CRDs and with them all clusters' objects stay.
 
         Give the values that it was installed with. With --set crds.keep=false the CRDs go too, and everything of their
@@ -91,11 +107,11 @@ def register(app: typer.Typer, connect: Connect) -> None:
         from hortus.cli.install.chart import objects, values_of
 
         async def work() -> None:
-            found = objects(namespace, values_of(values or [], settings or []))
+            found = objects(namespace, values_of(values, settings))
             async with connect().management() as client:
                 if not yes:
-                    typer.confirm(f"Remove Hortus from namespace {namespace} of {client.host}?", abort=True)
-                await Installation(client, found, typer.echo).remove()
+                    click.confirm(f"Remove Hortus from namespace {namespace} of {client.host}?", abort=True)
+                await Installation(client, found, click.echo).remove()
 
         run(work())
 
@@ -105,5 +121,5 @@ def _print(objects: list[Object], format: Format) -> None:
         plain({"apiVersion": "v1", "kind": "List", "items": objects}, format)
         return
     for obj in objects:
-        typer.echo("---")
+        click.echo("---")
         plain(obj, format)

@@ -4,178 +4,157 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
+import click
 
-from hortus.terminal import CommandError, Connections, run
+from hortus.terminal import OUTPUT, CommandError, CommandGroup, Connections, run, together
 
 if TYPE_CHECKING:
-    from hortus.cli.simulate.running import Options
     from hortus.simulation.load import Scenario
 
 Connect = Callable[[], Connections]
 
-Seed = Annotated[int | None, typer.Option(min=0, help="Decides all that is left to chance.", show_default="1")]
-LoadId = Annotated[
-    str, typer.Option("--load-id", metavar="ID", help="Names and labels objects; a new one if not given.")
-]
-Cleanup = Annotated[bool, typer.Option("--cleanup", help="Delete all that was made, after the report was taken.")]
-Output = Annotated[str, typer.Option("--output", "-o", help="table, json or yaml.")]
-Page = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML page, too.")]
-FailIf = Annotated[
-    list[str] | None,
-    typer.Option("--fail-if", metavar="GATE", help="Exit with 1 if so, as in 'p99(time_to_ready) > 30s'. Repeatable."),
-]
-Metrics = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=URL", help="A process's /metrics; those of `hortus up` are found. Repeatable."),
-]
-ShowPlan = Annotated[bool, typer.Option("--plan", "--dry-run", help="Print what would be done, and do nothing.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Project = Annotated[str, typer.Option(help="The Gardener project of the shoots.")]
-Template = Annotated[
-    str, typer.Option("--template", "--kind", help="gardenercluster, runtime, configmap or a YAML file.")
-]
-Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Where.", show_default="the template's")]
-Rate = Annotated[str | None, typer.Option(metavar="NUMBER", help="Creations a second.", show_default="unlimited")]
-Concurrency = Annotated[str | None, typer.Option(metavar="NUMBER", help="Calls in flight at once.", show_default="32")]
-Until = Annotated[
-    str | None,
-    typer.Option(
+SEED = click.option(
+    "--seed", type=click.IntRange(min=0), metavar="NUMBER", help="Decides all that is left to chance.", show_default="1"
+)
+REPORTED = together(
+    OUTPUT,
+    click.option(
+        "--html",
+        "page",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Write the report as one HTML page, too.",
+    ),
+)
+JUDGED = together(
+    click.option(
+        "--fail-if",
+        multiple=True,
+        metavar="GATE",
+        help="Exit with 1 if so, as in 'p99(time_to_ready) > 30s'. Repeatable.",
+    ),
+    click.option(
+        "--metrics",
+        multiple=True,
+        metavar="NAME=URL",
+        help="A process's /metrics; those of `hortus up` are found. Repeatable.",
+    ),
+)
+SHOWN = together(
+    click.option("--plan", "--dry-run", is_flag=True, help="Print what would be done, and do nothing."),
+    click.option("--quiet", "-q", is_flag=True, help="Show no progress."),
+)
+RUN = together(
+    SEED,
+    click.option("--load-id", default="", metavar="ID", help="Names and labels objects; a new one if not given."),
+    click.option("--cleanup", is_flag=True, help="Delete all that was made, after the report was taken."),
+    REPORTED,
+    JUDGED,
+    SHOWN,
+)
+"""What every run of a load takes."""
+CONCURRENCY = click.option("--concurrency", metavar="NUMBER", help="Calls in flight at once.", show_default="32")
+TEMPLATE = click.option(
+    "--template",
+    "--kind",
+    default="gardenercluster",
+    help="gardenercluster, runtime, configmap or a YAML file.",
+)
+RATE = click.option("--rate", metavar="NUMBER", help="Creations a second.", show_default="unlimited")
+MADE = together(
+    CONCURRENCY,
+    click.option(
+        "--until",
         metavar="CONDITION",
         help="Ready when: condition=TYPE, jsonpath=PATH=VALUE or exists.",
         show_default="the template's",
     ),
-]
-Timeout = Annotated[str | None, typer.Option(metavar="DURATION", help="Wait for it so long.", show_default="5m")]
+    click.option("--timeout", metavar="DURATION", help="Wait for it so long.", show_default="5m"),
+    click.option("--namespace", "-n", help="Where.", show_default="the template's"),
+    click.option("--project", default="demo", help="The Gardener project of the shoots."),
+)
+"""How objects are made, and when one is ready."""
+SCENARIO = click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO", help="A YAML file.")
+_OF_RUN = ("load_id", "seed", "cleanup", "output", "page", "fail_if", "metrics", "plan", "quiet")
 
 
-def register(app: typer.Typer, connect: Connect) -> None:
+def register(app: CommandGroup, connect: Connect) -> None:
     """Add the command group to `app`."""
-    group = typer.Typer(
-        name="simulate",
+    group = CommandGroup(
+        "simulate",
+        panel="On this machine",
         help="Load a fleet, let it churn, let things fail, and measure it.\n\n"
         "Only clusters that are marked for it are touched; those of `hortus up` are.",
         no_args_is_help=True,
-        rich_markup_mode=None,
     )
     _register_load(group, connect)
     _register_fleet(group, connect)
     _register_faults(group, connect)
     _register_scenarios(group, connect)
     _register_upkeep(group, connect)
-    app.add_typer(group, rich_help_panel="On this machine")
+    app.add_command(group)
 
 
-def _register_load(group: typer.Typer, connect: Connect) -> None:
+def _register_load(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    def load(
-        count: Annotated[str, typer.Option(metavar="NUMBER", help="How many objects.")] = "100",
-        template: Template = "gardenercluster",
-        rate: Rate = None,
-        ramp: Annotated[str | None, typer.Option(metavar="DURATION", help="Time until the rate is reached.")] = None,
-        concurrency: Concurrency = None,
-        until: Until = None,
-        timeout: Timeout = None,
-        namespace: Namespace = None,
-        project: Project = "demo",
-        seed: Seed = None,
-        load_id: LoadId = "",
-        cleanup: Cleanup = False,
-        output: Output = "table",
-        html: Page = None,
-        fail_if: FailIf = None,
-        metrics: Metrics = None,
-        plan: ShowPlan = False,
-        quiet: Quiet = False,
-    ) -> None:
+    @click.option("--count", default="100", metavar="NUMBER", help="How many objects.")
+    @TEMPLATE
+    @RATE
+    @click.option("--ramp", metavar="DURATION", help="Time until the rate is reached.")
+    @MADE
+    @RUN
+    def load(project: str, **given: Any) -> None:
         """Create objects from a template and measure until all are ready.
 
         \b
         hortus simulate load --count 1000 --rate 50 --ramp 10s --html report.html
         """
-        from hortus.cli.simulate.making import given
-
-        phase = given(
-            count=count,
-            template=template,
-            rate=rate,
-            ramp=ramp,
-            concurrency=concurrency,
-            until=until,
-            timeout=timeout,
-            namespace=namespace,
-        )
-        options = _options(load_id, seed, output, html, fail_if, metrics, cleanup=cleanup, plan=plan, quiet=quiet)
-        _simulate(connect, lambda: _scenario("load", phase, seed, project), options)
+        phase, options = _parted(given)
+        _simulate(connect, lambda: _scenario("load", phase, options, project), options)
 
 
-def _register_fleet(group: typer.Typer, connect: Connect) -> None:
+def _register_fleet(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    def fleet(
-        clusters: Annotated[str, typer.Option(metavar="NUMBER", help="How many to begin with.")] = "20",
-        duration: Annotated[str, typer.Option(metavar="DURATION", help="How long operations go on.")] = "1m",
-        churn: Annotated[str, typer.Option(metavar="NUMBER", help="Operations a second on average.")] = "1",
-        weights: Annotated[
-            str, typer.Option(metavar="LIST", help="How often which, beside create=1,rotate=4,fail=2,delete=1.")
-        ] = "",
-        template: Template = "gardenercluster",
-        rate: Rate = None,
-        concurrency: Concurrency = None,
-        until: Until = None,
-        timeout: Timeout = None,
-        namespace: Namespace = None,
-        project: Project = "demo",
-        seed: Seed = None,
-        load_id: LoadId = "",
-        cleanup: Cleanup = False,
-        output: Output = "table",
-        html: Page = None,
-        fail_if: FailIf = None,
-        metrics: Metrics = None,
-        plan: ShowPlan = False,
-        quiet: Quiet = False,
-    ) -> None:
+    @click.option("--clusters", default="20", metavar="NUMBER", help="How many to begin with.")
+    @click.option("--duration", default="1m", metavar="DURATION", help="How long operations go on.")
+    @click.option("--churn", default="1", metavar="NUMBER", help="Operations a second on average.")
+    @click.option(
+        "--weights", default="", metavar="LIST", help="How often which, besides create=1,rotate=4,fail=2,delete=1."
+    )
+    @TEMPLATE
+    @RATE
+    @MADE
+    @RUN
+    def fleet(project: str, weights: str, **given: Any) -> None:
         """Clusters that are created, rotated, broken and deleted, at random.
 
         \b
         hortus simulate fleet --clusters 50 --duration 5m --churn 2 --weights fail=0
         """
-        from hortus.cli.simulate.making import given, weights_of
+        from hortus.cli.simulate.making import weights_of
 
-        def scenario() -> Scenario:
-            phase = given(
-                clusters=clusters,
-                duration=duration,
-                churn=churn,
-                weights=weights_of(weights),
-                template=template,
-                rate=rate,
-                concurrency=concurrency,
-                until=until,
-                timeout=timeout,
-                namespace=namespace,
-            )
-            return _scenario("fleet", phase, seed, project)
-
-        options = _options(load_id, seed, output, html, fail_if, metrics, cleanup=cleanup, plan=plan, quiet=quiet)
-        _simulate(connect, scenario, options)
+        phase, options = _parted(given)
+        _simulate(
+            connect, lambda: _scenario("fleet", phase | {"weights": weights_of(weights)}, options, project), options
+        )
 
 
-def _register_faults(group: typer.Typer, connect: Connect) -> None:
+def _register_faults(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    def faults(
-        events: Annotated[
-            list[str], typer.Argument(metavar="FAULT...", help="As in 'latency delay=200ms lasts=10s every=30s'.")
-        ],
-        duration: Annotated[str, typer.Option(metavar="DURATION", help="How long faults go on.")] = "1m",
-        seed: Seed = None,
-        output: Output = "table",
-        html: Page = None,
-        plan: ShowPlan = False,
-        quiet: Quiet = False,
-    ) -> None:
+    @click.argument(
+        "events",
+        nargs=-1,
+        required=True,
+        metavar="FAULT...",
+        help="As in 'latency delay=200ms lasts=10s every=30s'.",
+    )
+    @click.option("--duration", default="1m", metavar="DURATION", help="How long faults go on.")
+    @SEED
+    @REPORTED
+    @SHOWN
+    def faults(events: tuple[str, ...], duration: str, **options: Any) -> None:
         """Let things fail in the fleet of `hortus up`, while you watch.
 
         Faults: latency, error, partition, dropWatches, clockStep, kill, pause. All pass when the command ends.
@@ -187,25 +166,16 @@ def _register_faults(group: typer.Typer, connect: Connect) -> None:
 
         def scenario() -> Scenario:
             phase = {"duration": duration, "events": [fault_of(text) for text in events]}
-            return _scenario("faults", phase, seed, "demo")
+            return _scenario("faults", phase, options, "demo")
 
-        _simulate(connect, scenario, _options("", seed, output, html, None, None, plan=plan, quiet=quiet))
+        _simulate(connect, scenario, options)
 
 
-def _register_scenarios(group: typer.Typer, connect: Connect) -> None:
+def _register_scenarios(group: CommandGroup, connect: Connect) -> None:
     @group.command(name="run")
-    def run_scenario(
-        scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A YAML file.")],
-        seed: Seed = None,
-        load_id: LoadId = "",
-        cleanup: Cleanup = False,
-        output: Output = "table",
-        html: Page = None,
-        fail_if: FailIf = None,
-        metrics: Metrics = None,
-        plan: ShowPlan = False,
-        quiet: Quiet = False,
-    ) -> None:
+    @SCENARIO
+    @RUN
+    def run_scenario(scenario: Path, **options: Any) -> None:
         """Run a scenario file: phases of load, churn and faults, and gates.
 
         A phase with gates of its own that breaks one of them is the last.
@@ -215,11 +185,11 @@ def _register_scenarios(group: typer.Typer, connect: Connect) -> None:
         """
         from hortus.simulation.load import load_file
 
-        options = _options(load_id, seed, output, html, fail_if, metrics, cleanup=cleanup, plan=plan, quiet=quiet)
         _simulate(connect, lambda: load_file(scenario), options, folder=scenario.parent)
 
     @group.command()
-    def check(scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A YAML file.")]) -> None:
+    @SCENARIO
+    def check(scenario: Path) -> None:
         """Tell whether a scenario file can be used, without touching a cluster."""
         from hortus.cli.simulate.running import templates_of
         from hortus.simulation.load import ScenarioError, load_file, plan_of
@@ -232,17 +202,16 @@ def _register_scenarios(group: typer.Typer, connect: Connect) -> None:
         strikes = sum(len(track.strikes) for track in plan.tracks)
         operations = sum(len(track.operations) for track in plan.tracks)
         gates = len(found.gates) + sum(len(phase.gates) for phase in found.phases)
-        typer.echo(
+        click.echo(
             f"{found.name}: {len(plan.stages)} phases, {plan.objects} objects, {operations} operations, "
             f"{strikes} strikes of faults, {gates} gates"
         )
 
 
-def _register_upkeep(group: typer.Typer, connect: Connect) -> None:
+def _register_upkeep(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    def cleanup(
-        load_id: Annotated[str, typer.Option("--load-id", metavar="ID", help="Of the run whose objects are to go.")],
-    ) -> None:
+    @click.option("--load-id", required=True, metavar="ID", help="Of the run whose objects are to go.")
+    def cleanup(load_id: str) -> None:
         """Delete what a run has left, in the management cluster and the garden."""
         from hortus.cli.simulate.running import checked, clean, opened
 
@@ -250,13 +219,12 @@ def _register_upkeep(group: typer.Typer, connect: Connect) -> None:
             async with opened(connect(), garden=False) as system:
                 return await clean(system, checked(load_id))
 
-        typer.echo(f"{run(work())} objects of load {load_id} deleted.")
+        click.echo(f"{run(work())} objects of load {load_id} deleted.")
 
     @group.command()
-    def mark(
-        garden: Annotated[bool, typer.Option("--garden", help="The garden, not the management cluster.")] = False,
-        remove: Annotated[bool, typer.Option("--remove", help="Take the mark away.")] = False,
-    ) -> None:
+    @click.option("--garden", is_flag=True, help="The garden, not the management cluster.")
+    @click.option("--remove", is_flag=True, help="Take the mark away.")
+    def mark(garden: bool, remove: bool) -> None:
         """Allow simulations in a cluster: label its namespace `default`."""
         from hortus.simulation.load import remove_mark, set_mark
 
@@ -265,58 +233,40 @@ def _register_upkeep(group: typer.Typer, connect: Connect) -> None:
                 await (remove_mark if remove else set_mark)(client)
                 return client.host
 
-        typer.echo(f"{run(work())} is {'no longer ' if remove else ''}marked for simulations.")
+        click.echo(f"{run(work())} is {'no longer ' if remove else ''}marked for simulations.")
 
 
-def _options(
-    load_id: str,
-    seed: int | None,
-    output: str,
-    page: Path | None,
-    fail_if: list[str] | None,
-    metrics: list[str] | None,
-    *,
-    cleanup: bool = False,
-    plan: bool,
-    quiet: bool,
-) -> dict[str, Any]:
-    return {
-        "load_id": load_id,
-        "seed": seed,
-        "output": output,
-        "page": page,
-        "fail_if": tuple(fail_if or ()),
-        "metrics": tuple(metrics or ()),
-        "cleanup": cleanup,
-        "plan": plan,
-        "quiet": quiet,
-    }
+def _parted(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that describe the load, as far as somebody gave them, and those of the run."""
+    phase = {name: value for name, value in given.items() if name not in _OF_RUN and value is not None}
+    return phase, {name: given[name] for name in _OF_RUN}
 
 
-def _scenario(name: str, phase: dict[str, Any], seed: int | None, project: str) -> Scenario:
+def _scenario(name: str, phase: dict[str, Any], options: dict[str, Any], project: str) -> Scenario:
     from hortus.cli.simulate.making import scenario_of
 
+    seed = options["seed"]
     return scenario_of(name, phase, seed=1 if seed is None else seed, project=project)
 
 
 def _simulate(
     connect: Connect, scenario: Callable[[], Scenario], options: dict[str, Any], *, folder: Path | None = None
-) -> None:
+) -> NoReturn:
     from hortus.cli.simulate.making import metrics_of
     from hortus.cli.simulate.running import Options, simulate
     from hortus.simulation.load import ScenarioError
 
     try:
         found = scenario()
-        chosen: Options = Options(**{**options, "metrics": metrics_of(options["metrics"])}, folder=folder or Path.cwd())
-        code = simulate(connect(), found, chosen)
+        metrics = metrics_of(options.get("metrics", ()))
+        code = simulate(connect(), found, Options(**{**options, "metrics": metrics}, folder=folder or Path.cwd()))
     except ScenarioError as error:
         _wrong(str(error))
     except CommandError as error:
         _wrong(str(error), error.code)
-    raise typer.Exit(code)
+    raise SystemExit(code)
 
 
-def _wrong(message: str, code: int = 2) -> Any:
-    typer.secho(f"error: {message}", fg=typer.colors.RED, err=True)
-    raise typer.Exit(code)
+def _wrong(message: str, code: int = 2) -> NoReturn:
+    click.secho(f"error: {message}", fg="red", err=True)
+    raise SystemExit(code)

@@ -23,11 +23,6 @@ def scenario_of(name: str, phase: Mapping[str, Any], *, seed: int, project: str)
         raise
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The options that somebody gave."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
 def fault_of(text: str) -> dict[str, Any]:
     """`latency delay=200ms share=50%` as a file would say it. Raises ScenarioError."""
     kind, *words = text.split()

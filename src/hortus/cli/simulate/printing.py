@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import typer
+import click
 
 from hortus.simulation.load import Report
 from hortus.simulation.load.amounts import number, seconds
@@ -18,11 +18,11 @@ _SHOWN = 10
 
 def show(report: Report) -> None:
     """Print it."""
-    typer.echo(f"{clean(report.scenario)}: {verdict(report)} after {seconds(report.seconds)}")
+    click.echo(f"{clean(report.scenario)}: {verdict(report)} after {seconds(report.seconds)}")
     facts = [f"server {report.server}", f"load id {report.load_id}", f"seed {report.seed}"]
-    typer.echo(", ".join(facts) + "\n")
+    click.echo(", ".join(facts) + "\n")
     for name, value in summary(report):
-        typer.echo(f"{name:<30} {value}")
+        click.echo(f"{name:<30} {value}")
     waits = [(titled(name), found) for name, found in report.waits.items()]
     _distributions("TIME", waits)
     _distributions("CALL", report.calls.items())
@@ -33,7 +33,7 @@ def show(report: Report) -> None:
     failures = [(failure.object, failure.problem) for failure in report.failures[:_SHOWN]]
     _table(("FAILURE", "PROBLEM"), failures)
     if report.failed > len(failures):
-        typer.echo(f"... and {report.failed - len(failures)} more")
+        click.echo(f"... and {report.failed - len(failures)} more")
     _table(("GATE", "MEASURED", "RESULT"), list(gate_rows(report)))
 
 
@@ -52,5 +52,5 @@ def _distributions(head: str, found: Iterable[tuple[str, Distribution]]) -> None
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if rows:
-        typer.echo("")
+        click.echo("")
         print_table(Table(list(heads), [list(map(clean, row)) for row in rows]))

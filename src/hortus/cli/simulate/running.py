@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
+import click
 import msgspec
-import typer
 
 from hortus.cli.simulate.printing import show
 from hortus.cli.simulate.progress import showing
@@ -75,7 +75,7 @@ def simulate(connections: Connections, scenario: Scenario, options: Options) -> 
         raise CommandError(str(error), code=2) from None
     if options.plan:
         for text in lines(plan):
-            typer.echo(text)
+            click.echo(text)
         return 0
     load_id = checked(options.load_id) if options.load_id else new_load_id()
     format = Format.parse(options.output)

@@ -2,85 +2,104 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
-import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
-import msgspec
-import typer
-from rich.console import Console
+import click
 
-from hortus.cli.up.progress import STOPS_IT, Display
-from hortus.cli.up.session import Options, PortTaken, Session
-from hortus.cli.up.state import StateDirectory, StateError, command_for, default_directory
-from hortus.cli.up.supervisor import MODULE, CannotRun, ChildFailed
-from hortus.terminal import Format, plain
+from hortus.terminal import OUTPUT, CommandGroup, Format, plain
 
-StateDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--state-dir",
-        metavar="DIR",
-        help="Where state lies.",
-        show_default="$XDG_STATE_HOME/hortus, else ~/.local/state/hortus",
-    ),
-]
+if TYPE_CHECKING:
+    from hortus.cli.up.session import Options
+    from hortus.cli.up.state import StateDirectory
 
+STATE_DIR = click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where state lies.",
+    show_default="$XDG_STATE_HOME/hortus, else ~/.local/state/hortus",
+)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 STOP_LIMIT = 30.0
 """Seconds `hortus down` waits; the supervisor itself kills children after 10 s each."""
 
 
-def register(app: typer.Typer) -> None:
-    for command in (up, down, status):
-        app.command(rich_help_panel="On this machine")(command)
+def register(app: CommandGroup) -> None:
+    command = app.command(panel="On this machine")
+    for function in (up, down, status):
+        command(function)
 
 
+@STATE_DIR
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    default=6443,
+    help="Port on 127.0.0.1 for the API server; 0 takes any free one.",
+)
+@click.option(
+    "--clusters",
+    type=click.IntRange(0, 20000),
+    metavar="NUMBER",
+    default=3,
+    help="Simulated clusters to begin with; existing ones count.",
+)
+@click.option(
+    "--controllers",
+    type=click.IntRange(1, 64),
+    metavar="NUMBER",
+    default=1,
+    help="Processes of controllers, which share the clusters.",
+)
+@click.option("--ephemeral", is_flag=True, help="Keep objects in memory only.")
+@click.option("--config", type=_FILE, help="YAML with settings of the simulation and the controllers.")
+@click.option(
+    "--audit-policy",
+    type=_FILE,
+    help="An audit.k8s.io/v1 Policy: requests are recorded in logs/audit.log.",
+)
+@click.option(
+    "--store",
+    default="",
+    metavar="URL",
+    help="Keep objects in etcd: etcd://HOST:PORT[,...][/ROOT], or etcds:// for TLS.",
+    show_default="state.db in the state directory",
+)
+@click.option("--serve-only", is_flag=True, help="Only the API server: another one on the etcd of --store.")
+@click.option("--detach", "-d", is_flag=True, help="Return when it is up; stop it with `down`.")
+@click.pass_context
 def up(
-    context: typer.Context,
-    state_dir: StateDir = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1 for the API server; 0 takes any free one.")
-    ] = 6443,
-    clusters: Annotated[
-        int, typer.Option(min=0, max=20000, help="Simulated clusters to begin with; existing ones count.")
-    ] = 3,
-    controllers: Annotated[
-        int, typer.Option(min=1, max=64, help="Processes of controllers, which share the clusters.")
-    ] = 1,
-    ephemeral: Annotated[bool, typer.Option("--ephemeral", help="Keep objects in memory only.")] = False,
-    config: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="YAML with settings of the simulation and the controllers."),
-    ] = None,
-    audit_policy: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, help="An audit.k8s.io/v1 Policy: requests are recorded in logs/audit.log."
-        ),
-    ] = None,
-    store: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            help="Keep objects in etcd: etcd://HOST:PORT[,...][/ROOT], or etcds:// for TLS.",
-            show_default="state.db in the state directory",
-        ),
-    ] = "",
-    serve_only: Annotated[
-        bool, typer.Option("--serve-only", help="Only the API server: another one on the etcd of --store.")
-    ] = False,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when it is up; stop it with `down`.")] = False,
+    context: click.Context,
+    state_dir: Path | None,
+    port: int,
+    clusters: int,
+    controllers: int,
+    ephemeral: bool,
+    config: Path | None,
+    audit_policy: Path | None,
+    store: str,
+    serve_only: bool,
+    detach: bool,
 ) -> None:
     """Start a fleet control plane on this machine.
 
     An API server, the controllers and a simulated Gardener with workload clusters behind it. Nothing but Python is
     needed; `kubectl` works at once with the kubeconfig named at the end. State survives restarts.
     """
+    import asyncio
+
+    from rich.console import Console
+
+    from hortus.cli.up.progress import Display
+    from hortus.cli.up.session import Options, PortTaken, Session
+    from hortus.cli.up.state import StateError
+    from hortus.cli.up.supervisor import ChildFailed
+
     state = _state(context, state_dir)
     if store:
         _check_store(store, ephemeral=ephemeral)
@@ -114,12 +133,16 @@ def up(
         state.release()
 
 
-def down(context: typer.Context, state_dir: StateDir = None) -> None:
+@STATE_DIR
+@click.pass_context
+def down(context: click.Context, state_dir: Path | None) -> None:
     """Stop what `hortus up` started. State is kept."""
+    from hortus.cli.up.state import command_for
+
     state = _state(context, state_dir)
     holder = state.holder()
     if not state.held_elsewhere() or holder is None:
-        typer.echo(f"Hortus does not run on {state.path}.")
+        click.echo(f"Hortus does not run on {state.path}.")
         return
     with suppress(ProcessLookupError):
         os.kill(holder, signal.SIGTERM)
@@ -127,16 +150,15 @@ def down(context: typer.Context, state_dir: StateDir = None) -> None:
         _fail(f"process {holder} did not stop within {STOP_LIMIT:.0f} s; its logs are in {state.logs}")
     run = state.run()
     if run is not None and run.ephemeral:
-        typer.echo("Stopped. Its objects were in memory and are gone.")
+        click.echo("Stopped. Its objects were in memory and are gone.")
     else:
-        typer.echo(f"Stopped. State is kept in {state.path}; `{command_for('up', state.path)}` goes on from there.")
+        click.echo(f"Stopped. State is kept in {state.path}; `{command_for('up', state.path)}` goes on from there.")
 
 
-def status(
-    context: typer.Context,
-    state_dir: StateDir = None,
-    output: Annotated[str, typer.Option("--output", "-o", help="table, json or yaml.")] = "table",
-) -> None:
+@STATE_DIR
+@OUTPUT
+@click.pass_context
+def status(context: click.Context, state_dir: Path | None, output: str) -> None:
     """Tell what runs and whether it is well.
 
     Exit code 0: up and healthy; 1: up, but something is not; 3: not running.
@@ -147,14 +169,18 @@ def status(
     found = look(_state(context, state_dir))
     if format.tabular:
         for title, value in lines(found):
-            typer.echo(f"{title:<18} {value}")
+            click.echo(f"{title:<18} {value}")
     else:
+        import msgspec
+
         plain(msgspec.to_builtins(found), format)
-    raise typer.Exit(found.exit_code)
+    raise SystemExit(found.exit_code)
 
 
-def _state(context: typer.Context, given: Path | None) -> StateDirectory:
+def _state(context: click.Context, given: Path | None) -> StateDirectory:
     """The directory named after the command, else before it, else the default one."""
+    from hortus.cli.up.state import StateDirectory, StateError, default_directory
+
     before: Path | None = context.find_root().params.get("state_dir")
     state = StateDirectory(given or before or default_directory())
     try:
@@ -167,6 +193,13 @@ def _state(context: typer.Context, given: Path | None) -> StateDirectory:
 
 def _detach(state: StateDirectory, options: Options) -> None:
     """Run `hortus up` as a background process whose output goes to a file, and show that output until it is up."""
+    import subprocess
+    import time
+
+    from hortus.cli.up.progress import STOPS_IT
+    from hortus.cli.up.state import StateError, command_for
+    from hortus.cli.up.supervisor import MODULE
+
     try:
         # Asked here, so that the file of one that runs already is not written over.
         state.acquire()
@@ -188,18 +221,19 @@ def _detach(state: StateDirectory, options: Options) -> None:
     shown = 0
     while True:
         text, up, rest = log.read_text(errors="replace").partition(STOPS_IT)
-        typer.echo(text[shown:], nl=False)
+        click.echo(text[shown:], nl=False)
         shown = len(text)
         if up:
-            typer.echo(f"`{command_for('down', state.path)}` stops it{rest}", nl=False)
+            click.echo(f"`{command_for('down', state.path)}` stops it{rest}", nl=False)
             return
         if child.poll() is not None:
-            raise typer.Exit(1)
+            raise SystemExit(1)
         time.sleep(0.05)  # a file, so that the child can go on writing when we have returned: nothing wakes its readers
 
 
 def _check_store(store: str, *, ephemeral: bool) -> None:
     from hortus.cli.up.store import checked_url
+    from hortus.cli.up.supervisor import CannotRun
 
     if ephemeral:
         _fail("--ephemeral keeps objects in memory, --store in etcd: choose one")
@@ -217,5 +251,5 @@ def _opened(log: Path) -> BinaryIO:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.secho(f"error: {message}", fg=typer.colors.RED, err=True)
-    raise typer.Exit(1)
+    click.secho(f"error: {message}", fg="red", err=True)
+    raise SystemExit(1)

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 from hortus.domains import Domain, Environment, LocalSetup, RbacRules
 
 if TYPE_CHECKING:
-    import typer
-
     from hortus.engine.flags import Flag
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
-    from hortus.terminal import Connections
+    from hortus.terminal import CommandGroup, Connections
 
 
 class _Access(Domain):
@@ -54,7 +52,7 @@ class _Access(Domain):
             settings=settings.from_flags(environment.values),
         )
 
-    def add_commands(self, app: typer.Typer, connect: Callable[[], Connections]) -> None:
+    def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.access import commands
 
         commands.register(app, connect)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from hortus.kube.objects import key_of
-from hortus.terminal import CommandError, Connections, completing, raw, run
+from hortus.terminal import CommandError, CommandGroup, Connections, completing, raw, run
 
 Connect = Callable[[], Connections]
 DEFAULT_NAMESPACE = "kcp-system"
@@ -17,24 +16,20 @@ DEFAULT_NAMESPACE = "kcp-system"
 
 async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
     from hortus.domains.access.types import CLUSTER_ACCESSES
+    from hortus.kube.objects import key_of
 
     async with connections.management() as client:
         listed = await client.list(CLUSTER_ACCESSES, given.get("namespace") or DEFAULT_NAMESPACE, metadata_only=True)
         return [key_of(access).name for access in listed.items]
 
 
-def register(app: typer.Typer, connect: Connect) -> None:
+def register(app: CommandGroup, connect: Connect) -> None:
     """Add this domain's commands to `app`; `connect` tells which clusters the person means."""
 
-    @app.command(rich_help_panel="Clusters")
-    def access(
-        name: Annotated[
-            str, typer.Argument(metavar="NAME", help="Name of the ClusterAccess.", autocompletion=completing(_names))
-        ],
-        namespace: Annotated[
-            str, typer.Option("--namespace", "-n", help="Namespace of the ClusterAccess.")
-        ] = DEFAULT_NAMESPACE,
-    ) -> None:
+    @app.command(panel="Clusters")
+    @click.argument("name", metavar="NAME", help="Name of the ClusterAccess.", shell_complete=completing(_names))
+    @click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of the ClusterAccess.")
+    def access(name: str, namespace: str) -> None:
         """Print the kubeconfig that a ClusterAccess asked for.
 
         It may do what the request says and nothing else. Without one, says why there is none and whose turn it is.
@@ -51,6 +46,7 @@ async def _access(connections: Connections, name: str, namespace: str) -> None:
     from hortus.engine import read
     from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret
     from hortus.kube.errors import NotFound
+    from hortus.kube.objects import key_of
 
     async with connections.management() as client:
         try:

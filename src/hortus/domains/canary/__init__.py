@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hortus.domains import Domain, Environment, RbacRules
 
 if TYPE_CHECKING:
-    import typer
-
     from hortus.engine.flags import Flag
-    from hortus.terminal import Connections
+    from hortus.terminal import CommandGroup, Connections
 
 
 class _Canary(Domain):
@@ -51,7 +49,7 @@ class _Canary(Domain):
             settings=settings.from_flags(values),
         )
 
-    def add_commands(self, app: typer.Typer, connect: Callable[[], Connections]) -> None:
+    def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.canary import commands
 
         commands.register(app, connect)

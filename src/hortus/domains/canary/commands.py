@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Annotated
 
-import typer
+import click
 
-from hortus.terminal import EXIT_ERROR, EXIT_TIMEOUT, CommandError, Connections, Format, clean, plain, print_table, run
+from hortus.terminal import (
+    EXIT_ERROR,
+    EXIT_TIMEOUT,
+    OUTPUT,
+    CommandError,
+    CommandGroup,
+    Connections,
+    Format,
+    clean,
+    plain,
+    print_table,
+    run,
+    timeout,
+)
 
 Connect = Callable[[], Connections]
 
 
-def register(app: typer.Typer, connect: Connect) -> None:
+def register(app: CommandGroup, connect: Connect) -> None:
     """Add this domain's command to `app`; `connect` tells which clusters the person means."""
 
-    @app.command(rich_help_panel="Clusters")
-    def canary(
-        now: Annotated[bool, typer.Option("--now", help="Start a run now, and wait for its end.")] = False,
-        wait: Annotated[bool, typer.Option("--wait/--no-wait", help="With --now: wait until it is over.")] = True,
-        timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = 7200.0,
-        namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the canary.")] = "kcp-system",
-        output: Annotated[str, typer.Option("--output", "-o", help="table, json or yaml.")] = "table",
-    ) -> None:
+    @app.command(panel="Clusters")
+    @click.option("--now", is_flag=True, help="Start a run now, and wait for its end.")
+    @click.option("--wait/--no-wait", default=True, help="With --now: wait until it is over.")
+    @timeout(7200.0)
+    @click.option("--namespace", "-n", default="kcp-system", help="Namespace of the canary.")
+    @OUTPUT
+    def canary(now: bool, wait: bool, timeout: float, namespace: str, output: str) -> None:
         """Show how the canary is: a small cluster that is grown, used and deleted every hour.
 
         Exit code 1 when its last run failed.
@@ -41,7 +52,7 @@ async def _canary(
             await lookup.opened(client, namespace)
             asked = await lookup.ask(client, namespace, time.time())
             if timeout is None:
-                typer.echo("a run of the canary is asked for")
+                click.echo("a run of the canary is asked for")
                 return
             ended = await lookup.ended(client, namespace, asked, timeout)
             if ended is None:
@@ -51,9 +62,9 @@ async def _canary(
         plain(views.shown(found), format)
     else:
         for line in views.lines(found, time.time()):
-            typer.echo(clean(line))
+            click.echo(clean(line))
         if found.history:
-            typer.echo("")
+            click.echo("")
             print_table(views.history(found))
     if found.history and found.history[0].failed:
-        raise typer.Exit(EXIT_ERROR)
+        raise SystemExit(EXIT_ERROR)

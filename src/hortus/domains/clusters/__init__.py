@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 from hortus.domains import Domain, Environment, LocalSetup, RbacRules
 
 if TYPE_CHECKING:
-    import typer
-
     from hortus.engine.flags import Flag
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
-    from hortus.terminal import Connections
+    from hortus.terminal import CommandGroup, Connections
 
 
 class _Clusters(Domain):
@@ -48,7 +46,7 @@ class _Clusters(Domain):
 
         composition.add_to(environment)
 
-    def add_commands(self, app: typer.Typer, connect: Callable[[], Connections]) -> None:
+    def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.clusters import commands
 
         commands.register(app, connect)

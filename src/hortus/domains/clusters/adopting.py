@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from hortus.terminal import Connections, Format, run
+from hortus.terminal import OUTPUT, CommandGroup, Connections, Decorator, Format, run, together
 
 if TYPE_CHECKING:
     from hortus.domains.clusters.adoption.running import Work
@@ -25,200 +25,161 @@ _ABOUT = """Make Runtimes and GardenerClusters of clusters that exist; nothing i
 
 Exit code 0 when nothing differs, 1 when something differs or is refused, 2 when it failed."""
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Which ones.", show_default=False)]
-Locked = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[NAME]...", help="Runtimes, their shoots or runtime-ids.", show_default=False),
-]
-Files = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[NAME]...", help="Kubeconfig files; with --from-secrets Secrets.", show_default=False),
-]
-All = Annotated[bool, typer.Option("--all", help="All of them.")]
-Selector = Annotated[str, typer.Option("--selector", "-l", metavar="LABELS", help="Those with these labels.")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of Runtimes, GardenerClusters and Kymas.")]
-Project = Annotated[str, typer.Option(help="The Gardener project; must be the configuration's.")]
-Labels = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--label", metavar="KEY=VALUE", help="A label where no object tells it. Repeatable.", show_default=False
-    ),
-]
-Administrators = Annotated[
-    list[str] | None,
-    typer.Option("--administrator", metavar="NAME", help="Who is cluster-admin. Repeatable.", show_default=False),
-]
-Inside = Annotated[
-    bool,
-    typer.Option(
-        "--look-inside/--no-look-inside", help="Read administrators and login providers in the clusters themselves."
-    ),
-]
-Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Make the objects, or only show them.")]
-Diff = Annotated[bool, typer.Option("--diff", help="Print a unified diff of each shoot as a patch would leave it.")]
-Output = Annotated[str, typer.Option("--output", "-o", help="table, json or yaml.")]
-ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write everything there as JSON.")]
-AtOnce = Annotated[int, typer.Option("--concurrency", min=1, max=64, help="Clusters looked at at once.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show neither progress nor notes.")]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--converter-config-filepath",
-        metavar="FILE",
-        help="The controllers' configuration.",
-        show_default="that of `hortus up`, else the controllers' default",
-    ),
-]
-Structured = Annotated[
-    bool, typer.Option("--structured-auth-enabled/--no-structured-auth-enabled", help="As the controllers have it.")
-]
-Acl = Annotated[
-    bool, typer.Option("--api-server-acl-enabled/--no-api-server-acl-enabled", help="As the controllers have it.")
-]
-AuditLog = Annotated[
-    bool | None,
-    typer.Option(
-        "--audit-log-mandatory/--no-audit-log-mandatory",
-        help="As the controllers have it.",
-        show_default="yes; no for `hortus up`",
-    ),
-]
+
+def _names(meaning: str) -> Decorator:
+    return click.argument("names", nargs=-1, metavar="[NAME]...", help=meaning)
 
 
-def register(app: typer.Typer, connect: Connect) -> None:
+LOCKED = _names("Runtimes, their shoots or runtime-ids.")
+ALL = click.option("--all", "everything", is_flag=True, help="All of them.")
+SELECTOR = click.option("--selector", "-l", default="", metavar="LABELS", help="Those with these labels.")
+NAMESPACE = click.option(
+    "--namespace", "-n", default="kcp-system", help="Namespace of Runtimes, GardenerClusters and Kymas."
+)
+PROJECT = click.option("--project", default="", help="The Gardener project; must be the configuration's.")
+LABELS = click.option(
+    "--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label where no object tells it. Repeatable."
+)
+ADMINISTRATORS = click.option(
+    "--administrator", "administrators", multiple=True, metavar="NAME", help="Who is cluster-admin. Repeatable."
+)
+INSIDE = click.option(
+    "--look-inside/--no-look-inside",
+    "inside",
+    default=True,
+    help="Read administrators and login providers in the clusters themselves.",
+)
+APPLY = click.option("--apply/--dry-run", default=False, help="Make the objects, or only show them.")
+DIFF = click.option("--diff", is_flag=True, help="Print a unified diff of each shoot as a patch would leave it.")
+REPORT = click.option(
+    "--report", type=click.Path(path_type=Path), metavar="FILE", help="Write everything there as JSON."
+)
+AT_ONCE = click.option(
+    "--concurrency", type=click.IntRange(1, 64), metavar="NUMBER", default=8, help="Clusters looked at at once."
+)
+QUIET = click.option("--quiet", "-q", is_flag=True, help="Show neither progress nor notes.")
+CONFIGURATION = click.option(
+    "--converter-config-filepath",
+    "config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The controllers' configuration.",
+    show_default="that of `hortus up`, else the controllers' default",
+)
+STRUCTURED = click.option(
+    "--structured-auth-enabled/--no-structured-auth-enabled",
+    "structured",
+    default=False,
+    help="As the controllers have it.",
+)
+ACL = click.option(
+    "--api-server-acl-enabled/--no-api-server-acl-enabled", "acl", default=False, help="As the controllers have it."
+)
+AUDIT_LOG = click.option(
+    "--audit-log-mandatory/--no-audit-log-mandatory",
+    "audit_log",
+    default=None,
+    help="As the controllers have it.",
+    show_default="yes; no for `hortus up`",
+)
+CHOSEN = together(ALL, SELECTOR)
+TOLD = together(OUTPUT, REPORT, NAMESPACE, PROJECT, CONFIGURATION)
+SETTINGS = together(STRUCTURED, ACL, AUDIT_LOG, AT_ONCE)
+
+
+def register(app: CommandGroup, connect: Connect) -> None:
     """Add the command group to `app`."""
-    group = typer.Typer(name="adopt", help=_ABOUT, no_args_is_help=True, rich_markup_mode=None)
+    group = CommandGroup("adopt", panel="Clusters", help=_ABOUT, no_args_is_help=True)
     for add in (_shoots, _kyma, _kubeconfigs, _compare, _release):
         add(group, connect)
-    app.add_typer(group, rich_help_panel="Clusters")
+    app.add_command(group)
 
 
-def _shoots(group: typer.Typer, connect: Connect) -> None:
+def _shoots(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    def shoots(
-        names: Names = None,
-        everything: All = False,
-        selector: Selector = "",
-        labels: Labels = None,
-        administrators: Administrators = None,
-        inside: Inside = True,
-        apply: Apply = False,
-        diff: Diff = False,
-        output: Output = "table",
-        report: ReportFile = None,
-        namespace: Namespace = "kcp-system",
-        project: Project = "",
-        config: ConfigFile = None,
-        structured: Structured = False,
-        acl: Acl = False,
-        audit_log: AuditLog = None,
-        concurrency: AtOnce = 8,
-        quiet: Quiet = False,
-    ) -> None:
+    @_names("Which ones.")
+    @CHOSEN
+    @LABELS
+    @ADMINISTRATORS
+    @INSIDE
+    @APPLY
+    @DIFF
+    @TOLD
+    @SETTINGS
+    @QUIET
+    def shoots(**given: Any) -> None:
         """Make a locked Runtime and a GardenerCluster of each shoot.
 
         Labels come from the shoot, its GardenerCluster and its Kyma; --label fills what nobody tells.
         """
         from hortus.domains.clusters.adoption.running import adopt_shoots
 
-        run(adopt_shoots(connect(), _work(locals())))
+        run(adopt_shoots(connect(), _work(given)))
 
 
-def _kyma(group: typer.Typer, connect: Connect) -> None:
+def _kyma(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    def kyma(
-        names: Names = None,
-        everything: All = False,
-        selector: Selector = "",
-        labels: Labels = None,
-        apply: Apply = False,
-        output: Output = "table",
-        report: ReportFile = None,
-        namespace: Namespace = "kcp-system",
-        project: Project = "",
-        config: ConfigFile = None,
-        quiet: Quiet = False,
-    ) -> None:
+    @_names("Which ones.")
+    @CHOSEN
+    @LABELS
+    @APPLY
+    @TOLD
+    @QUIET
+    def kyma(**given: Any) -> None:
         """Make a GardenerCluster for each Kyma that names a shoot."""
         from hortus.domains.clusters.adoption.running import adopt_kymas
 
-        run(adopt_kymas(connect(), _work(locals())))
+        run(adopt_kymas(connect(), _work(given)))
 
 
-def _kubeconfigs(group: typer.Typer, connect: Connect) -> None:
+def _kubeconfigs(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    def kubeconfigs(
-        names: Files = None,
-        from_secrets: Annotated[bool, typer.Option("--from-secrets", help="Read Secrets with a runtime-id.")] = False,
-        everything: All = False,
-        selector: Selector = "",
-        labels: Labels = None,
-        apply: Apply = False,
-        output: Output = "table",
-        report: ReportFile = None,
-        namespace: Namespace = "kcp-system",
-        project: Project = "",
-        config: ConfigFile = None,
-        quiet: Quiet = False,
-    ) -> None:
+    @_names("Kubeconfig files; with --from-secrets Secrets.")
+    @click.option("--from-secrets", is_flag=True, help="Read Secrets with a runtime-id.")
+    @CHOSEN
+    @LABELS
+    @APPLY
+    @TOLD
+    @QUIET
+    def kubeconfigs(from_secrets: bool, **given: Any) -> None:
         """Make a GardenerCluster for each kubeconfig that leads to a shoot of the garden."""
         from hortus.domains.clusters.adoption.running import adopt_kubeconfigs
 
-        if not from_secrets and (everything or selector):
-            raise typer.BadParameter("--all and --selector choose Secrets: give --from-secrets too")
-        run(adopt_kubeconfigs(connect(), _work(locals()), from_secrets=from_secrets))
+        if not from_secrets and (given["everything"] or given["selector"]):
+            raise click.BadParameter("--all and --selector choose Secrets: give --from-secrets too")
+        run(adopt_kubeconfigs(connect(), _work(given), from_secrets=from_secrets))
 
 
-def _compare(group: typer.Typer, connect: Connect) -> None:
+def _compare(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    def compare(
-        names: Locked = None,
-        everything: All = False,
-        selector: Selector = "",
-        diff: Diff = False,
-        output: Output = "table",
-        report: ReportFile = None,
-        namespace: Namespace = "kcp-system",
-        project: Project = "",
-        config: ConfigFile = None,
-        structured: Structured = False,
-        acl: Acl = False,
-        audit_log: AuditLog = None,
-        concurrency: AtOnce = 8,
-        quiet: Quiet = False,
-    ) -> None:
+    @LOCKED
+    @CHOSEN
+    @DIFF
+    @TOLD
+    @SETTINGS
+    @QUIET
+    def compare(**given: Any) -> None:
         """Have the garden tell what locked Runtimes would change, by a dry run."""
         from hortus.domains.clusters.adoption.running import compare as compared
 
-        run(compared(connect(), _work(locals())))
+        run(compared(connect(), _work(given)))
 
 
-def _release(group: typer.Typer, connect: Connect) -> None:
+def _release(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    def release(
-        names: Locked = None,
-        everything: All = False,
-        selector: Selector = "",
-        accept: Annotated[
-            bool, typer.Option("--accept-differences", help="Release those named although they differ.")
-        ] = False,
-        output: Output = "table",
-        report: ReportFile = None,
-        namespace: Namespace = "kcp-system",
-        project: Project = "",
-        config: ConfigFile = None,
-        structured: Structured = False,
-        acl: Acl = False,
-        audit_log: AuditLog = None,
-        concurrency: AtOnce = 8,
-        quiet: Quiet = False,
-    ) -> None:
+    @LOCKED
+    @CHOSEN
+    @click.option("--accept-differences", "accept", is_flag=True, help="Release those named although they differ.")
+    @TOLD
+    @SETTINGS
+    @QUIET
+    def release(accept: bool, **given: Any) -> None:
         """Compare locked Runtimes once more, and have those served that change nothing."""
         from hortus.domains.clusters.adoption.running import release as released
 
-        if accept and not names:
-            raise typer.BadParameter("--accept-differences is for clusters given by name")
-        run(released(connect(), _work(locals()), accept=accept))
+        if accept and not given["names"]:
+            raise click.BadParameter("--accept-differences is for clusters given by name")
+        run(released(connect(), _work(given), accept=accept))
 
 
 def _work(given: dict[str, Any]) -> Work:
@@ -229,11 +190,11 @@ def _work(given: dict[str, Any]) -> Work:
     from hortus.domains.clusters.adoption.sources import Selection
 
     return Work(
-        selection=Selection(tuple(given["names"] or ()), given["selector"], given["everything"]),
+        selection=Selection(given["names"], given["selector"], given["everything"]),
         wishes=Wishes(
             namespace=given["namespace"],
-            labels=dict(_pair(text) for text in given.get("labels") or ()),
-            administrators=tuple(given.get("administrators") or ()),
+            labels=dict(_pair(text) for text in given.get("labels", ())),
+            administrators=given.get("administrators", ()),
         ),
         choices=Choices(
             configuration=given["config"],
@@ -257,5 +218,5 @@ def _work(given: dict[str, Any]) -> Work:
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals or not value:
-        raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--label")
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--label")
     return key, value

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
-import typer
+import click
 
 from hortus.domains.clusters import adopting
-from hortus.terminal import EXIT_ERROR, EXIT_TIMEOUT, CommandError, Connections, Format, clean, completing, plain, run
+from hortus.terminal import (
+    EXIT_ERROR,
+    EXIT_TIMEOUT,
+    OUTPUT,
+    CommandError,
+    CommandGroup,
+    Connections,
+    Format,
+    clean,
+    completing,
+    plain,
+    run,
+    timeout,
+)
 
 Connect = Callable[[], Connections]
 DEFAULT_NAMESPACE = "kcp-system"
@@ -24,66 +36,64 @@ async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable
         return [runtime["metadata"]["name"] for runtime in listed.items]
 
 
-Name = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="Name of the Runtime, or its runtime-id.", autocompletion=completing(_names)),
-]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the Runtime.")]
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is done.")]
-Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")]
+NAME = click.argument(
+    "name", metavar="NAME", help="Name of the Runtime, or its runtime-id.", shell_complete=completing(_names)
+)
+NAMESPACE = click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of the Runtime.")
+WAIT = click.option("--wait/--no-wait", default=True, help="Wait until it is done.")
 
 
-def register(app: typer.Typer, connect: Connect) -> None:
+def register(app: CommandGroup, connect: Connect) -> None:
     """Add this domain's commands to `app`; `connect` tells which clusters the person means."""
 
-    @app.command(rich_help_panel="Clusters")
-    def why(
-        name: Name,
-        namespace: Namespace = DEFAULT_NAMESPACE,
-        output: Annotated[str, typer.Option("--output", "-o", help="table, json or yaml.")] = "table",
-    ) -> None:
+    @app.command(panel="Clusters")
+    @NAME
+    @NAMESPACE
+    @OUTPUT
+    def why(name: str, namespace: str, output: str) -> None:
         """Say why a Runtime is as it is, and whose turn it is.
 
         Exit code 1 when somebody has to act.
         """
         run(_why(connect(), name, namespace, Format.parse(output)))
 
-    @app.command(rich_help_panel="Clusters")
-    def suspend(name: Name, namespace: Namespace = DEFAULT_NAMESPACE) -> None:
+    @app.command(panel="Clusters")
+    @NAME
+    @NAMESPACE
+    def suspend(name: str, namespace: str) -> None:
         """Leave the Shoot of a Runtime as it is until `hortus resume`, whatever changes in the Runtime."""
         run(_suspend(connect(), name, namespace))
 
-    @app.command(rich_help_panel="Clusters")
-    def resume(name: Name, namespace: Namespace = DEFAULT_NAMESPACE) -> None:
+    @app.command(panel="Clusters")
+    @NAME
+    @NAMESPACE
+    def resume(name: str, namespace: str) -> None:
         """Let changes of a Runtime reach its Shoot again, those made meanwhile too."""
         run(_resume(connect(), name, namespace))
 
-    @app.command(rich_help_panel="Clusters")
-    def reconcile(
-        name: Name,
-        namespace: Namespace = DEFAULT_NAMESPACE,
-        wait: Wait = True,
-        timeout: Timeout = 600.0,
-    ) -> None:
+    @app.command(panel="Clusters")
+    @NAME
+    @NAMESPACE
+    @WAIT
+    @timeout(600.0)
+    def reconcile(name: str, namespace: str, wait: bool, timeout: float) -> None:
         """Patch the Shoot of a Runtime now, also after a failure that was final.
 
         Waits until the Runtime is Ready or has failed.
         """
         run(_reconcile(connect(), name, namespace, timeout if wait else None))
 
-    @app.command(rich_help_panel="Clusters")
-    def retire(
-        name: Name,
-        namespace: Namespace = DEFAULT_NAMESPACE,
-        force: Annotated[
-            bool,
-            typer.Option(
-                "--force", help="When the infrastructure blocks it: go on, and leave behind what cannot be removed."
-            ),
-        ] = False,
-        wait: Wait = True,
-        timeout: Timeout = 1800.0,
-    ) -> None:
+    @app.command(panel="Clusters")
+    @NAME
+    @NAMESPACE
+    @click.option(
+        "--force",
+        is_flag=True,
+        help="When the infrastructure blocks it: go on, and leave behind what cannot be removed.",
+    )
+    @WAIT
+    @timeout(1800.0)
+    def retire(name: str, namespace: str, force: bool, wait: bool, timeout: float) -> None:
         """Delete a Runtime with its cluster and all that was made for it."""
         run(_retire(connect(), name, namespace, force=force, timeout=timeout if wait else None))
 
@@ -96,12 +106,14 @@ async def _why(connections: Connections, name: str, namespace: str, format: Form
     async with connections.management() as client, connections.garden() as garden:
         found = await explain(client, garden, name, namespace)
     if not format.tabular:
+        import msgspec
+
         plain(msgspec.to_builtins(found), format)
     else:
         for title, text in found.lines():
-            typer.echo(f"{title + ':':<12} {clean(text)}")
+            click.echo(f"{title + ':':<12} {clean(text)}")
     if found.turn != "nobody":
-        raise typer.Exit(EXIT_ERROR)
+        raise SystemExit(EXIT_ERROR)
 
 
 async def _suspend(connections: Connections, name: str, namespace: str) -> None:
@@ -111,7 +123,7 @@ async def _suspend(connections: Connections, name: str, namespace: str) -> None:
     async with connections.management() as client:
         runtime = await read_runtime(client, name, namespace)
         await annotate(client, runtime, Annotation.SUSPEND_PATCH, "true")
-    typer.echo(f"runtime/{runtime.metadata.name} suspended: its shoot stays as it is")
+    click.echo(f"runtime/{runtime.metadata.name} suspended: its shoot stays as it is")
 
 
 async def _resume(connections: Connections, name: str, namespace: str) -> None:
@@ -121,7 +133,7 @@ async def _resume(connections: Connections, name: str, namespace: str) -> None:
     async with connections.management() as client:
         runtime = await read_runtime(client, name, namespace)
         await annotate(client, runtime, Annotation.SUSPEND_PATCH, None)
-    typer.echo(f"runtime/{runtime.metadata.name} resumed")
+    click.echo(f"runtime/{runtime.metadata.name} resumed")
 
 
 async def _reconcile(connections: Connections, name: str, namespace: str, timeout: float | None) -> None:
@@ -137,12 +149,12 @@ async def _reconcile(connections: Connections, name: str, namespace: str, timeou
             raise CommandError(f"runtime/{name} is suspended: `hortus resume {name}` first")
         asked = await annotate(client, runtime, Annotation.FORCE_PATCH, "true")
         if timeout is None:
-            typer.echo(f"runtime/{name} is asked to be reconciled")
+            click.echo(f"runtime/{name} is asked to be reconciled")
             return
         problem = await reached(client, asked, timeout)
     if problem is not None:
         raise CommandError(f"runtime/{name}: {problem}", code=EXIT_TIMEOUT)
-    typer.echo(f"runtime/{name} reconciled in {time.monotonic() - began:.1f} s")
+    click.echo(f"runtime/{name} reconciled in {time.monotonic() - began:.1f} s")
 
 
 async def _retire(connections: Connections, name: str, namespace: str, *, force: bool, timeout: float | None) -> None:
@@ -157,9 +169,9 @@ async def _retire(connections: Connections, name: str, namespace: str, *, force:
             runtime = await annotate(client, runtime, Annotation.FORCE_DELETION, "true")
         await client.delete(RUNTIMES, metadata.name, metadata.namespace, uid=metadata.uid)
         if timeout is None:
-            typer.echo(f"runtime/{metadata.name} is being retired")
+            click.echo(f"runtime/{metadata.name} is being retired")
             return
         problem = await gone(client, runtime, timeout)
     if problem is not None:
         raise CommandError(f"runtime/{metadata.name}: {problem}", code=EXIT_TIMEOUT)
-    typer.echo(f"runtime/{metadata.name} retired in {time.monotonic() - began:.1f} s")
+    click.echo(f"runtime/{metadata.name} retired in {time.monotonic() - began:.1f} s")

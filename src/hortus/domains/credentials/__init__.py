@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 from hortus.domains import Domain, Environment, RbacRules, Reload
 
 if TYPE_CHECKING:
-    import typer
-
     from hortus.engine.flags import Flag
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
-    from hortus.terminal import Connections
+    from hortus.terminal import CommandGroup, Connections
 
 
 class _Credentials(Domain):
@@ -47,7 +45,7 @@ class _Credentials(Domain):
 
         return add_to(environment)
 
-    def add_commands(self, app: typer.Typer, connect: Callable[[], Connections]) -> None:
+    def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.credentials import commands
 
         commands.register(app, connect)

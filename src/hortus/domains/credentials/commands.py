@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-import typer
+import click
 
-from hortus.kube.objects import Object, key_of
 from hortus.terminal import (
     EXIT_ERROR,
     EXIT_TIMEOUT,
+    OUTPUT,
     CommandError,
+    CommandGroup,
     Connections,
     Format,
     clean,
@@ -22,10 +22,12 @@ from hortus.terminal import (
     plain,
     raw,
     run,
+    timeout,
 )
 
 if TYPE_CHECKING:
     from hortus.kube.kubeconfig import Kubeconfig
+    from hortus.kube.objects import Object
 
 Connect = Callable[[], Connections]
 DEFAULT_NAMESPACE = "kcp-system"
@@ -33,33 +35,32 @@ DEFAULT_NAMESPACE = "kcp-system"
 
 async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
     from hortus.domains.credentials.types import GARDENER_CLUSTERS
+    from hortus.kube.objects import key_of
 
     async with connections.management() as client:
         listed = await client.list(GARDENER_CLUSTERS, given.get("namespace") or DEFAULT_NAMESPACE, metadata_only=True)
         return [key_of(cluster).name for cluster in listed.items]
 
 
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name of the GardenerCluster.", autocompletion=completing(_names))
-]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the GardenerCluster.")]
+NAME = click.argument("name", metavar="NAME", help="Name of the GardenerCluster.", shell_complete=completing(_names))
+NAMESPACE = click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of the GardenerCluster.")
 
 
-def register(app: typer.Typer, connect: Connect) -> None:
+def register(app: CommandGroup, connect: Connect) -> None:
     """Add this domain's commands to `app`; `connect` tells which clusters the person means."""
 
-    @app.command(rich_help_panel="Clusters")
-    def kubeconfig(
-        name: Name,
-        namespace: Namespace = DEFAULT_NAMESPACE,
-        merge: Annotated[
-            bool, typer.Option("--merge", help="Add it to your kubeconfig as a context instead of printing it.")
-        ] = False,
-        into: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="With --merge: this file, not ~/.kube/config.")
-        ] = None,
-        use: Annotated[bool, typer.Option("--use", help="With --merge: make it the current context.")] = False,
-    ) -> None:
+    @app.command(panel="Clusters")
+    @NAME
+    @NAMESPACE
+    @click.option("--merge", is_flag=True, help="Add it to your kubeconfig as a context instead of printing it.")
+    @click.option(
+        "--into",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="With --merge: this file, not ~/.kube/config.",
+    )
+    @click.option("--use", is_flag=True, help="With --merge: make it the current context.")
+    def kubeconfig(name: str, namespace: str, merge: bool, into: Path | None, use: bool) -> None:
         """Print the kubeconfig of a cluster, or merge it into your own.
 
         \b
@@ -67,28 +68,26 @@ def register(app: typer.Typer, connect: Connect) -> None:
         Merged:  hortus kubeconfig demo-1 --merge && kubectl --context demo-1 get nodes
         """
         if into is not None and not merge:
-            raise typer.BadParameter("--into goes with --merge")
+            raise click.BadParameter("--into goes with --merge")
         run(_kubeconfig(connect(), name, namespace, into or Path.home() / ".kube" / "config" if merge else None, use))
 
-    @app.command(rich_help_panel="Clusters")
-    def rotate(
-        name: Name,
-        namespace: Namespace = DEFAULT_NAMESPACE,
-        wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the new kubeconfig is there.")] = True,
-        timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait.")] = 60.0,
-    ) -> None:
+    @app.command(panel="Clusters")
+    @NAME
+    @NAMESPACE
+    @click.option("--wait/--no-wait", default=True, help="Wait until the new kubeconfig is there.")
+    @timeout(60.0)
+    def rotate(name: str, namespace: str, wait: bool, timeout: float) -> None:
         """Replace the kubeconfig of a cluster now.
 
         The old one keeps working until it expires by itself; the new one is tried before it is stored.
         """
         run(_rotate(connect(), name, namespace, timeout if wait else None))
 
-    @app.command(rich_help_panel="Clusters")
-    def tree(
-        name: Name,
-        namespace: Namespace = DEFAULT_NAMESPACE,
-        output: Annotated[str, typer.Option("--output", "-o", help="table, json or yaml.")] = "table",
-    ) -> None:
+    @app.command(panel="Clusters")
+    @NAME
+    @NAMESPACE
+    @OUTPUT
+    def tree(name: str, namespace: str, output: str) -> None:
         """Show a cluster and all behind it, with health.
 
         From the Runtime, where there is one, to its GardenerCluster, Secret, Shoot and an API server that answers.
@@ -110,7 +109,7 @@ async def _kubeconfig(connections: Connections, name: str, namespace: str, into:
         raw(content)
         return
     kubeconfig.merge_into(into, _current(found, name), use=use)
-    typer.echo(f"Context {name} is in {into} (from secret {reference}). Try: kubectl --context {name} get ns")
+    click.echo(f"Context {name} is in {into} (from secret {reference}). Try: kubectl --context {name} get ns")
 
 
 def _current(found: Kubeconfig, name: str) -> Object:
@@ -133,12 +132,12 @@ async def _rotate(connections: Connections, name: str, namespace: str, timeout: 
         cluster = await read_cluster(client, name, namespace)
         asked = await force_rotation(client, cluster)
         if timeout is None:
-            typer.echo(f"gardenercluster/{name} rotation asked for")
+            click.echo(f"gardenercluster/{name} rotation asked for")
             return
         began = time.monotonic()
         failure = await rotation_done(client, asked, timeout)
         if failure is None:
-            typer.echo(f"gardenercluster/{name} rotated in {time.monotonic() - began:.1f} s")
+            click.echo(f"gardenercluster/{name} rotated in {time.monotonic() - began:.1f} s")
             return
         raise CommandError(f"gardenercluster/{name} was not rotated within {timeout:g} s: {failure}", code=EXIT_TIMEOUT)
 
@@ -149,10 +148,12 @@ async def _tree(connections: Connections, name: str, namespace: str, format: For
     async with connections.management() as client, connections.garden() as garden:
         root = await build_tree(client, garden, name, namespace, time.time())
     if not format.tabular:
+        import msgspec
+
         plain(msgspec.to_builtins(root), format)
     else:
         for branch, node in root.lines():
             mark = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "yellow")}[node.healthy]
-            typer.echo(f"{branch}{typer.style(mark[0], fg=mark[1])} {node.kind} {clean(node.name)}  {clean(node.note)}")
+            click.echo(f"{branch}{click.style(mark[0], fg=mark[1])} {node.kind} {clean(node.name)}  {clean(node.note)}")
     if not root.well:
-        raise typer.Exit(EXIT_ERROR)
+        raise SystemExit(EXIT_ERROR)

@@ -11,13 +11,11 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
-import typer
-from click.testing import Result
+from click.testing import CliRunner, Result
 from tests.docs.consoles import ROOT
 from tests.domains.clusters.conftest import here, server
 from tests.domains.clusters.shoot import samples
 from tests.domains.clusters.world import World
-from typer.testing import CliRunner
 
 from hortus.domains.clusters.adoption import Difference
 from hortus.domains.clusters.adoption.landscape import Choices, read_landscape
@@ -35,7 +33,7 @@ from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import Actor
 from hortus.kube import Client
 from hortus.kube.objects import Object, Resource
-from hortus.terminal import Connections
+from hortus.terminal import CommandGroup, Connections
 
 __all__ = ["here", "server"]
 
@@ -50,7 +48,7 @@ class Shell:
 
     def __init__(self, here: World, folder: Path) -> None:
         self._here = here
-        self._app = typer.Typer()
+        self._app = CommandGroup()
         self.report = folder / "report.json"
         tenants = folder / "tenants.json"
         tenant = {"tenantID": "T1", "serviceURL": "https://audit.example.org:3001", "secretName": "audit-cred"}

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
 import msgspec
 import orjson
-import typer
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption import sources
@@ -209,16 +209,16 @@ def _tell(command: str, landscape: Landscape, entries: list[Entry], work: Work, 
             raise CommandError(f"--report {telling.report}: {error.strerror}") from None
     _show(report, telling, command)
     if report.failed:
-        raise typer.Exit(EXIT_FAILED)
+        raise SystemExit(EXIT_FAILED)
     if report.differs:
-        raise typer.Exit(EXIT_DIFFERS)
+        raise SystemExit(EXIT_DIFFERS)
 
 
 def _show(report: Report, telling: Telling, command: str) -> None:
     if telling.diff:
         for entry in report.clusters:
             for line in entry.diff.splitlines():
-                typer.echo(clean(line) if line else "")
+                click.echo(clean(line) if line else "")
         return
     if not telling.format.tabular:
         plain(msgspec.to_builtins(report), telling.format)
@@ -226,9 +226,9 @@ def _show(report: Report, telling: Telling, command: str) -> None:
     print_table(report.table())
     for entry in report.clusters:
         for problem in entry.problems if len(entry.problems) > 1 else ():
-            typer.echo(f"{clean(entry.shoot)}: {clean(problem)}")
+            click.echo(f"{clean(entry.shoot)}: {clean(problem)}")
         for one in entry.differences:
-            typer.echo(
+            click.echo(
                 f"{clean(entry.shoot)}: {clean(one.path)}: {_short(one.live)} -> {_short(one.patched)}: {one.why}"
             )
     _show_notes(report, telling, command)
@@ -243,9 +243,9 @@ def _show_notes(report: Report, telling: Telling, command: str) -> None:
     if not telling.quiet:
         for note, shoots in noted.items():
             whose = shoots[0] if len(shoots) == 1 else f"{len(shoots)} shoots"
-            typer.echo(f"note: {clean(whose)}: {clean(note)}", err=True)
+            click.echo(f"note: {clean(whose)}: {clean(note)}", err=True)
         if report.dry_run and command not in ("compare", "release") and any(e.manifests for e in report.clusters):
-            typer.echo("dry run: nothing was written; --apply makes the objects")
+            click.echo("dry run: nothing was written; --apply makes the objects")
 
 
 def _short(value: object) -> str:

@@ -1,0 +1,99 @@
+"""The commands of `hortus`, put together; also reachable as `kubectl hortus`.
+
+Commands that belong to a domain are added by its descriptor.
+Modules that declare commands load click alone; a command imports what it works with when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hortus import __version__
+from hortus.cli import completion, get, run
+from hortus.cli.arguments import hoisted
+from hortus.cli.install import commands as install
+from hortus.cli.main import INTERRUPTED
+from hortus.cli.simulate import commands as simulate
+from hortus.cli.up import commands as up
+from hortus.domains import all_domains
+from hortus.terminal import CommandGroup, Connections
+
+
+def _connections(options: Mapping[str, Any]) -> Connections:
+    """Where the root options say that the clusters are."""
+    from hortus.cli.up.state import default_directory
+
+    return Connections(
+        local_state=options.get("state_dir") or default_directory(),
+        kubeconfig=options.get("kubeconfig"),
+        context=options.get("context") or "",
+        garden_kubeconfig=options.get("garden_kubeconfig"),
+    )
+
+
+def _connect() -> Connections:
+    return _connections(click.get_current_context().find_root().params)
+
+
+class _Root(CommandGroup):
+    """The program: connection options may stand anywhere on its line, and Ctrl-C ends it without a word."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, hoisted(args, commands_of_their_own=("run",)))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise SystemExit(INTERRUPTED) from None
+
+
+@click.group(
+    cls=_Root, no_args_is_help=True, context_settings={"obj": _connections, "help_option_names": ["-h", "--help"]}
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Management cluster. Else $KUBECONFIG, else the local fleet.",
+)
+@click.option("--context", default="", metavar="NAME", help="Context of that kubeconfig.")
+@click.option(
+    "--garden-kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The garden. Else $GARDEN_KUBECONFIG, else beside the other.",
+)
+@click.option(
+    "--state-dir", type=click.Path(path_type=Path), metavar="DIR", help="State of the local fleet (`hortus up`)."
+)
+@click.version_option(__version__, message="hortus %(version)s", help="Print the version.")
+def app(**_: object) -> None:
+    """Grow, connect, equip, guard, move and retire fleets of Kubernetes clusters.
+
+    Start here: `hortus up` runs a whole fleet control plane on this machine.
+    """
+
+
+def _register() -> None:
+    up.register(app)
+    get.register(app, _connect)
+    run.register(app)
+    install.register(app, _connect)
+    simulate.register(app, _connect)
+    completion.register(app)
+    for domain in all_domains():
+        domain.add_commands(app, _connect)
+
+
+_register()
+
+
+@app.command(panel="On this machine")
+def version() -> None:
+    """Print the version."""
+    click.echo(f"hortus {__version__}")
