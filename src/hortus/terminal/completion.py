@@ -27,6 +27,9 @@ def completing(names: Lister) -> Completer:
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         import asyncio
 
+        # Loaded before the patience begins, which is for clusters.
+        import hortus.kube.client  # noqa: F401
+
         root = context.find_root()
         connections: Connections = root.obj(root.params)
         try:
