@@ -13,7 +13,6 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -133,17 +132,20 @@ class Domain:
         return ()
 
     def alerts(self) -> Sequence[Alert]:
-        """`ALERTS` of the domain's module `alerts`, where there is one."""
-        return tuple(self._exported("alerts", "ALERTS") or ())
+        """The alerts of `alerts.yaml` in the domain's folder, where there is one."""
+        from hortus.engine.observing import read_alerts
+
+        return read_alerts(self._folder / "alerts.yaml")
 
     def boards(self) -> Sequence[Board]:
-        """`BOARD` of the domain's module `boards`, where there is one."""
-        board = self._exported("boards", "BOARD")
-        return () if board is None else (board,)
+        """The dashboards of `boards.yaml` in the domain's folder, where there is one."""
+        from hortus.engine.observing import read_boards
 
-    def _exported(self, module: str, name: str) -> Any:
-        full = f"{self._package}.{module}"
-        return getattr(import_module(full), name) if find_spec(full) else None
+        return read_boards(self._folder / "boards.yaml")
+
+    @property
+    def _folder(self) -> Path:
+        return Path(str(import_module(self._package).__file__)).parent
 
 
 def all_domains() -> tuple[Domain, ...]:

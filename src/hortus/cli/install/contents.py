@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hortus.domains import all_domains
-from hortus.engine.observing import Alert, Board, own, own_board
+from hortus.engine.observing import FOLDER, Alert, Board, read_alerts, read_boards
 from hortus.engine.rights import EVENTS, LEASES, SHARDS, Right
 from hortus.kube.objects import Resource
 from hortus.schema import Kind
@@ -51,9 +51,12 @@ PEOPLE_EDIT: tuple[Right, ...] = tuple(
 )
 
 ALERTS: tuple[tuple[str, tuple[Alert, ...]], ...] = (
-    ("engine", own.ALERTS),
+    ("engine", read_alerts(FOLDER / "alerts.yaml")),
     *((domain.name, tuple(domain.alerts())) for domain in _DOMAINS),
 )
 """By the part of the program whose metrics they read."""
 
-BOARDS: tuple[Board, ...] = (own_board.BOARD, *(board for domain in _DOMAINS for board in domain.boards()))
+BOARDS: tuple[Board, ...] = (
+    *read_boards(FOLDER / "boards.yaml"),
+    *(board for domain in _DOMAINS for board in domain.boards()),
+)

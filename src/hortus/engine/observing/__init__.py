@@ -1,18 +1,27 @@
-"""What operators see of a fleet: alerts with their runbooks, dashboards, and a page for debugging a process."""
+"""What operators see of a fleet: alerts with their runbooks, dashboards, and a page for debugging a process.
 
-from hortus.engine.observing.alerts import Alert, Example, Severity, groups, rule, runbook
-from hortus.engine.observing.dashboards import Board, Panel, Query, dashboard, expressions
+The alerts and the dashboard of every process of controllers, whatever its domains, are in `FOLDER`.
+"""
+
+from pathlib import Path
+
+from hortus.engine.observing.alerts import Alert, Severity, groups, read_alerts, rule, runbook
+from hortus.engine.observing.dashboards import Board, Panel, Query, dashboard, expressions, read_boards
+
+FOLDER = Path(__file__).parent
 
 __all__ = [
+    "FOLDER",
     "Alert",
     "Board",
-    "Example",
     "Panel",
     "Query",
     "Severity",
     "dashboard",
     "expressions",
     "groups",
+    "read_alerts",
+    "read_boards",
     "rule",
     "runbook",
 ]

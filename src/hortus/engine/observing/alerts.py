@@ -1,33 +1,24 @@
 """Alerts as one table: Prometheus rules, runbook pages and the tests of both are made from it.
 
 An alert fires only when a person has something to do; its runbook says what, in the order in which to try. Each part of
-the program keeps its alerts beside its metrics (`alerts.py` of a domain).
+the program keeps its alerts in a file next to its metrics (`alerts.yaml` of a domain).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from hortus.kube import durations
+from hortus.kube import durations, yaml
 from hortus.kube.objects import Object
 
 Severity = Literal["critical", "warning", "info"]
 
 
-class Example(msgspec.Struct, frozen=True):
-    """Series in promtool's notation, and whether the alert fires at a moment."""
-
-    series: tuple[tuple[str, str], ...]
-    """Pairs of a series and its values, a minute apart, as `("up", "1 0x10")`."""
-    at: float
-    """When it is looked at, in seconds."""
-    fires: bool
-
-
-class Alert(msgspec.Struct, frozen=True, kw_only=True):
+class Alert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One alert with its runbook."""
 
     name: str
@@ -44,7 +35,17 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """Likely ones first."""
     steps: tuple[str, ...]
     """What to do, in order; each may hold a command in backquotes."""
-    examples: tuple[Example, ...] = ()
+
+
+def read_alerts(path: Path) -> tuple[Alert, ...]:
+    """The alerts of a file: a list of mappings with the fields of `Alert`, `wait` as 5m; none without the file.
+
+    Raises YamlError, msgspec.ValidationError.
+    """
+    if not path.exists():
+        return ()
+    found = yaml.load(path.read_bytes())
+    return msgspec.convert([{**one, "wait": durations.seconds(one["wait"])} for one in found], tuple[Alert, ...])
 
 
 def rule(alert: Alert) -> Object:
@@ -77,4 +78,4 @@ def runbook(alert: Alert) -> str:
     )
 
 
-__all__ = ["Alert", "Example", "Severity", "groups", "rule", "runbook"]
+__all__ = ["Alert", "Severity", "groups", "read_alerts", "rule", "runbook"]

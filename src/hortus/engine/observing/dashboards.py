@@ -7,10 +7,12 @@ that it can be imported anywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from hortus.kube import yaml
 from hortus.kube.objects import Object
 
 Kind = Literal["timeseries", "stat", "table", "piechart"]
@@ -20,14 +22,14 @@ _HEIGHT = 8
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
-class Query(msgspec.Struct, frozen=True):
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """PromQL, and how its series are named: `{{label}}` stands for a label."""
 
     expression: str
     legend: str = ""
 
 
-class Panel(msgspec.Struct, frozen=True, kw_only=True):
+class Panel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One picture. `unit` is one of Grafana's: short, s, percentunit, reqps, bytes, dateTimeFromNow."""
 
     title: str
@@ -38,19 +40,27 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     """What it shows and when to worry, for the corner of the panel."""
 
 
-class Board(msgspec.Struct, frozen=True, kw_only=True):
+class Board(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One dashboard: titled rows of panels, side by side."""
 
     uid: str
     title: str
-    rows: tuple[tuple[str, tuple[Panel, ...]], ...]
+    rows: dict[str, tuple[Panel, ...]]
+
+
+def read_boards(path: Path) -> tuple[Board, ...]:
+    """The dashboards of a file: a list of mappings with the fields of `Board`; none without the file.
+
+    Raises YamlError, msgspec.ValidationError.
+    """
+    return msgspec.convert(yaml.load(path.read_bytes()), tuple[Board, ...]) if path.exists() else ()
 
 
 def dashboard(board: Board) -> Object:
     """What Grafana imports."""
     panels: list[Object] = []
     top = 0
-    for title, row in board.rows:
+    for title, row in board.rows.items():
         panels.append(_row(title, top))
         panels += [_panel(panel, top + 1, place, len(row)) for place, panel in enumerate(row)]
         top += 1 + _HEIGHT
@@ -72,7 +82,7 @@ def dashboard(board: Board) -> Object:
 
 def expressions(board: Board) -> Sequence[str]:
     """Every query of the board."""
-    return [query.expression for _, row in board.rows for panel in row for query in panel.queries]
+    return [query.expression for row in board.rows.values() for panel in row for query in panel.queries]
 
 
 def _datasource() -> Object:
@@ -121,4 +131,4 @@ _OPTIONS: dict[str, Object] = {
     "piechart": {"legend": {"displayMode": "list", "placement": "right"}, "pieType": "donut"},
 }
 
-__all__ = ["Board", "Panel", "Query", "dashboard", "expressions"]
+__all__ = ["Board", "Panel", "Query", "dashboard", "expressions", "read_boards"]
