@@ -10,25 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
-from cel_expr_python import cel
 
-_TYPES: Mapping[str, cel.Type] = {
-    "any": cel.Type.DYN,
-    "bool": cel.Type.BOOL,
-    "bytes": cel.Type.BYTES,
-    "double": cel.Type.DOUBLE,
-    "duration": cel.Type.DURATION,
-    "int": cel.Type.INT,
-    "list": cel.Type.List(cel.Type.DYN),
-    "map": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
-    "string": cel.Type.STRING,
-    "strings": cel.Type.List(cel.Type.STRING),
-    "timestamp": cel.Type.TIMESTAMP,
-}
+if TYPE_CHECKING:
+    from cel_expr_python import cel
+
 _NAMES = {
     "BOOL": "bool",
     "DOUBLE": "double",
@@ -40,7 +29,41 @@ _NAMES = {
     "TIMESTAMP": "timestamp",
 }
 _STANDARD = ("bindings", "encoders", "lists", "optional", "sets", "strings", "two-var-comprehensions")
-_CONFIG = cel.NewEnvConfigFromYaml("name: kubernetes\nextensions:\n" + "".join(f"- name: {n}\n" for n in _STANDARD))
+
+
+class _Library:
+    """The library, loaded for the first expression: controllers evaluate none, and it costs 5 MiB."""
+
+    def __init__(self) -> None:
+        from cel_expr_python import cel
+
+        self.cel = cel
+        self.error = cel.Type.ERROR
+        self.types: Mapping[str, cel.Type] = {
+            "any": cel.Type.DYN,
+            "bool": cel.Type.BOOL,
+            "bytes": cel.Type.BYTES,
+            "double": cel.Type.DOUBLE,
+            "duration": cel.Type.DURATION,
+            "int": cel.Type.INT,
+            "list": cel.Type.List(cel.Type.DYN),
+            "map": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
+            "string": cel.Type.STRING,
+            "strings": cel.Type.List(cel.Type.STRING),
+            "timestamp": cel.Type.TIMESTAMP,
+        }
+        extensions = "".join(f"- name: {name}\n" for name in _STANDARD)
+        self.config = cel.NewEnvConfigFromYaml(f"name: kubernetes\nextensions:\n{extensions}")
+        regex = cel.NewEnv(
+            config=cel.NewEnvConfigFromYaml("name: regex\nextensions:\n- name: optional\n- name: regex\n"),
+            variables={"text": cel.Type.STRING, "pattern": cel.Type.STRING},
+        )
+        self.matches = regex.compile("text.matches(pattern)")
+        self.extract = regex.compile("regex.extract(text, pattern).optMap(found, [found]).orValue([])")
+        self.extract_all = regex.compile("regex.extractAll(text, pattern)")
+
+
+_library = cache(_Library)
 
 
 class CelError(Exception):
@@ -99,7 +122,7 @@ class Raw:
         """The plain value of the result. Raises CelError."""
         try:
             result = self._expression.eval(data=variables)
-            if result.type() == cel.Type.ERROR:
+            if result.type() == _library().error:
                 raise _failure(str(result.value()))
             return result.plain_value()
         except (RuntimeError, TypeError) as error:
@@ -110,10 +133,11 @@ class Environment:
     """Variables and functions that expressions may use."""
 
     def __init__(self, variables: Mapping[str, str], functions: Iterable[Function] = ()) -> None:
-        self._env = cel.NewEnv(
-            config=_CONFIG,
-            variables={name: _TYPES[word] for name, word in variables.items()},
-            extensions=[cel.CelExtension("kubernetes", [_declared(function) for function in functions])],
+        library = _library()
+        self._env = library.cel.NewEnv(
+            config=library.config,
+            variables={name: library.types[word] for name, word in variables.items()},
+            extensions=[library.cel.CelExtension("kubernetes", [_declared(function) for function in functions])],
         )
 
     def compile(self, expression: str) -> Raw:
@@ -127,17 +151,18 @@ class Environment:
 
 
 def _declared(function: Function) -> cel.FunctionDecl:
+    library = _library()
     overloads = [
-        cel.Overload(
+        library.cel.Overload(
             f"{function.name}_{'_'.join(overload.parameters) or 'none'}_{number}",
-            _TYPES[overload.returns],
-            [_TYPES[word] for word in overload.parameters],
+            library.types[overload.returns],
+            [library.types[word] for word in overload.parameters],
             is_member=overload.member,
             impl=overload.run,
         )
         for number, overload in enumerate(function.overloads)
     ]
-    return cel.FunctionDecl(function.name, overloads)
+    return library.cel.FunctionDecl(function.name, overloads)
 
 
 _STATUS = re.compile(r"^[A-Z_]+: |\s*\[[A-Z_]+\]$")
@@ -191,18 +216,9 @@ class PatternError(ValueError):
     """The pattern is not a regular expression of RE2; the text says why."""
 
 
-_REGEX = cel.NewEnv(
-    config=cel.NewEnvConfigFromYaml("name: regex\nextensions:\n- name: optional\n- name: regex\n"),
-    variables={"text": cel.Type.STRING, "pattern": cel.Type.STRING},
-)
-_MATCHES = _REGEX.compile("text.matches(pattern)")
-_EXTRACT = _REGEX.compile("regex.extract(text, pattern).optMap(found, [found]).orValue([])")
-_EXTRACT_ALL = _REGEX.compile("regex.extractAll(text, pattern)")
-
-
 def search(pattern: str, text: str) -> bool:
     """Reports whether `pattern` occurs in `text`, in time linear in both. Raises PatternError."""
-    result = _MATCHES.eval(data={"text": unbroken(text), "pattern": unbroken(pattern)}).value()
+    result = _library().matches.eval(data={"text": unbroken(text), "pattern": unbroken(pattern)}).value()
     if isinstance(result, bool):
         return result
     raise PatternError(_go_regexp_words(str(result)))
@@ -211,9 +227,9 @@ def search(pattern: str, text: str) -> bool:
 def find_all(pattern: str, text: str, limit: int = -1) -> list[str]:
     """The leftmost matches of `pattern` in `text`, whole matches whatever its groups. Raises PatternError."""
     search(pattern, "")
-    expression = _EXTRACT if limit == 1 else _EXTRACT_ALL
+    expression = _library().extract if limit == 1 else _library().extract_all
     result = expression.eval(data={"text": unbroken(text), "pattern": _one_group(unbroken(pattern))})
-    if result.type() == cel.Type.ERROR:
+    if result.type() == _library().error:
         raise PatternError(_go_regexp_words(str(result.value())))
     found = list(result.plain_value())
     return found if limit < 0 else found[:limit]
