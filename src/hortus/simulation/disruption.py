@@ -33,12 +33,12 @@ Answer = Callable[[], Awaitable[Reply | web.StreamResponse]]
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What happens to which requests, and for how long. An empty choice is all."""
+    """A disturbance of chosen requests, for some time. An empty choice is all."""
 
     effect: str
     """`latency`, `error` or `partition`."""
     seconds: float
-    """How long the rule lasts."""
+    """The duration of the rule."""
     agents: tuple[str, ...] = ()
     """Clients, by what their User-Agent says up to a slash."""
     verbs: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 0
 
     def strikes(self, agent: str, verb: str, resource: str) -> bool:
-        """Whether such a request is meant."""
+        """True when the rule covers such a request."""
         return (
             (not self.agents or agent in self.agents)
             and (not self.verbs or verb in self.verbs)
@@ -61,17 +61,17 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a PUT says."""
+    """The body of a PUT."""
 
     rules: tuple[Rule, ...] = ()
     offset: float = 0.0
     """Seconds by which the clock is wrong."""
     offset_seconds: float = 0.0
-    """How long it is."""
+    """The size of the step."""
 
 
 class Drop(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which open watches are cut."""
+    """The choice of open watches to cut."""
 
     agents: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class Disruption:
         self._watches: dict[int, tuple[str, str, web.BaseRequest]] = {}
         """Agent, resource and request of each open watch."""
         self.struck = 0
-        """How many requests were struck so far."""
+        """The number of requests disturbed so far."""
 
     async def answer(self, request: web.BaseRequest, info: RequestInfo, serve: Answer) -> Reply | web.StreamResponse:
         """Serve the request, or let happen to it what the rules say. Raises ApiError, ConnectionResetError."""

@@ -1,4 +1,4 @@
-"""Which faults strike: the settings' list with a count of how often each has struck.
+"""The faults that strike: the settings' list with a count of how often each has struck.
 
 Chance is drawn from the seed of the settings, the fault, the shoot and how often it was asked for that shoot: the order
 in which shoots come does not matter, so the same settings give each shoot the same fate.
@@ -15,7 +15,7 @@ from hortus.simulation.settings import Fault
 
 
 class Faults:
-    """The faults of one process; counts start anew with it."""
+    """The faults of one process; counts start from zero with it."""
 
     def __init__(self, faults: tuple[Fault, ...], *, random_seed: int = 0) -> None:
         self._faults = faults

@@ -1,4 +1,4 @@
-"""How the simulated garden behaves: every duration, limit and fault is a setting.
+"""The behaviour of the simulated garden: every duration, limit and fault is a setting.
 
 Read from the `simulation` part of a YAML configuration file (`hortus up --config`). Durations are seconds of a real
 garden's time; `time_factor` says how many of those go by in one second here.
@@ -24,7 +24,7 @@ ERROR_CODES: Final = {
     "ERR_RETRYABLE_CONFIGURATION_PROBLEM": "the configuration does not work yet: a disruption budget is in the way",
     "ERR_PROBLEMATIC_WEBHOOK": "a webhook in the cluster fails and stands in the way of its nodes",
 }
-"""Gardener's error codes (gardener, section 1.2), and what a provider may say with each."""
+"""Gardener's error codes (gardener, docs/usage/shoot/shoot_status.md), each with a provider's message."""
 Operation = Literal["", "Create", "Reconcile", "Delete"]
 
 
@@ -39,26 +39,26 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """`Create`, `Reconcile` or `Delete`: what goes wrong with the operation says `effect`. Empty: not an operation
     fault."""
     effect: Literal["fail", "stuck", "slow", "abort"] = "fail"
-    """`fail`: with `code`. `stuck`: progress stops. `slow`: it takes longer. `abort`: it is broken off, begun anew."""
+    """`fail`: with `code`. `stuck`: progress stops. `slow`: it takes longer. `abort`: it ends and starts again."""
     code: str = ""
     """A Gardener error code such as ERR_INFRA_QUOTA_EXCEEDED; it decides whether the operation is tried again."""
     message: str = ""
-    """What `lastErrors` says; empty: what a provider says with this code."""
+    """The message of `lastErrors`; empty: that of a provider with this code."""
     at_progress: int = 40
     """Percent at which the operation fails, stops or is broken off."""
     seconds: float = 0.0
-    """How long it is stuck, in the garden's time (0: until the Shoot changes), or how much longer it takes."""
+    """Seconds of the garden that it is stuck (0: until the Shoot changes), or that it takes in addition."""
     chance: float = 1.0
     """Share of the operations it strikes; which ones follows from `random_seed`."""
     times: int = 0
-    """How often it happens before it stops; 0 is always."""
+    """The number of times before it stops; 0 is always."""
     kubeconfig: str = ""
-    """What a kubeconfig request answers: `429`, `500`, `503`, `garbage` (not a kubeconfig) or `unusable` (a kubeconfig
+    """The answer to a kubeconfig request: `429`, `500`, `503`, `garbage` (no kubeconfig) or `unusable` (a kubeconfig
     that the cluster refuses). Empty: not a kubeconfig fault."""
 
 
 class Pace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How long operations of one provider take."""
+    """The duration of the operations of one provider."""
 
     provider: str = ""
     """A provider type; empty is all."""
@@ -79,7 +79,7 @@ class Outage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     after: float = 0.0
     """Begins so long after the start."""
     seconds: float = 60.0
-    """How long it lasts."""
+    """The duration."""
     every: float = 0.0
     """Again after so long, counted from begin to begin; 0 is once."""
 
@@ -116,7 +116,7 @@ class GardenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     retry_duration: float = 12 * 3600.0
     """After this long in one retry cycle Error becomes Failed."""
     condition_threshold: float = 60.0
-    """How long a condition is Progressing before it becomes False."""
+    """The time that a condition is Progressing before it becomes False."""
     kubeconfig_minimum: int = 600
     """Least expirationSeconds that a kubeconfig request may ask for."""
     kubeconfig_maximum: int = 24 * 3600
@@ -126,17 +126,17 @@ class GardenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     workers: int = 50
     """Shoots that each of the garden's controllers works on at the same time."""
     nodes: bool = True
-    """Whether workload clusters show Node objects for their worker pools."""
+    """True when workload clusters show Node objects for their worker pools."""
     scheduling: Literal["minimal-distance", "same-region"] = "minimal-distance"
-    """Where a shoot's seed may stand: in the region with the most similar name, or in the shoot's own only."""
+    """The place of a shoot's seed: in the region with the most similar name, or in the shoot's own only."""
     seed_capacity: int = 0
     """Shoots that a seed of the simulation takes (`status.allocatable.shoots`); 0 is any number."""
     require_bindings: bool = True
-    """Whether a Shoot must name a SecretBinding or CredentialsBinding that exists. A placeholder passes."""
+    """True when a Shoot must name a SecretBinding or CredentialsBinding that exists. A placeholder passes."""
     random_seed: int = 0
-    """What `jitter` and `chance` follow from: the same seed, the same fate of each shoot."""
+    """The seed of `jitter` and `chance`: the same seed, the same fate of each shoot."""
     faults: tuple[Fault, ...] = ()
-    """What goes wrong: see below. The first that fits strikes."""
+    """The faults: see below. The first that fits strikes."""
     outages: tuple[Outage, ...] = ()
     """When seeds do not work: see below."""
 

@@ -1,4 +1,4 @@
-"""What gardener-apiserver's admission does with Shoots: references must exist, profiles and quotas be kept.
+"""The admission of Shoots as in gardener-apiserver: references must exist, profiles and quotas be kept.
 
 Refusals are 403 with field errors in brackets, as Gardener's admission plugins answer; the rules that need nothing but
 the Shoot itself are its strategy's (`shoots`), and answer 422. A garden without any CloudProfile takes every Shoot:
@@ -202,7 +202,7 @@ _OF_MACHINES = ("cpu", "gpu", "memory")
 
 
 def usage(shoots: Iterable[Object], profiles: Mapping[str, Object]) -> Usage:
-    """What the Shoots take at most, by metric. `profiles` are CloudProfiles by name."""
+    """The most that the Shoots take, by metric. `profiles` are CloudProfiles by name."""
     total: Usage = defaultdict(Fraction)
     for shoot in shoots:
         machines = _machine_types(profiles.get(profile_name(shoot)) or {})

@@ -63,7 +63,7 @@ class Care:
         return latest + self._settings.scaled(self._settings.care_period) - self._clock.now()
 
     def _silent(self, shoot: Object) -> bool:
-        """Whether nothing is heard of the gardenlet that looks after the shoot."""
+        """True when the gardenlet of the shoot is silent."""
         name = shoot["spec"].get("seedName")
         seed = self._seeds.get(ObjectKey("", name)) if self._seeds is not None and name else None
         return seed is not None and not gardenlet_ready(seed)

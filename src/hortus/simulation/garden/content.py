@@ -1,4 +1,4 @@
-"""What a simulated garden holds before anybody asked for a cluster: a project, seeds, cloud profiles."""
+"""The content of a simulated garden before anybody asked for a cluster: a project, seeds, cloud profiles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BINDING = "demo-binding"
 """Name of the secret binding that shoots of the simulation use, one for all providers."""
 
 _FURTHER_SEEDS = (("aws", "us-east-1"), ("azure", "eastus"), ("gcp", "us-central1"), ("gcp", "me-central2"))
-"""Regions with a seed beside those above, for clusters that must be controlled from their own region."""
+"""Regions with a seed besides those above, for clusters that must be controlled from their own region."""
 
 _TAINTED = {"me-central2": "ksa-assured-workload"}
 """The taint of a region's seeds: only shoots that tolerate it are put there."""
@@ -79,7 +79,7 @@ def _object(resource: Resource, name: str, *, namespace: str = "", labels: Any =
 
 
 def cloud_profiles() -> list[Object]:
-    """What the simulated providers offer."""
+    """The CloudProfiles of the simulated providers."""
     return [
         _object(CLOUD_PROFILES, offer.profile, spec=profile_spec(provider)) for provider, offer in PROVIDERS.items()
     ]

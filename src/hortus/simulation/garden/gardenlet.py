@@ -87,7 +87,7 @@ class Gardenlet:
             return None
         seed = self._seed(shoot)
         if seed is not None and not gardenlet_ready(seed):
-            self._runs.pop(key, None)  # what runs there is nobody's, and is begun anew
+            self._runs.pop(key, None)  # what runs there is nobody's, and starts again
             return None
         run = self._runs.get(key)
         if run is not None and run.uid == shoot["metadata"]["uid"]:
@@ -268,7 +268,7 @@ class Gardenlet:
         return self._seeds.get(ObjectKey("", name)) if self._seeds is not None and name else None
 
     def shoots_of_seed(self, seed: Object) -> list[ObjectKey]:
-        """Whom a change of a seed concerns."""
+        """The shoots that a change of a seed concerns."""
         return list(self._shoots.keys_by("seed", seed["metadata"]["name"]))
 
     def _identity(self, shoot: Object) -> dict[str, Any]:
@@ -290,7 +290,7 @@ class Gardenlet:
 
 
 def _words(shoot: Object) -> list[str]:
-    """What the operation annotation asks for."""
+    """The operations that the annotation asks for."""
     asked = (shoot["metadata"].get("annotations") or {}).get(OPERATION_ANNOTATION, "")
     return [word.strip() for word in asked.split(";") if word.strip()]
 

@@ -1,4 +1,4 @@
-"""A shoot's conditions, constraints and its status label. Contract: gardener, sections 1.2 and 1.3."""
+"""A shoot's conditions, constraints and its status label. Contract: gardener, docs/usage/shoot/shoot_status.md."""
 
 from __future__ import annotations
 

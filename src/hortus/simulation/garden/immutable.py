@@ -19,7 +19,7 @@ from hortus.kube.objects import Object
 GARDEN_NAMESPACE = "garden"
 """The namespace of Gardener's own project."""
 MOST_NODES: Final = 10_000
-"""Of a shoot (ours). There are names for a million of a pool: for more, the simulation of all shoots would look without
+"""The most nodes of a shoot (ours). There are names for a million of a pool: for more, the search of names would not
 end."""
 _PURPOSES = ("evaluation", "testing", "development", "production")
 _OIDC_END = (1, 32)
@@ -49,7 +49,7 @@ def own_problems(shoot: Object) -> list[FieldProblem]:
 
 
 def change_problems(shoot: Object, old: Object) -> list[FieldProblem]:
-    """What an update may not change."""
+    """The changes of an update that are not allowed."""
     spec, before = shoot["spec"], old["spec"]
     return [*_fixed_problems(spec, before), *_version_problems(spec, before)]
 

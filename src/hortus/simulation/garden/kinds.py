@@ -28,7 +28,7 @@ CLOUD_PROFILES = Resource(CORE, "v1beta1", "cloudprofiles", "CloudProfile", name
 SECRET_BINDINGS = Resource(CORE, "v1beta1", "secretbindings", "SecretBinding")
 CREDENTIALS_BINDINGS = Resource(SECURITY, "v1alpha1", "credentialsbindings", "CredentialsBinding")
 LOGICAL_CLUSTERS = Resource("tenancy.hortus.dev", "v1alpha1", "logicalclusters", "LogicalCluster", namespaced=False)
-"""Of the management cluster: where workload clusters live."""
+"""The logical clusters of the management cluster: workload clusters live in them."""
 QUOTAS = Resource(CORE, "v1beta1", "quotas", "Quota")
 EXPOSURE_CLASSES = Resource(CORE, "v1beta1", "exposureclasses", "ExposureClass", namespaced=False)
 

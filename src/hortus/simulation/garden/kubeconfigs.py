@@ -1,7 +1,7 @@
 """`shoots/adminkubeconfig` and `shoots/viewerkubeconfig`: real, expiring credentials for a workload cluster.
 
-Contract: gardener, section 1.6. A certificate is signed by the client CA of the shoot's own logical cluster, so the
-kubeconfig works there, nowhere else, and not a second longer than granted.
+Contract: gardener, docs/usage/shoot/shoot_access.md. A certificate is signed by the client CA of the shoot's own
+logical cluster, so the kubeconfig works there, nowhere else, and not a second longer than granted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Issuer(Protocol):
 
 
 Allowed = Callable[[UserInfo, str, str, str], Awaitable[bool]]
-"""Whether a user may (verb, API group, resource) cluster-wide in the garden."""
+"""The question: may a user (verb, API group, resource) cluster-wide in the garden?"""
 
 
 class Kubeconfigs:
@@ -173,7 +173,7 @@ def _refuse(fault: str, name: str) -> None:
 
 
 def _spoil(fault: str, document: bytes) -> bytes:
-    """What a faulty garden answers in place of a good kubeconfig."""
+    """The answer of a faulty garden in place of a good kubeconfig."""
     if fault == "garbage":
         return b"<html>not a kubeconfig</html>"
     if fault == "unusable":

@@ -18,7 +18,7 @@ from hortus.simulation.garden.profiles import Machine
 _NODES = "/api/v1/nodes"
 _MERGE = "application/merge-patch+json"
 _UNKNOWN = Machine()
-"""What a machine has whose type no CloudProfile describes."""
+"""The machine of a type that no CloudProfile describes."""
 
 
 class _Cluster(NamedTuple):
@@ -128,6 +128,6 @@ async def _patch(client: Client, path: str, patch: Mapping[str, Any]) -> None:
 def _whole(
     wanted: Sequence[Pool], present: Mapping[str, Object], created: Sequence[Wanted], deleted: Sequence[str]
 ) -> bool:
-    """Whether the step just taken was the last."""
+    """True when the step just taken was the last."""
     now = {*present, *(node.name for node in created)} - set(deleted)
     return now == {node.name for pool in wanted for node in pool.nodes}

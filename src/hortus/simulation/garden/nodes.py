@@ -19,7 +19,7 @@ from hortus.kube.objects import Object
 from hortus.simulation.garden.profiles import Machine
 
 APPLIED = "node.machine.sapcloud.io/last-applied-anno-labels-taints"
-"""What of a node's labels, annotations and taints came from its pool, as JSON."""
+"""The annotation with the labels, annotations and taints of a node that came from its pool, as JSON."""
 POOL = "worker.gardener.cloud/pool"
 _ROTATED = ("certificateAuthorities", "serviceAccountKey")
 """Rotations whose start replaces all nodes."""
@@ -43,7 +43,7 @@ class Pool(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What to do next; nothing of both when all is as it should be."""
+    """The next actions; both empty when all is as it should be."""
 
     create: tuple[Wanted, ...]
     delete: tuple[str, ...]
@@ -74,7 +74,7 @@ def _pool(shoot: Object, worker: Mapping[str, Any]) -> Pool:
 
 
 def spread(count: int, zones: int) -> list[int]:
-    """How many of `count` machines each zone gets; the first ones get the rest."""
+    """The number of machines of each zone, of `count` in all; the first zones get the rest."""
     return [count // zones + (1 if index < count % zones else 0) for index in range(zones)]
 
 
@@ -147,7 +147,7 @@ def next_step(present: Mapping[str, str], wanted: Sequence[Pool]) -> Step:
 
 
 class Look:
-    """What the nodes of one pool look like; made once, so that a node costs little."""
+    """The appearance of the nodes of one pool; made once, so that a node costs little."""
 
     def __init__(self, shoot: Object, worker: Mapping[str, Any], machine: Machine, *, created: str) -> None:
         spec = shoot["spec"]

@@ -1,8 +1,8 @@
-"""What gardener-apiserver finds wrong with a Shoot that it compares with its CloudProfile.
+"""The errors of gardener-apiserver about a Shoot that it compares with its CloudProfile.
 
 Pure: Shoot, the Shoot before (None at a create), CloudProfile and the time, to the sentences of field errors. What a
 Shoot has already stays allowed although the profile lost it: a cluster must remain changeable. Contract: gardener,
-section 1.8.
+docs/concepts/apiserver-admission-plugins.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How a shoot's lastOperation walks: pure decisions, from a Shoot and the time to what its status says next.
+"""The progress of a shoot's lastOperation: pure decisions, from a Shoot and the time to its next status.
 
-Contract: gardener, section 1.3. The gardenlet beside this file carries them out.
+Contract: gardener, docs/usage/shoot/shoot_status.md. `gardenlet.py` carries them out.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def last_operation(shoot: Object) -> Mapping[str, Any] | None:
 
 
 def operation_kind(shoot: Object) -> str:
-    """Which operation a shoot needs, were it to be worked on now."""
+    """The operation that a shoot needs, were it to be worked on now."""
     last = last_operation(shoot)
     if shoot["metadata"].get("deletionTimestamp"):
         return DELETE
@@ -137,7 +137,7 @@ def duration(kind: str, settings: GardenSettings, provider: str = "") -> float:
 
 
 def is_forced(shoot: Object) -> bool:
-    """Whether a deletion is to leave the infrastructure and what lies in the cluster as they are."""
+    """True when a deletion leaves the infrastructure and the content of the cluster as they are."""
     return FORCE_DELETION in (shoot["metadata"].get("annotations") or {})
 
 
@@ -167,7 +167,7 @@ def waiting_for_nodes(shoot: Object, kind: str, now: float) -> dict[str, Any]:
 
 
 def aborted(kind: str, percent: int, now: float) -> dict[str, Any]:
-    """The part of status of an operation that was broken off; it is begun anew."""
+    """The part of status of an operation that was broken off; it starts again."""
     return {"lastOperation": _operation(kind, ABORTED, percent, "Operation was aborted", now)}
 
 

@@ -32,7 +32,7 @@ class State(NamedTuple):
 
 
 def state(outage: Outage, passed: float) -> State:
-    """Whether an outage is on when so many of the garden's seconds have passed since the start."""
+    """The state of an outage when so many of the garden's seconds have passed since the start."""
     since = passed - outage.after
     if since < 0:
         return State(False, -since)
@@ -74,14 +74,14 @@ class Outages:
 
 def _conditions(seed: Object, struck: Iterable[str], now: float) -> list[dict[str, Any]] | None:
     """The seed's conditions as they are to be, None when they are so."""
-    told = {_STRUCK[what][0]: _STRUCK[what] for what in struck}
+    struck_by = {_STRUCK[what][0]: _STRUCK[what] for what in struck}
     before: list[dict[str, Any]] = (seed.get("status") or {}).get("conditions") or []
-    after = [_condition(found, told.get(found["type"]), now) for found in before]
+    after = [_condition(found, struck_by.get(found["type"]), now) for found in before]
     return after if after != before else None
 
 
-def _condition(found: dict[str, Any], told: tuple[str, str, str, str] | None, now: float) -> dict[str, Any]:
-    kind, status, reason, message = told or (found["type"], "True", found["type"], "simulated")
+def _condition(found: dict[str, Any], struck_by: tuple[str, str, str, str] | None, now: float) -> dict[str, Any]:
+    kind, status, reason, message = struck_by or (found["type"], "True", found["type"], "simulated")
     if found["status"] == status:
         return found
     stamp = format_time(now)

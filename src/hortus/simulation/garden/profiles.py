@@ -16,7 +16,7 @@ EXPIRED: Final = "2025-01-31T23:59:59Z"
 
 
 class Machine(NamedTuple):
-    """What one machine of a type has."""
+    """The capacity of one machine of a type."""
 
     cpu: str = "2"
     memory: str = "8Gi"
@@ -94,7 +94,7 @@ NEWEST: Final = "1.34.1"
 """The version that seeds run."""
 _ZONE_NAMES = {"azure": "{number}", "gcp": "{region}-{letter}"}
 _ZONE_NAME = "{region}{letter}"
-"""How the zones of a region are called."""
+"""The pattern of the names of a region's zones."""
 
 
 def profile_spec(provider: str) -> Object:

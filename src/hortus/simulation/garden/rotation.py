@@ -1,7 +1,7 @@
 """Rotations of credentials that a Shoot is asked for by annotation: the phases its status walks through.
 
-Pure. Contract: gardener, section 1.4. Gardenlet takes the words off the annotation when it starts, and the start is
-recorded then; the phase after it comes with the operation's success.
+Pure. Contract: gardener, docs/usage/shoot-operations/shoot_credentials_rotation.md. Gardenlet takes the words
+off the annotation when it starts, and the start is recorded then; the next phase comes with its success.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from hortus.simulation.settings import GardenSettings
 
 FIELD_MANAGER = "gardener-scheduler"
 RETRY = 15.0
-"""Seconds of the garden's time until a shoot without a fitting seed is looked at again."""
+"""Seconds of the garden's time until a shoot without a fitting seed is tried again."""
 
 
 class Scheduler:

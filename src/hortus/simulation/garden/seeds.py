@@ -1,4 +1,4 @@
-"""Which seed may take a Shoot: the filters of gardener-scheduler in order, and what it says when none is left.
+"""The seeds that may take a Shoot: the filters of gardener-scheduler in order, and its message when none is left.
 
 Pure. A filter that leaves nothing ends the search with its own sentence, so that one reads which requirement was not
 met by how many seeds. The first is word for word what the Go infrastructure-manager looks for.
@@ -14,7 +14,7 @@ from hortus.kube.selectors import LabelSelector
 
 Policy = Literal["minimal-distance", "same-region"]
 Load = Callable[[str], int]
-"""How many shoots a seed has, by its name."""
+"""The number of shoots of a seed, by its name."""
 
 
 _PART = 100
@@ -60,7 +60,7 @@ def _filters(shoot: Object, selector: Mapping[str, Any], load: Load) -> Sequence
 
 
 def ready(seed: Object) -> bool:
-    """Whether a seed takes new shoots: visible, not on its way out, and its gardenlet well."""
+    """True when a seed takes new shoots: visible, not being deleted, and its gardenlet well."""
     scheduling = ((seed.get("spec") or {}).get("settings") or {}).get("scheduling") or {}
     return (
         not seed["metadata"].get("deletionTimestamp")
@@ -75,7 +75,7 @@ def gardenlet_ready(seed: Object) -> bool:
 
 
 def healthy(seed: Object) -> bool:
-    """Whether operations can begin there: no condition but that of the gardenlet itself says False."""
+    """True when operations can begin there: no condition but that of the gardenlet itself says False."""
     return all(status != "False" for kind, status in _conditions(seed).items() if kind != "GardenletReady")
 
 
@@ -98,7 +98,7 @@ def _near(shoot: Object, seeds: list[Object], policy: Policy) -> list[Object]:
 
 
 def distance(one: str, other: str) -> int:
-    """How far apart two regions are, by their names: edits, and many for another part of the world (`eu`, `us`)."""
+    """The distance of two regions, by their names: edits, and many for another part of the world (`eu`, `us`)."""
     if one == other:
         return 0
     row = list(range(len(other) + 1))

@@ -1,6 +1,6 @@
-"""What gardener-apiserver adds to a Shoot: generation rules, operation annotations, deletion confirmation, limits.
+"""The additions of gardener-apiserver to a Shoot: generation rules, operation annotations, deletion checks, limits.
 
-Contract: gardener, sections 1.1, 1.3 (generation rules), 1.4, 1.5.
+Contract: gardener, pkg/apiserver/registry/core/shoot/strategy.go and docs/usage/shoot-operations/shoot_operations.md.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class ShootStrategy:
 
 
 def _default(spec: Object) -> None:
-    """What every write fills in."""
+    """Fill in the defaults of every write."""
     workers = (spec.get("provider") or {}).get("workers") or ()
     networking = spec.setdefault("networking", {})
     if workers:
@@ -198,7 +198,9 @@ def _default(spec: Object) -> None:
 
 
 def _cloud_profile(spec: Mapping[str, Any]) -> str:
-    """The name by either field: `cloudProfileName` is empty from Kubernetes 1.34 on (gardener, section 1.1)."""
+    """The name by either field: `cloudProfileName` is empty from Kubernetes 1.34 on (gardener,
+    docs/usage/shoot/shoot_kubernetes_versions.md).
+    """
     return str((spec.get("cloudProfile") or {}).get("name") or spec.get("cloudProfileName") or "")
 
 
@@ -207,7 +209,7 @@ def _annotations(obj: Object) -> Mapping[str, str]:
 
 
 def _status_problems(obj: Object, old: Object) -> list[FieldProblem]:
-    """What tells one cluster from another is set once (gardener, ValidateShootStatusUpdate)."""
+    """The identity of a cluster is set once (gardener, ValidateShootStatusUpdate)."""
     said, before = obj.get("status") or {}, old.get("status") or {}
     return [
         FieldProblem(f"status.{field}", f'Invalid value: "{said.get(field, "")}": field is immutable')

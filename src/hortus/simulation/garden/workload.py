@@ -47,7 +47,7 @@ OPENID_CONNECTS: Object = {
         ],
     },
 }
-"""What the extension shoot-oidc-service installs in a cluster, without its rules."""
+"""The CRD that the extension shoot-oidc-service installs in a cluster, without its rules."""
 
 
 class WorkloadClusters:
@@ -75,7 +75,7 @@ class WorkloadClusters:
             await self._client.delete(LOGICAL_CLUSTERS, name)
 
     async def _make(self, name: str, shoot: Object) -> bool:
-        """Whether there was none."""
+        """True when there was none."""
         if name in self._filled:
             return False
         cluster = {
@@ -107,7 +107,7 @@ class WorkloadClusters:
         self._filled[name] = info["data"]
 
     async def _create(self, cluster: str, resource: Resource, obj: Object) -> bool:
-        """Whether it was not there."""
+        """True when it was not there."""
         path = f"/clusters/{cluster}{resource.path(obj['metadata'].get('namespace', ''))}"
         try:
             await self._client.request("POST", path, orjson.dumps(obj))

@@ -104,7 +104,7 @@ class Caller:
 
 
 def _passes(error: KubeError) -> bool:
-    """Whether it may go well later."""
+    """True when a later attempt may succeed."""
     if isinstance(error, ApiError):
         # 401: while the server's clock is wrong, certificates are not valid yet or no longer.
         return error.http_code in (401, 429) or error.http_code >= 500

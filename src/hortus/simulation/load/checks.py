@@ -1,4 +1,4 @@
-"""What must hold when a load is over: everything that should be there is there and ready, and nothing else is left.
+"""The checks after a load: everything that should be there is there and ready, and nothing else is left.
 
 For GardenerClusters also: each has the Secret it asked for, with a kubeconfig in it, and none of a deleted one stays.
 """
@@ -41,7 +41,7 @@ async def _until_gone(follower: Follower, name: str) -> None:
 async def verify(crew: Crew, recorder: Recorder, *, known: frozenset[str]) -> int:
     """Compare what is there with what should be; a difference is a failure, unless the object is in `known`.
 
-    Returns how many are ready. Asked of the API server anew, so that a watch that missed something shows.
+    Returns how many are ready. Asked of the API server again, so that a watch that missed something shows.
     """
     subject = crew.subject
     kind = subject.resource.kind

@@ -15,7 +15,7 @@ import msgspec
 from hortus.simulation.load.settings import DAY, SECONDS, Bounds, Seconds, Share
 
 Client = Literal["all", "controllers", "simulation", "kubectl", "simulate"]
-"""Who is struck: `controllers`, `simulation` (the garden's own loops), `kubectl`, `simulate` (the load itself)."""
+"""The struck clients: `controllers`, `simulation` (the garden's own loops), `kubectl`, `simulate` (the load)."""
 AGENTS: dict[str, str] = {
     "controllers": "hortus",
     "simulation": "hortus-simulation",
@@ -34,25 +34,25 @@ class _Scheduled(msgspec.Struct, frozen=True, kw_only=True, tag_field="fault"):
 
 class _Lasting(_Scheduled, frozen=True, kw_only=True):
     lasts: Seconds = 5.0
-    """How long it lasts each time."""
+    """The duration of each time."""
 
 
 class _OnRequests(_Lasting, frozen=True, kw_only=True):
     clients: tuple[Client, ...] = ("controllers",)
-    """Whose requests."""
+    """The clients whose requests are struck."""
     verbs: tuple[Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"], ...] = ()
-    """Which requests; empty is all."""
+    """The verbs of the requests; empty is all."""
     resources: tuple[str, ...] = ()
     """To which resources, by plural; empty is all."""
     share: Share = 1.0
-    """Which part of them."""
+    """The part of these requests that is struck."""
 
 
 class Latency(_OnRequests, frozen=True, kw_only=True, tag="latency"):
     """Requests wait before they are served."""
 
     delay: Seconds = 0.2
-    """How long."""
+    """The delay of each request."""
     jitter: Seconds = 0.0
     """Up to that much longer or shorter."""
 
@@ -63,7 +63,7 @@ class Refusal(_OnRequests, frozen=True, kw_only=True, tag="error"):
     code: Literal[429, 500, 502, 503, 504] = 503
     """The HTTP status."""
     retryAfter: Seconds = 0.0
-    """What the answer's Retry-After says; 0 leaves it out, but with 429 it is at least 1 s."""
+    """The Retry-After of the answer; 0 leaves it out, but with 429 it is at least 1 s."""
 
 
 class Partition(_OnRequests, frozen=True, kw_only=True, tag="partition"):
@@ -77,9 +77,9 @@ class DroppedWatches(_Scheduled, frozen=True, kw_only=True, tag="dropWatches"):
     """Open watches are cut in the middle of whatever they send."""
 
     clients: tuple[Client, ...] = ("controllers",)
-    """Whose watches."""
+    """The clients whose watches are cut."""
     resources: tuple[str, ...] = ()
-    """Of which resources, by plural; empty is all."""
+    """The resources of the watches, by plural; empty is all."""
 
 
 class ClockStep(_Lasting, frozen=True, kw_only=True, tag="clockStep"):
@@ -96,19 +96,19 @@ class Kill(_Scheduled, frozen=True, kw_only=True, tag="kill"):
     """A process ends by SIGKILL; `hortus up` starts it again."""
 
     process: Process = "controllers"
-    """Which."""
+    """The process to kill."""
 
 
 class Pause(_Lasting, frozen=True, kw_only=True, tag="pause"):
     """A process stands still by SIGSTOP, then goes on as if nothing had been."""
 
     process: Process = "controllers"
-    """Which."""
+    """The process to stop."""
 
 
 Fault = Latency | Refusal | Partition | DroppedWatches | ClockStep | Kill | Pause
 OnServer = Latency | Refusal | Partition | DroppedWatches | ClockStep
-"""What needs the embedded API server; the others need its processes."""
+"""The faults that need the embedded API server; the others need its processes."""
 
 
 def lasting(fault: Fault) -> float:

@@ -22,7 +22,7 @@ _RETRY = Backoff(first=0.1, cap=1.0, jitter=0.5)
 
 
 class Seen(NamedTuple):
-    """What is kept of an object."""
+    """The facts that are kept of an object."""
 
     version: int
     """Its resourceVersion; those of one collection can be compared (KEP-5504)."""
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     annotations: frozenset[str]
     """Keys of those that somebody waits for to go."""
     words: str
-    """What it says of itself, for failures."""
+    """The object's own message, for failures."""
 
 
 Predicate = Callable[[Seen | None], bool]
@@ -67,16 +67,16 @@ class Follower:
         self._waiting: dict[str, list[_Waiting]] = {}
         self.synced = asyncio.Event()
         self.ready = 0
-        """How many are ready now."""
+        """The number of objects that are ready now."""
         self.events = 0
 
     @property
     def count(self) -> int:
-        """How many there are now."""
+        """The number of objects that exist now."""
         return len(self._seen)
 
     def get(self, name: str) -> Seen | None:
-        """What is known of the object now."""
+        """The known state of the object."""
         return self._seen.get(name)
 
     async def until(self, name: str, predicate: Predicate) -> float:
@@ -159,7 +159,7 @@ class Follower:
 
 
 def _words(obj: Object) -> str:
-    """What an object that is not ready says of itself, shortly."""
+    """The message of an object that is not ready, shortened."""
     status = obj.get("status") or {}
     said = [str(status["state"])] if isinstance(status.get("state"), str) else []
     said += [

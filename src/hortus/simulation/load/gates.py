@@ -61,7 +61,7 @@ class Gate(msgspec.Struct, frozen=True):
     limit: float
     """In seconds, bytes or as a plain number."""
     fails_if: bool = False
-    """Whether the gate is broken when the comparison is true, not when it is false."""
+    """True when the gate is broken while the comparison is true, not when it is false."""
 
     @classmethod
     def parse(cls, text: str, *, fails_if: bool = False) -> Gate:
@@ -87,7 +87,7 @@ class Gate(msgspec.Struct, frozen=True):
         return cls(text.strip(), function, name, found["operator"], limit, fails_if)
 
     def judge(self, measured: Measured) -> Verdict:
-        """How a run stands to it."""
+        """The verdict on a run."""
         value = measured(self.function, self.name)
         if value is None:
             return Verdict(self.shown, None, passed=False)
@@ -100,7 +100,7 @@ class Gate(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What became of a gate."""
+    """The result of a gate."""
 
     gate: str
     value: float | None

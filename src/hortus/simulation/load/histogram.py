@@ -67,7 +67,7 @@ class Histogram:
 
     @property
     def size(self) -> int:
-        """How many buckets it holds."""
+        """The number of its buckets."""
         return len(self._buckets)
 
     def steps(self) -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""What a run counts: calls by verb and resource, waits by what was waited for, failures, bytes.
+"""The counts of a run: calls by verb and resource, waits by their purpose, failures, bytes.
 
 All of it is bounded: histograms, sums, and the first failures of many.
 """
@@ -41,7 +41,7 @@ class Recorder:
         """Bytes of bodies, those of watches too."""
         self.failures: list[Failure] = []
         self.failed = 0
-        """How many failures there were in all."""
+        """The number of failures in all."""
         self._phase: Recorder | None = None
 
     def begin_phase(self) -> Recorder:

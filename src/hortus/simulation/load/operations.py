@@ -37,7 +37,7 @@ _RUBBISH = base64.b64encode(b"overwritten by a simulation").decode()
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the objects of one part of a template are."""
+    """The location of the objects of one part of a template."""
 
     part: Part
     resource: Resource
@@ -53,7 +53,7 @@ class Crew:
         self.namespace = namespace
         self.load_id = load_id
         self.prefix = f"{load_id}-{letter}"
-        """What the names of its objects begin with; a number follows."""
+        """The prefix of the names of its objects; a number follows."""
         self.places: tuple[Place, ...] = ()
         self.secrets: Follower | None = None
         self.living: dict[str, Operation] = {}
@@ -62,12 +62,12 @@ class Crew:
         """Names of those deleted."""
 
     def owns(self, name: object) -> bool:
-        """Whether an object of that name is one of these."""
+        """True when an object of that name is one of these."""
         return isinstance(name, str) and name.startswith(self.prefix) and name[len(self.prefix) :].isdigit()
 
     @property
     def subject(self) -> Place:
-        """Where the objects themselves are."""
+        """The location of the objects themselves."""
         return self.places[-1]
 
     def followers(self) -> list[Follower]:
@@ -76,7 +76,7 @@ class Crew:
 
 
 class Ground(msgspec.Struct, frozen=True):
-    """Where a run takes place."""
+    """The clusters and clients of a run."""
 
     management: Client
     garden: Client | None
@@ -145,7 +145,7 @@ class Executor:
         self.last_ready = 0.0
         """Monotonic time at which an object was last seen to become ready."""
         self.unfinished: dict[str, str] = {}
-        """What is still waited for, by object."""
+        """The conditions still awaited, by object."""
 
     async def run(self, operations: tuple[Operation, ...], *, timeout: float) -> None:
         """Do them all, each when it is due; then wait up to `timeout` seconds for what they brought about."""
@@ -196,7 +196,7 @@ class Executor:
     async def _turn(self, operation: Operation | None = None) -> AsyncIterator[float]:
         """One of the calls in flight; gives the time at which it begins. The first of an operation is named.
 
-        What was due at once waits for its turn by design; of the rest it is told how late they are.
+        What was due at once waits for its turn by design; of the rest it is recorded how late they are.
         """
         async with self._gate:
             now = self._ground.clock.monotonic()

@@ -1,6 +1,6 @@
 """A report as one HTML file: no script, nothing loaded from elsewhere, light or dark as the reader's system is.
 
-It can be mailed, kept beside a release and opened in ten years.
+It can be mailed, kept with a release and opened in ten years.
 """
 
 from __future__ import annotations

@@ -42,13 +42,13 @@ class Strike(msgspec.Struct, frozen=True):
     at: float
     ends: float
     event: int
-    """Which of the track's events."""
+    """The index among the track's events."""
     seed: int
     """For what is left to chance while it lasts."""
 
 
 class TrackPlan(msgspec.Struct, frozen=True):
-    """What one track does."""
+    """The actions of one track."""
 
     letter: str
     track: Track
@@ -57,7 +57,7 @@ class TrackPlan(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a run does."""
+    """The actions of a run."""
 
     scenario: Scenario
     seed: int
@@ -66,7 +66,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def objects(self) -> int:
-        """How many objects are created in all."""
+        """The number of objects that are created in all."""
         return sum(one.verb == "create" for track in self.tracks for one in track.operations)
 
     @property

@@ -14,7 +14,7 @@ import msgspec
 WIDTH, HEIGHT = 640, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 16, 12, 26
 COLOURS = 6
-"""How many the style sheet has; further lines have them again, dashed."""
+"""The colours of the style sheet; further lines have them again, dashed."""
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What a run found, as values: made once at the end, then shown as a table, JSON or a page.
+"""The findings of a run, as values: made once at the end, then shown as a table, JSON or a page.
 
 Durations are seconds, sizes bytes. Names of quantities are those that gates use.
 """
@@ -44,7 +44,7 @@ class Distribution(msgspec.Struct, frozen=True):
 
 
 class ProcessReport(msgspec.Struct, frozen=True):
-    """What a process used."""
+    """The resources that a process used."""
 
     cpu: float
     """Seconds."""
@@ -54,7 +54,7 @@ class ProcessReport(msgspec.Struct, frozen=True):
     """Bytes read and written, TLS and files included; None where it is not known."""
     restarts: int
     killed: int
-    """How many of the restarts were on purpose."""
+    """The number of restarts that were on purpose."""
 
 
 class PhaseReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class PhaseReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether all gates of the phase hold."""
+        """True when all gates of the phase hold."""
         return all(verdict.passed for verdict in self.gates)
 
 
@@ -133,7 +133,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     server_calls: float
     """Requests that the API server answered meanwhile, of everybody; 0 where it is not known."""
     server_writes: float
-    """Of these, writes."""
+    """The writes among these."""
     struck_requests: int
     """Requests that faults were done to."""
     calls_per_object: float
@@ -156,13 +156,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed that should not: with gates they decide, without them any failure does."""
+        """True when nothing failed that should not: with gates they decide, without them any failure does."""
         verdicts = [*self.gates, *(verdict for phase in self.phases for verdict in phase.gates)]
         return all(verdict.passed for verdict in verdicts) if verdicts else not self.failed
 
 
 class Findings(msgspec.Struct):
-    """What a run hands over to be reported."""
+    """The findings that a run hands over to be reported."""
 
     recorder: Recorder
     series: Series

@@ -45,12 +45,12 @@ _FIRST_LIST = 30.0
 
 
 class System(msgspec.Struct, frozen=True):
-    """What a run is let loose on."""
+    """The system under load."""
 
     management: Client
     garden: Client | None
     processes: Processes
-    """Of the local fleet, by name; of `hortus up`."""
+    """The processes of the local fleet, by name; of `hortus up`."""
     metrics: Mapping[str, str]
     """URLs of metrics pages by process, or `unix:PATH`."""
     control: Client | None = None
@@ -58,7 +58,7 @@ class System(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a run is."""
+    """The progress of a run."""
 
     seconds: float
     phase: int
@@ -71,7 +71,7 @@ class Progress(msgspec.Struct, frozen=True):
     failed: int
     operations: dict[str, int]
     faults: int
-    """How many strikes there were so far."""
+    """The number of strikes so far."""
     usage: dict[str, tuple[float, float]]
     """Cores in use and bytes resident by process."""
 

@@ -1,7 +1,7 @@
-"""What the processes of a system cost while a load goes on: CPU, memory, traffic, and what their metrics say.
+"""The cost of the processes of a system during a load: CPU, memory, traffic, and their metrics.
 
 Processes of this machine are read from /proc, others from the standard `process_*` metrics. Counters are added up over
-restarts: one that is smaller than before began anew.
+restarts: one that is smaller than before started from zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PATIENCE = aiohttp.ClientTimeout(total=3.0)
 
 
 class Usage(msgspec.Struct):
-    """What one process has used since the begin; bytes and seconds."""
+    """The resources that one process has used since the begin; bytes and seconds."""
 
     pid: int = 0
     cpu: float = 0.0
@@ -49,12 +49,12 @@ class Usage(msgspec.Struct):
         self.memory, self.peak, self.high = memory, max(self.peak, memory), max(self.high, memory)
 
     def mark(self) -> Usage:
-        """Returns a copy of what it is now, and begins to look for the most memory anew."""
+        """Returns a copy of what it is now, and starts a new search for the most memory."""
         self.high = self.memory
         return msgspec.structs.replace(self)
 
     def since(self, mark: Usage) -> Usage:
-        """What was used since `mark`."""
+        """The use since `mark`."""
         return Usage(
             pid=self.pid,
             cpu=self.cpu - mark.cpu,
@@ -131,7 +131,7 @@ class Counters:
         )
 
     def has(self, name: str) -> bool:
-        """Whether there is any such series."""
+        """True when there is any such series."""
         return any(found == name for found, _ in self.total)
 
     def quantile(self, histogram: str, share: float) -> float | None:
@@ -182,7 +182,7 @@ class MetricsPage:
         self.counters = Counters()
         self.gauges: dict[str, float] = {}
         self.misses = 0
-        """How often it could not be read."""
+        """The number of failed reads."""
 
     async def look(self) -> None:
         """Read it; one that does not answer is counted, not raised: it may just have been killed."""

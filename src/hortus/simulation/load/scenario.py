@@ -1,4 +1,4 @@
-"""What a scenario file says: phases of load, fleets with churn and faults, and the gates a run must pass.
+"""A scenario file: phases of load, fleets with churn and faults, and the gates a run must pass.
 
 Phases run one after the other; what stands in `parallel` runs side by side. Everything that happens follows from this
 file and one seed: see `plan`. Durations are seconds.
@@ -25,12 +25,12 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Creates objects from a template, each of them a new one."""
 
     count: Count
-    """How many objects."""
+    """The number of objects."""
     template: str = "gardenercluster"
     """A built-in template (`gardenercluster`, `runtime`, `configmap`) or a file, its path relative to
     the scenario's."""
     namespace: str = ""
-    """Where the template says `${namespace}`. Empty: the template's own default."""
+    """The value of `${namespace}` in the template. Empty: the template's own default."""
     rate: Rate = 0.0
     """Objects a second; 0 is as fast as `concurrency` allows."""
     ramp: Seconds = 0.0
@@ -41,11 +41,11 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """When an object counts as ready: `condition=TYPE[=STATUS]`, `jsonpath=PATH=VALUE` or `exists`. Empty: as the
     template says."""
     timeout: Seconds = 300.0
-    """How long to wait for all of them after the last creation."""
+    """The time to wait for all of them after the last creation."""
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
-    """How often each operation happens, relative to the others."""
+    """The frequency of each operation, relative to the others."""
 
     create: Rate = 1.0
     """A new cluster."""
@@ -61,13 +61,13 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """Clusters that come, change, fail and go."""
 
     clusters: Count
-    """How many to begin with."""
+    """The number of clusters at the start."""
     duration: Seconds = 60.0
-    """How long operations go on after the last cluster to begin with was asked for."""
+    """The time that operations go on after the last of the first clusters was asked for."""
     churn: Rate = 1.0
     """Operations a second on average."""
     weights: Weights = Weights()
-    """Which operations."""
+    """The frequencies of the operations."""
     template: str = "gardenercluster"
     """As in `load`. Clusters of another kind than GardenerCluster can only be created and deleted."""
     namespace: str = ""
@@ -79,14 +79,14 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     until: str = ""
     """As in `load`."""
     timeout: Seconds = 300.0
-    """How long to wait at the end until all clusters are ready."""
+    """The time to wait at the end until all clusters are ready."""
 
 
 class Faults(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes wrong, and when."""
+    """Faults that strike during a time."""
 
     duration: Seconds
-    """How long; all faults are over at its end."""
+    """The duration; all faults are over at its end."""
     events: tuple[Fault, ...]
     """The faults; each of them strikes once or again and again."""
 
@@ -105,7 +105,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> Literal["load", "fleet", "faults", "rest"]:
-        """Which of them it is."""
+        """The kind of the track."""
         return "load" if self.load else "fleet" if self.fleet else "faults" if self.faults else "rest"
 
 
@@ -113,15 +113,15 @@ class Phase(Track, frozen=True, kw_only=True):
     """One of these, or several at the same time."""
 
     parallel: tuple[Track, ...] = ()
-    """What goes on side by side; the phase is over when the last of them is."""
+    """The tracks that run side by side; the phase is over when the last of them is."""
     name: str = ""
-    """What the report calls it. Empty: its number."""
+    """The name of the phase in the report. Empty: its number."""
     gates: tuple[str, ...] = ()
-    """What must hold of this phase alone. The run ends with the first phase that breaks one of its gates."""
+    """The gates of this phase alone. The run ends with the first phase that breaks one of its gates."""
 
     @property
     def tracks(self) -> tuple[Track, ...]:
-        """What goes on in this phase."""
+        """The tracks of this phase."""
         return self.parallel or (self,)
 
     @property
@@ -134,9 +134,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run."""
 
     phases: tuple[Phase, ...]
-    """What happens, in order."""
+    """The phases, in order."""
     name: str = "scenario"
-    """What the report is titled."""
+    """The title of the report."""
     description: str = ""
     """For people."""
     seed: Annotated[int, Bounds(0, 2**53)] = 1
@@ -144,7 +144,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     project: str = "demo"
     """The Gardener project, where a template says `${project}`."""
     gates: tuple[str, ...] = ()
-    """What must hold at the end, such as `p99(time_to_ready) <= 30s`."""
+    """The gates of the whole run, such as `p99(time_to_ready) <= 30s`."""
     metrics: dict[str, str] = msgspec.field(default_factory=dict)
     """URLs of `/metrics` pages by the name of their process; those of `hortus up` are found by themselves."""
 

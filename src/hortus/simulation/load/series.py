@@ -1,4 +1,4 @@
-"""What was measured over time, in bounded memory: when it grows too long, every second sample goes.
+"""Measurements over time, in bounded memory: when a series grows too long, every second sample is dropped.
 
 A run of hours ends with samples further apart and of the same number as a run of minutes; a plot shows no difference.
 """

@@ -20,11 +20,11 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class ScenarioError(Exception):
-    """What somebody wrote cannot be used; the message names the path, the value and what is allowed."""
+    """A value of a scenario cannot be used; the message names the path, the value and the allowed ones."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """Which numbers are allowed, both ends included."""
+    """The allowed numbers, both ends included."""
 
     least: float
     most: float
@@ -34,7 +34,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Unit(msgspec.Struct, frozen=True):
-    """How a number may be written as text."""
+    """The unit of a number that is written as text."""
 
     name: str
     example: str

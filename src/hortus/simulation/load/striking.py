@@ -86,9 +86,9 @@ class Striker:
         self._ends: dict[tuple[str, Strike], float] = {}
         self.struck: list[Struck] = []
         self.kills: Counter[str] = Counter()
-        """How often each process was killed here, so that nobody wonders why it ended."""
+        """The number of kills of each process here, so that nobody wonders why it ended."""
         self.requests = 0
-        """How many requests were struck."""
+        """The number of requests struck."""
         self._counted = -1
 
     async def run(self, track: TrackPlan) -> None:

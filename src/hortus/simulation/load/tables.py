@@ -19,7 +19,7 @@ _COUNTS = frozenset({"count", ""})
 
 
 def summary(report: Report) -> Iterator[tuple[str, str]]:
-    """What one wants to know first: (name, value)."""
+    """The summary at the top: (name, value)."""
     yield "objects created", f"{number(report.objects)} of {number(report.planned)}"
     yield "ready at the end", f"{number(report.ready)} of {number(report.living)}"
     yield "failures", number(report.failed)

@@ -44,7 +44,7 @@ class Part(msgspec.Struct, frozen=True):
 
     kind: GroupVersionKind
     garden: bool
-    """Whether it goes to the garden, not to the management cluster."""
+    """True when it belongs to the garden, not to the management cluster."""
     until: Until | None
     """When it is ready; None: as soon as it exists."""
     render: _Render
@@ -56,12 +56,12 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Template(msgspec.Struct, frozen=True):
-    """What is made for each object of a load."""
+    """The objects that are made for each unit of a load."""
 
     name: str
     parts: tuple[Part, ...]
     namespace: str
-    """Where `${namespace}` leads unless the run says otherwise."""
+    """The default of `${namespace}`."""
 
     @property
     def subject(self) -> Part:
@@ -70,7 +70,7 @@ class Template(msgspec.Struct, frozen=True):
 
     @property
     def is_cluster(self) -> bool:
-        """Whether it is a GardenerCluster, which can be rotated and made to fail."""
+        """True when it is a GardenerCluster, which can be rotated and made to fail."""
         return self.subject.kind.kind == "GardenerCluster"
 
 
