@@ -15,7 +15,7 @@ from hortus.schema.merge import owned_matches
 
 
 class ApplyClient(Protocol):
-    """What applying needs of `hortus.kube.Client`."""
+    """The part of `hortus.kube.Client` that applying uses."""
 
     async def apply(self, resource: Resource, obj: Object, *, field_manager: str, force: bool = True) -> Object: ...
 
@@ -34,7 +34,7 @@ class Applier:
         self._field_manager = field_manager
 
     def matches(self, live: Object, config: Object) -> bool:
-        """Whether applying `config` would leave `live` as it is. Needs apiVersion and kind in `config`."""
+        """True when applying `config` would leave `live` as it is. Needs apiVersion and kind in `config`."""
         return owned_matches(live, config, self._field_manager)
 
     async def apply(

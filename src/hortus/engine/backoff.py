@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt: exponential, capped, spread by jitter.
+"""The delay before the next attempt: exponential, capped, spread by jitter.
 
 Jitter is what keeps ten thousand objects that failed in the same second from coming back in the same second.
 """

@@ -28,7 +28,7 @@ class Change(NamedTuple):
     old: Object | None
     new: Object | None
     initial: bool = False
-    """Whether it was there when we began to look: nobody did anything just now."""
+    """True when the object was there at the first list: nobody changed anything just now."""
 
     @property
     def current(self) -> Object:
@@ -44,7 +44,7 @@ Transform = Callable[[Object], Object]
 """Makes an object smaller before it is kept; it may change and return the very dict it gets."""
 
 _DIGITS = 39
-"""Of a number of 128 bits."""
+"""The digits of a number of 128 bits."""
 _NO_KEYS: Collection[ObjectKey] = ()
 
 
@@ -159,7 +159,7 @@ class Cache:
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is complete."""
+        """True when the first list is complete."""
         return self._synced.is_set()
 
     async def synced(self) -> None:
@@ -168,7 +168,7 @@ class Cache:
 
     @property
     def problem(self) -> NotUnderstood | None:
-        """Which objects are not here in their latest state because the transform failed on them, or None."""
+        """The objects that are not here in their latest state because the transform failed on them, or None."""
         if not self._refused:
             return None
         key, why = next(iter(self._refused.items()))
@@ -210,7 +210,7 @@ class Cache:
         return kept
 
     def put(self, obj: Object, *, initial: bool = False) -> None:
-        """Hold `obj` as it is from now on; the same resource version again changes nothing and tells nobody."""
+        """Hold `obj` as it is from now on; the same resource version again changes nothing and notifies nobody."""
         key = key_of(obj)
         old = self._objects.get(key)
         if old is not None and old["metadata"].get("resourceVersion") == obj["metadata"].get("resourceVersion"):
@@ -232,7 +232,7 @@ class Cache:
             del self._objects[key]
             for index in self._indexes.values():
                 index.update(key, old, None)
-            self._tell(Change(key, last if last is not None else old, None))
+            self._notify(Change(key, last if last is not None else old, None))
 
     def replace(self, objects: Iterable[Object], version: int, *, refused: Collection[ObjectKey] = ()) -> None:
         """Become what a list at resource version `version` found, and report the differences and only those.
@@ -255,14 +255,14 @@ class Cache:
         self._synced.set()
 
     def reset(self) -> None:
-        """Hold nothing any more, telling each object as gone: another cluster answers, whose versions begin anew."""
+        """Drop all objects and report each as deleted: another cluster answers, with versions of its own."""
         self._seen_version = 0
         self._refused.clear()
         for key in list(self._objects):
             self.drop(key)
 
     def observe(self, obj: Object, *, initial: bool = False) -> None:
-        """What list or watch shows; passed over when `learn` has brought a later state already."""
+        """Take a state that list or watch shows; ignored when `learn` has brought a later one already."""
         if self._objects:
             known = self._objects.get(key_of(obj))
             if known is not None and 0 < version_of(obj) < version_of(known) and _uid(known) == _uid(obj):
@@ -277,12 +277,12 @@ class Cache:
     def _changed(self, change: Change) -> None:
         for index in self._indexes.values():
             index.update(change.key, change.old, change.new)
-        self._tell(change)
+        self._notify(change)
 
     def _unsubscribe(self, handler: Handler) -> None:
         self._handlers = tuple(known for known in self._handlers if known is not handler)
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         for handler in self._handlers:
             self._call(handler, change)
 

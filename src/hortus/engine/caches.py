@@ -21,7 +21,7 @@ from hortus.kube.selectors import LabelSelector
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which objects a cache holds: a resource, a namespace or all (empty), a label and a field selector."""
+    """The objects that a cache holds: a resource, a namespace or all (empty), a label and a field selector."""
 
     resource: Resource
     namespace: str = ""
@@ -34,7 +34,7 @@ class Selection(msgspec.Struct, frozen=True):
         return f"{self.resource.plural}{group}[{','.join(part for part in parts if part)}]"
 
     def belongs(self, obj: Object) -> bool:
-        """Whether a newly written object is surely selected; with a field selector only the server knows."""
+        """True when a newly written object is certainly selected; with a field selector only the server knows."""
         metadata = obj["metadata"]
         if self.fields or (self.namespace and metadata.get("namespace", "") != self.namespace):
             return False

@@ -1,4 +1,4 @@
-"""Where a flag's value comes from: the command line, else the environment, else a file, else its default.
+"""The value of a flag: from the command line, else the environment, else a file, else its default.
 
 One name per setting in all of them: `--watch-namespace=x`, `HORTUS_WATCH_NAMESPACE=x`, `watch-namespace: x`. The file
 is YAML or JSON and may change while the process runs: what its flags allow is taken over at once, the rest is named in
@@ -24,7 +24,7 @@ CONFIG = Flag(
     "config", "string", "", "File with values for these flags, by name, as YAML or JSON; watched for changes."
 )
 PREFIX = "HORTUS_"
-"""Of environment variables."""
+"""The prefix of environment variables."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -125,7 +125,7 @@ class Reloader:
             "When the configuration was read without an error for the last time.",
             registry=registry,
         )
-        self._tell(well=True)
+        self._report(well=True)
 
     async def run(self) -> None:
         """Follow the file until cancelled."""
@@ -143,16 +143,16 @@ class Reloader:
                 self._apply(values)
         except FlagError as error:
             _log.error("the configuration is wrong, keeping the one before", error=str(error))
-            self._tell(well=False)
+            self._report(well=False)
             return
         self._values = values
-        self._tell(well=True)
+        self._report(well=True)
         if now:
             _log.info("took over the configuration", flags=sorted(now))
         if later := changed - now:
             _log.warning("these flags take effect at the next start", flags=sorted(later))
 
-    def _tell(self, *, well: bool) -> None:
+    def _report(self, *, well: bool) -> None:
         self._successful.set(float(well))
         if well:
             self._at.set(self._clock.now())

@@ -1,4 +1,4 @@
-"""What one reconcile of one object works with: the object as read, the status to be, and its ways to write.
+"""The context of one reconcile: the object as read, the status to be, and the ways to write.
 
 Steps draft the status; it is written once, when the last step is over, and only when it differs. A contract that wants
 an intermediate state to be seen calls `checkpoint`. Who writes, as which field manager and into which cache the answer
@@ -38,7 +38,7 @@ class Announcement(NamedTuple):
 
 
 class Wiring(Generic[K]):
-    """What every reconcile of one controller shares. Made by `Manager.wire`."""
+    """The clients, caches and names that all reconciles of one controller share. Made by `wire`."""
 
     def __init__(
         self,

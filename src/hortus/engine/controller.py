@@ -31,7 +31,7 @@ from hortus.kube.objects import ObjectKey
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 SLICE_SECONDS = 0.01
-"""How long workers go on without giving the loop to others when no reconcile ever waits."""
+"""The time that workers go on without yielding to the loop when no reconcile ever waits."""
 
 DEFAULT_DEADLINE = 120.0
 """Seconds. Longer than any chain of requests that each have their own timeout should take."""
@@ -43,10 +43,10 @@ LONGEST_ASKED_DELAY = 300.0
 """Seconds: a server that asks for more (a year, say) is asked again all the same."""
 
 SPARE_WORKERS = 1000
-"""How many workers may stand in for those that wait for something slow; one costs a few kilobytes."""
+"""The most workers that stand in for those that wait for something slow; one costs a few kilobytes."""
 
 SLOWEST = 32
-"""How many of the slowest reconciles are remembered, for whoever debugs."""
+"""The number of slowest reconciles that are kept for debugging."""
 
 
 class Reconciler(Protocol):
@@ -58,10 +58,10 @@ class Reconciler(Protocol):
 
 
 class Assignment(Protocol):
-    """Which keys this process may work on, and until when: the seam at which `hortus.engine.shards` stands."""
+    """The keys that this process may work on, and until when: the seam for `hortus.engine.shards`."""
 
     def holds(self, key: ObjectKey) -> bool:
-        """Whether work on `key` may begin here now."""
+        """True when work on `key` may begin here now."""
 
     def enter(self, key: ObjectKey, interrupt: Callable[[], None]) -> Permit | None:
         """The right to work on `key`, or None when it is not ours; `interrupt` is called when the work has to end."""
@@ -116,7 +116,7 @@ class Controller:
         self._detachers: list[Detach] = []
         self._last_yield = 0.0
         self.workers = workers
-        """How many objects may be in work at once."""
+        """The number of objects that may be in work at once."""
         self.slowest: dict[ObjectKey, float] = {}
         """Seconds of the longest reconciles since the start, of up to `SLOWEST` objects."""
         self._slow = 0.0
@@ -171,11 +171,11 @@ class Controller:
 
     @property
     def size(self) -> int:
-        """How many objects of the own kind there are."""
+        """The number of objects of the own kind."""
         return len(self._own) if self._own is not None else 0
 
     def count(self, chosen: Callable[[ObjectKey], bool]) -> int:
-        """How many objects of the own kind pass `chosen`."""
+        """The number of objects of the own kind that pass `chosen`."""
         return sum(map(chosen, self._own)) if self._own is not None else 0
 
     def enqueue_all(self, keys: Iterable[ObjectKey] | None = None, *, priority: Priority = Priority.RESYNC) -> None:

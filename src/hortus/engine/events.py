@@ -47,11 +47,11 @@ RETRY_SECONDS = 5.0
 _LONGEST_MESSAGE = 1024
 """Characters; events.k8s.io allows a note of 1 kB."""
 _LONGEST_NAME = 236
-"""Of the object's name in the event's: 253 less a dot and 16 hexadecimal digits."""
+"""The most characters of the object's name in the event's: 253 less a dot and 16 hexadecimal digits."""
 
 
 class EventClient(Protocol):
-    """What the recorder needs of `hortus.kube.Client`."""
+    """The part of `hortus.kube.Client` that the recorder uses."""
 
     async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object: ...
 
@@ -162,7 +162,7 @@ class EventRecorder:
 
     @property
     def idle(self) -> bool:
-        """Whether everything noted is written, or dropped."""
+        """True when all recorded events are written or dropped."""
         return not self._pending and not self._writing
 
     async def start(self) -> None:
@@ -246,7 +246,7 @@ class EventRecorder:
                 await self._client.patch(EVENTS, series.name, body, _home(series.about))
                 return
             except NotFound:
-                # The server forgot it, an hour having passed: the series begins anew.
+                # The server forgot it, an hour having passed: a new series begins.
                 series.first, series.count, series.name = series.last, 1, ""
         body = self._body(series)
         await self._client.create(EVENTS, body, namespace=_home(series.about))

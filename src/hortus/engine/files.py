@@ -1,7 +1,7 @@
 """Files that change under a running process: mounted Secrets and ConfigMaps, an operator's edit.
 
 A kubelet swaps a mounted folder by one symbolic link, an editor writes a new file and renames it: so the folder is
-watched, by the kernel's own means, and the content compared. What has not changed is not told.
+watched, by the kernel's own means, and the content compared. Unchanged content is not reported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 _SETTLE = 50
 """Milliseconds of quiet after which several events count as one change."""
 _FIRST_LOOK = 1.0
-"""Seconds until the kernel surely tells."""
+"""The longest delay, in seconds, until the kernel reports a change."""
 
 
 class FileWatch:
@@ -56,20 +56,20 @@ class FileWatch:
         self._changed()
 
     def _concerns(self, change: Change, path: str) -> bool:
-        """Whether it may have changed the file: itself, what it is a link to, or a kubelet's `..data`."""
+        """True when the change may have changed the file: itself, the target of its link, or a kubelet's `..data`."""
         name = Path(path).name
         return name in (self._path.name, self._path.resolve().name) or name.startswith("..")
 
     def _folders(self) -> list[Path]:
-        """Where a change of the file is seen: beside it, and beside what it is a link to."""
+        """The folders to watch: that of the file, and that of the file it links to."""
         return list(dict.fromkeys([self._path.absolute().parent, self._path.resolve().parent]))
 
 
 class KubeconfigFile:
     """Keeps `client` in step with the kubeconfig file it was made from: a renewed credential needs no restart.
 
-    A file that cannot be used is told in the log, and the client goes on as it was. `moved` is called when the file
-    names another server: what the caches hold is not that server's, so the process should begin anew.
+    A file that cannot be used is logged, and the client goes on as it was. `moved` is called when the file
+    names another server: what the caches hold is not that server's, so the process should start again.
     """
 
     def __init__(self, client: Client, path: Path, *, moved: Callable[[], None]) -> None:

@@ -14,11 +14,11 @@ from hortus.kube.errors import Conflict, Invalid, NotFound
 from hortus.kube.objects import Object, Resource
 
 ATTEMPTS = 4
-"""How often the list may change under our hands before the reconcile is left to its back-off."""
+"""The number of attempts when the list changes meanwhile, before the reconcile is left to its back-off."""
 
 
 class FinalizerClient(Protocol):
-    """What finalizers need of `hortus.kube.Client`."""
+    """The part of `hortus.kube.Client` that finalizers use."""
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 
@@ -42,7 +42,7 @@ def has_finalizer(obj: Object, finalizer: str) -> bool:
 
 
 def is_deleting(obj: Object) -> bool:
-    """Whether deletion has begun; the object goes when its last finalizer does."""
+    """True when deletion has begun; the object is deleted when its last finalizer is removed."""
     return bool(obj["metadata"].get("deletionTimestamp"))
 
 

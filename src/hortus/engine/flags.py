@@ -27,7 +27,7 @@ class Flag(msgspec.Struct, frozen=True):
     default: Any
     help: str
     reloadable: bool = False
-    """Whether a running process can take over another value; see `hortus.engine.configuration`."""
+    """True when a running process can take another value; see `hortus.engine.configuration`."""
 
     def read(self, text: str) -> Any:
         """The value that `text` stands for. Raises FlagError."""

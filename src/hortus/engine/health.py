@@ -23,7 +23,7 @@ Check = Callable[[], Awaitable[None] | None]
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where a server listens; `host` None is every interface."""
+    """The address that a server listens on; `host` None is every interface."""
 
     host: str | None
     port: int
@@ -60,7 +60,7 @@ class Checks:
         return name in self._checks
 
     async def run(self, names: Sequence[str] = (), *, without: Sequence[str] = ()) -> dict[str, Exception | None]:
-        """What is wrong with each check, or None; of all checks when no names are given."""
+        """The problem of each check, or None; of all checks when no names are given."""
         chosen = [name for name in names or self._checks if name not in without]
         return {name: await _problem(self._checks[name]) for name in chosen}
 

@@ -62,7 +62,7 @@ class KindController(Generic[C]):
         return ()
 
     def context(self, key: ObjectKey) -> C | None:
-        """What the steps work with; None when the object is gone."""
+        """The context of a reconcile; None when the object is gone."""
         raw = self.wiring.cache.raw.get(key)
         return None if raw is None else self.make_context(raw)
 
@@ -90,7 +90,7 @@ class KindController(Generic[C]):
             context.reconciling(error.reason, error.message)
 
     def outcome(self, context: C, error: StepError) -> Result | None:
-        """What a reported failure is to the queue; a failure, unless a contract counts it as a success."""
+        """The result of a reported failure for the queue: the failure, unless a contract counts it as a success."""
         raise error
 
     def observe(self, context: C) -> None:
@@ -144,7 +144,7 @@ def wire(
     namespace: str = "",
     labels: str = "",
 ) -> Wiring[Any]:
-    """What the reconciles of `controller` share: the cache of its kind, and one for each kind that it owns.
+    """Make the clients and caches of a controller: a cache of its kind, and one for each kind that it owns.
 
     `labels` selects the objects of its kind that concern it. An owned kind's cache keeps the controller's own
     managedFields, by which an apply that changes nothing is seen to.

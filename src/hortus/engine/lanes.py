@@ -47,7 +47,7 @@ class Fifo(Generic[K]):
 
 
 class Flows(Generic[K]):
-    """Which flow a key belongs to, and how many keys of each flow are in work, over all lanes of a queue."""
+    """The flow of each key, and the number of keys of each flow in work, over all lanes of a queue."""
 
     def __init__(self, of: Callable[[K], Hashable], *, limit: int | None = None) -> None:
         if limit is not None and limit < 1:
@@ -56,7 +56,7 @@ class Flows(Generic[K]):
         self._limit = limit
         self._busy: dict[Hashable, int] = {}
         self._flow_of: dict[K, Hashable] = {}
-        """Of the keys in work: what `of` says may have changed when one is done."""
+        """The flows of keys in work: the answer of `of` may have changed when one is done."""
 
     def full(self, flow: Hashable) -> bool:
         return self._limit is not None and self._busy.get(flow, 0) >= self._limit

@@ -34,11 +34,11 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 
 _JITTER = 0.1
-"""Of the retry period, so that candidates do not ask in step."""
+"""The jitter of the retry period, so that candidates do not ask in step."""
 
 
 class LeaseClient(Protocol):
-    """What an election needs of `hortus.kube.Client`."""
+    """The part of `hortus.kube.Client` that an election uses."""
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 
@@ -99,7 +99,7 @@ class Elector:
 
     @property
     def leading(self) -> bool:
-        """Whether this process leads at this very moment."""
+        """True when this process leads now."""
         return self._clock.monotonic() < self._valid_until
 
     @property
@@ -216,7 +216,7 @@ class Elector:
         return False
 
     def _see(self, lease: Object) -> None:
-        """Note the lease; the time of its holder counts anew whenever its record differs from what was seen."""
+        """Note the lease; the time of its holder starts again whenever its record differs from what was seen."""
         if self._seen is None or self._seen.get("spec") != lease.get("spec"):
             self._seen_at = self._clock.monotonic()
         self._seen = lease

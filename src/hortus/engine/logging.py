@@ -38,7 +38,7 @@ _Event = MutableMapping[str, Any]
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How logs look. `level` and `stacktrace_level` are numbers of the standard library's logging."""
+    """The settings of logs. `level` and `stacktrace_level` are numbers of the standard library's logging."""
 
     level: int = logging.INFO
     encoder: Encoder = "json"
@@ -78,7 +78,7 @@ def set_level(level: int) -> None:
     global _threshold
     _threshold = level
     logging.getLogger().setLevel(max(level, logging.INFO))
-    # It tells at info that a file changed, without which and what for; who follows the file says that.
+    # At info it logs that some file changed, without its name; the follower of the file logs that.
     logging.getLogger("watchfiles").setLevel(max(level, logging.WARNING))
 
 
@@ -208,7 +208,7 @@ class _Line:
 
 
 def _tame(value: object) -> object:
-    """What JSON has no word for, as text: numbers beyond 64 bits, halves of surrogate pairs, odd keys."""
+    """Text for values that JSON cannot hold: numbers beyond 64 bits, halves of surrogate pairs, odd keys."""
     if isinstance(value, dict):
         return {str(_tame(key)): _tame(inner) for key, inner in value.items()}
     if isinstance(value, list):

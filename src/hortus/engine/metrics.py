@@ -1,4 +1,4 @@
-"""What controllers and queues count, under controller-runtime's and client-go's names, so that existing boards work.
+"""The metrics of controllers and queues, named as by controller-runtime and client-go, so that existing boards work.
 
 The hot path adds to plain numbers; they become Prometheus families only when somebody scrapes. That costs a tenth of
 the client library's own histograms for each reconcile, and needs no lock because scrapes run on the same event loop.
@@ -175,10 +175,10 @@ class EngineMetrics(Collector):
     def _collect_shards(self) -> Iterable[Metric]:
         if not self._shards:
             return
-        for name, text, tell in _SHARD_GAUGES:
+        for name, text, number_of in _SHARD_GAUGES:
             gauge = GaugeMetricFamily(name, text, labels=("group",))
             for group, shards in self._shards.items():
-                gauge.add_metric((group,), tell(shards))
+                gauge.add_metric((group,), number_of(shards))
             yield gauge
         for name, text, read in _SHARD_COUNTERS:
             family = _counter(name, text, "group")

@@ -26,7 +26,7 @@ class Actor(StrEnum):
     USER = "user"
     """The owner of the object has to change it."""
     OPERATOR = "operator"
-    """Whoever runs this controller: configuration, permissions, capacity."""
+    """The operator of this controller: configuration, permissions, capacity."""
     PROVIDER = "provider"
     """A system that this one depends on: the garden, a cloud, a registry, a remote cluster."""
 

@@ -58,6 +58,6 @@ def controller_of(obj: Object) -> Object | None:
 
 
 def is_owned_by(obj: Object, owner: Object) -> bool:
-    """Whether `owner`, this very object and not one of the same name, is an owner of `obj`."""
+    """True when `owner`, this very object and not one of the same name, is an owner of `obj`."""
     uid = owner["metadata"]["uid"]
     return any(reference["uid"] == uid for reference in owners_of(obj))

@@ -1,4 +1,4 @@
-"""Which changes are worth a reconcile.
+"""Filters of changes: those that lead to a reconcile.
 
 A predicate answers for changes of an object that was there before and still is; what is new or gone always passes,
 because a controller that is level-based has to see it. Combine with `|`, `&` and `~`.
@@ -54,7 +54,7 @@ annotations_changed = Predicate(_metadata_differs("annotations"))
 finalizers_changed = Predicate(_metadata_differs("finalizers"))
 
 spec_or_metadata_changed = generation_changed | labels_changed | annotations_changed | finalizers_changed
-"""Whatever people change by hand; one's own status writes do not pass."""
+"""Changes that people make; one's own status writes do not pass."""
 
 
 def annotation_changed(name: str) -> Predicate:

@@ -37,7 +37,7 @@ LEAST_PAUSE = 1.0
 
 
 class Priority(IntEnum):
-    """Why a key is in the queue; lower is served first."""
+    """The reason why a key is in the queue; lower is served first."""
 
     EVENT = 0
     """Something changed: somebody may be waiting for it."""
@@ -159,7 +159,7 @@ class Queue(Generic[K]):
             self._hurries.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """How often `key` has failed in a row."""
+        """The number of failures of `key` in a row."""
         return self._failures.get(key, 0)
 
     def discard(self, key: K) -> None:
@@ -245,12 +245,12 @@ class Queue(Generic[K]):
             await watcher
 
     def __len__(self) -> int:
-        """How many keys wait to be taken now."""
+        """The number of keys that can be taken now."""
         return len(self._waiting)
 
     @property
     def delayed(self) -> int:
-        """How many keys wait for their time."""
+        """The number of keys that wait for their time."""
         return len(self._delays)
 
     @property

@@ -1,4 +1,4 @@
-"""What must not leave the process in words: tokens, passwords, private keys, kubeconfigs.
+"""Removal of secrets from texts: tokens, passwords, private keys, kubeconfigs.
 
 By name: a value under a key such as `token` or `data` is replaced whole. By shape: inside any text a bearer token, a
 JWT, a private key, a password in a URL, a `token: ...` pair is cut out. The shapes catch what arrives in foreign error
@@ -39,7 +39,7 @@ _LONGEST = 16_384
 """Characters of one text that are shown; foreign errors may hold a whole answer."""
 
 _HINT = re.compile(r"eyJ|LS0tLS1CRUdJTi|bearer|basic|PRIVATE|://|token|passw|secret|key-data|authoriz", re.IGNORECASE)
-"""What every shape below contains: most log lines cost one search and no more."""
+"""A pattern that every shape below contains: most log lines cost one search and no more."""
 
 _SHAPES = re.compile(
     r"""
@@ -84,7 +84,7 @@ def redact(value: object, *, depth: int = _DEPTH) -> object:
 
 
 def is_hidden_key(key: object) -> bool:
-    """Whether what stands under `key` is not shown."""
+    """True when the value under `key` is not shown."""
     lowered = str(key).lower()
     return lowered in HIDDEN_KEYS or lowered.endswith(_HIDDEN_ENDINGS)
 

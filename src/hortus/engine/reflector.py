@@ -43,7 +43,7 @@ class Page(Protocol):
 
     @property
     def restarted(self) -> bool:
-        """The list expired and begins anew with this page."""
+        """True when the list expired and starts from scratch with this page."""
 
 
 class Event(Protocol):
@@ -62,7 +62,7 @@ class EventStream(Protocol):
 
 
 class ListerWatcher(Protocol):
-    """What a cache needs of `hortus.kube.Client`."""
+    """The part of `hortus.kube.Client` that a cache uses."""
 
     def pages(
         self, resource: Resource, namespace: str = "", labels: object = "", fields: object = "", limit: int = 500
@@ -83,7 +83,7 @@ class ListerWatcher(Protocol):
 
 
 class Selection(Protocol):
-    """Which objects: a resource, a namespace or all (empty), a label and a field selector."""
+    """The objects to follow: a resource, a namespace or all (empty), a label and a field selector."""
 
     @property
     def resource(self) -> Resource: ...
@@ -128,7 +128,7 @@ class Reflector:
         self._heard = False
         """True when the present watch has brought anything."""
         self.problem: Exception | None = None
-        """Why the cache is not being kept current now, or None."""
+        """The reason why the cache is not kept current now, or None."""
 
     async def run(self) -> None:
         """List and watch for ever; ends by cancellation only."""

@@ -1,6 +1,6 @@
-"""What a part of the program does to API servers, declared beside it: roles are made from this and from nothing else.
+"""The requests of a part of the program to API servers, declared next to it: roles are made from them alone.
 
-A test runs the controllers as exactly the account these rights give: what is denied is missing here, and what nothing
+A test runs the controllers as an account with exactly these permissions: a denied one is missing here, one that nothing
 asked for is too much. RBAC: Kubernetes docs, "Using RBAC Authorization".
 """
 
@@ -23,11 +23,11 @@ class Right(msgspec.Struct, frozen=True):
     """Plurals, with a subresource as `shoots/adminkubeconfig`."""
     verbs: tuple[str, ...]
     why: str
-    """What it is for, as a comment in the role."""
+    """The purpose, as a comment in the role."""
     names: tuple[str, ...] = ()
 
 
-EVENTS = Right("", ("events",), ("create", "patch"), "tells what it did, as kubectl describe shows it")
+EVENTS = Right("", ("events",), ("create", "patch"), "reports its actions, as kubectl describe shows them")
 LEASES = Right("coordination.k8s.io", ("leases",), ("get", "create", "update"), "elects who works")
 SHARDS = Right(
     "coordination.k8s.io",
@@ -38,7 +38,7 @@ SHARDS = Right(
 
 
 def policy_rules(rights: Iterable[Right]) -> list[Object]:
-    """RBAC rules that give these rights and no more: one for each group, resource and choice of names, in order."""
+    """RBAC rules that give exactly these permissions: one for each group, resource and choice of names, in order."""
     verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
     for right in rights:
         for resource in right.resources:

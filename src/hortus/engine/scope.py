@@ -1,4 +1,4 @@
-"""Which reconcile is running here: for log lines, without anybody handing a logger around.
+"""The reconcile that is running here: for log lines, without a logger that is handed around.
 
 A task and a timer inherit the context of their maker: the scope, the fence, the span. That is right for what a
 reconcile does in parallel, and wrong for what it is only the first to ask for, a cache or a probe: that would carry the

@@ -1,4 +1,4 @@
-"""Where a controller's work comes from: events of its own kind, events of other kinds mapped to keys of its own, and
+"""The sources of a controller's work: events of its own kind, events of other kinds mapped to keys of its own, and
 whatever else calls `add`.
 
 The sinks are the queue's own method and plain callables, so that an event costs a few calls and no task.

@@ -27,7 +27,7 @@ from hortus.kube.patches import apply_merge_patch, merge_patch_between
 
 
 class Patcher(Protocol):
-    """What writing parts of objects needs of `hortus.kube.Client`."""
+    """The part of `hortus.kube.Client` that writing parts of objects uses."""
 
     async def patch(
         self,
@@ -52,7 +52,7 @@ class StatusDraft:
         self.generation: int | None = live["metadata"].get("generation")
 
     def condition(self, kind: str, value: ConditionStatus, *, reason: str, message: str = "") -> bool:
-        """Set one condition for the generation that was read; tells whether it differs."""
+        """Set one condition for the generation that was read; returns True when it differs."""
         return set_condition(
             self.fields,
             kind,

@@ -13,7 +13,7 @@
 KEP-3659 says, so `kubectl apply --prune --applyset` understands the set; the parent also remembers their uids.
 
 - **Kill-safe**: the inventory never holds less than what exists (`inventory`).
-- **Never foreign**: what another set marked, what somebody made anew, and what lost our label is not touched.
+- **Never foreign**: objects that another set marked, that somebody made again, or that lost our label stay.
 - **Nothing that holds data** is pruned unless allowed: namespaces and definitions wait until they are empty.
 - **In stages**: what may have to finalize an object is not deleted before that is gone.
 - **Nothing by mistake**: a set that was given nothing, or less than half of itself, prunes only with `whole`.

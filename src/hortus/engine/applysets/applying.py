@@ -199,7 +199,7 @@ class ApplySet:
         return ""
 
     def _entry(self, one: Wanted, live: Object | None) -> Entry:
-        """What to remember before applying: the uid of what is ours already, none for what may come to be."""
+        """The entry to store before applying: the uid of an object that is in the set already, none for a new one."""
         ours = live is not None and part_of(live) == self._parent.identity
         return entry_of(one.resource, live["metadata"].get("uid", "") if live is not None and ours else "")
 

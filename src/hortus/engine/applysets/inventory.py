@@ -1,4 +1,4 @@
-"""What belongs to a set, as its parent remembers it.
+"""The members of a set, as its parent stores them.
 
 The inventory never holds less than what exists: before anything is written it becomes the union of what was remembered
 and what is wanted, and it is narrowed only after deletions were seen to be done. So a process that is killed at any
@@ -29,7 +29,7 @@ class Member(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What is remembered of a member: how it is reached, and its uid, "" before it was seen."""
+    """One member of a set: how it is reached, and its uid, "" before it was seen."""
 
     version: str
     plural: str

@@ -1,4 +1,4 @@
-"""What is there now: from caches that a watch keeps current, else from the server."""
+"""Live objects: from caches that a watch keeps current, else from the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hortus.kube.objects import Object, ObjectKey, Resource
 
 
 class Live(Protocol):
-    """Where a set looks before it acts."""
+    """The source of live objects that a set compares with."""
 
     async def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """The object as it is, read only, or None. Raises KubeError."""
@@ -24,7 +24,7 @@ class Live(Protocol):
 
 
 class LiveReader(Protocol):
-    """What looking needs of `hortus.kube.Client`."""
+    """The part of `hortus.kube.Client` that reading uses."""
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 
@@ -75,7 +75,7 @@ class WatchedLive:
         self.cache(resource).learn(obj)
 
     def cache(self, resource: Resource) -> Cache:
-        """The members of that kind; a `Watch` on it tells a controller of drift at once."""
+        """The members of that kind; a `Watch` on it reports drift to a controller at once."""
         self._seen.add(resource)
         return self._caches.get(resource, labels=self._labels, transform=self._transform)
 

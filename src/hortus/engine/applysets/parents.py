@@ -1,4 +1,4 @@
-"""Where the inventory of a set lies: the parent of KEP-3659, or whatever a domain has.
+"""The place of a set's inventory: the parent of KEP-3659, or another object of a domain.
 
 `ConfigMapParent` is the parent that kubectl knows. A domain whose contract keeps an inventory elsewhere (in a status,
 say) implements `Parent` in a few lines.
@@ -53,7 +53,7 @@ class ForeignParent(ValueError):
 
 
 class ParentClient(Protocol):
-    """What a parent needs of `hortus.kube.Client`."""
+    """The part of `hortus.kube.Client` that a parent uses."""
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 

@@ -1,4 +1,4 @@
-"""What a set may do to a cluster."""
+"""The permissions of a set in a cluster: which conflicts it forces, what it may delete, how far it waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hortus.kube import Propagation
 
 
 class Conflicts(StrEnum):
-    """What happens to a field of ours that another manager owns."""
+    """The treatment of a field of ours that another manager owns."""
 
     FORCE = "force"
     """It is taken: what the set says holds."""

@@ -135,7 +135,7 @@ class Pruning:
         if found != self._identity:
             return "it is part of another set now" if found else "it is not marked as part of this set any more"
         if entry.uid and live["metadata"].get("uid") != entry.uid:
-            return "somebody else has made it anew"
+            return "somebody else has created it again"
         return None
 
     async def _goes(self, resource: Resource, definition: Object) -> bool:

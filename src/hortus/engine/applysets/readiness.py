@@ -1,8 +1,8 @@
-"""How far an object has come, from the object alone: the rules of kstatus (sigs.k8s.io/cli-utils, pkg/kstatus).
+"""The progress of an object, from the object alone: the rules of kstatus (sigs.k8s.io/cli-utils, pkg/kstatus).
 
 First what holds for every kind: deletion, an old `observedGeneration`, the conditions Stalled and Reconciling. Then the
 rules of the kind, for those that Kubernetes brings along; else the condition Ready, where there is one. An object of
-which nothing can be told is Current: it exists.
+which nothing is known is Current: it exists.
 """
 
 from __future__ import annotations

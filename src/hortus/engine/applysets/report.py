@@ -1,4 +1,4 @@
-"""What became of each object of a set in one run."""
+"""The result of one run for each object of a set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hortus.engine.applysets.readiness import NOT_FOUND, Readiness
 
 
 class Action(StrEnum):
-    """What was done."""
+    """The action taken on one object."""
 
     APPLIED = "applied"
     UNCHANGED = "unchanged"
@@ -39,7 +39,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     action: Action
     readiness: Readiness = NOT_FOUND
     drift: tuple[FieldDrift, ...] = ()
-    """What differed before it was applied."""
+    """The fields that differed before it was applied."""
     message: str = ""
     error: Exception | None = None
     blocks: bool = True
@@ -65,12 +65,12 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """Whether the cluster holds exactly the set: nothing failed, waits, or is still to go."""
+        """True when the cluster holds exactly the set: nothing failed, waits, or is still to be deleted."""
         return not self.of(*_UNDONE)
 
     @property
     def ready(self) -> bool:
-        """Whether it is complete and every object of it is Current."""
+        """True when it is complete and every object of it is Current."""
         return self.complete and all(outcome.readiness.ready for outcome in self.of(Action.APPLIED, Action.UNCHANGED))
 
     @property
@@ -84,7 +84,7 @@ class Report:
         return max((seconds for seconds in asked if seconds is not None), default=None)
 
     def message(self, *, limit: int = 5) -> str:
-        """What is wrong, for a condition: at most `limit` objects by name, and how many more."""
+        """The problems, for a condition: at most `limit` objects by name, and the number of the others."""
         wrong = [
             outcome.message or f"{outcome.member}: {outcome.readiness.message}"
             for outcome in self.outcomes

@@ -28,7 +28,7 @@ class Namespaced(NamedTuple):
 
 
 class Kinds(Protocol):
-    """Where kinds are served."""
+    """The lookup of the resource under which a kind is served."""
 
     async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
         """Raises UnknownKind; with `fresh` only after the server was asked again."""

@@ -23,7 +23,7 @@ class Wanted(NamedTuple):
         return is_foundation(self.resource)
 
     def needs(self, foundation: Wanted) -> bool:
-        """Whether `foundation` is its namespace or its definition."""
+        """True when `foundation` is its namespace or its definition."""
         if foundation.member.kind == "Namespace":
             return self.member.namespace == foundation.member.name
         spec = foundation.config.get("spec") or {}

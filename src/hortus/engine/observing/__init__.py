@@ -1,4 +1,4 @@
-"""What operators see of a fleet: alerts with their runbooks, dashboards, and a page for debugging a process.
+"""Observability of a fleet: alerts with their runbooks, dashboards, and a page for debugging a process.
 
 The alerts and the dashboard of every process of controllers, whatever its domains, are in `FOLDER`.
 """

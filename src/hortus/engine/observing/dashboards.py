@@ -37,7 +37,7 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     kind: Kind = "timeseries"
     unit: str = "short"
     text: str = ""
-    """What it shows and when to worry, for the corner of the panel."""
+    """The meaning of the panel and when to act, for its corner."""
 
 
 class Board(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,7 +57,7 @@ def read_boards(path: Path) -> tuple[Board, ...]:
 
 
 def dashboard(board: Board) -> Object:
-    """What Grafana imports."""
+    """The document that Grafana imports."""
     panels: list[Object] = []
     top = 0
     for title, row in board.rows.items():

@@ -1,4 +1,4 @@
-"""What a process of controllers is doing at this moment, as plain values: queues, work, failures, caches, memory.
+"""The state of a process of controllers, as plain values: queues, work, failures, caches, memory.
 
 Made only when asked for, on the event loop, from what is there anyway; walking a cache for its size takes a sample of
 it. Keys of objects are shown and nothing that is in them.
@@ -24,7 +24,7 @@ from hortus.engine.queue import Priority
 from hortus.kube.objects import Object, ObjectKey, format_time
 
 MOST_KEYS = 100
-"""Of each list that is shown; how many there are in all is always told."""
+"""The most entries of each list; the total is always given."""
 SAMPLE = 64
 """Objects whose size is measured for that of a cache."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -48,7 +48,7 @@ class QueueState(msgspec.Struct, frozen=True):
     name: str
     workers: int
     waiting: Mapping[str, int]
-    """How many keys wait now, by why they are there."""
+    """The number of keys that wait now, by priority."""
     next: list[str]
     """The first of those that wait."""
     running: list[Work]
@@ -81,12 +81,12 @@ class Snapshot(msgspec.Struct, frozen=True):
     memory_bytes: int
     """Resident."""
     collections: list[int]
-    """Of the garbage collector, by generation."""
+    """The collections of the garbage collector, by generation."""
     python: str
 
 
 def snapshot(manager: Manager) -> Snapshot:
-    """How `manager` is now."""
+    """The present state of `manager`."""
     caches = [(cache, problem) for each in manager.all_caches for cache, problem in each.problems()]
     return Snapshot(
         at=format_time(manager.clock.now()),

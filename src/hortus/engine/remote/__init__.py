@@ -10,7 +10,7 @@
     nodes = RemoteWatch(pool, clusters, place=kubeconfig_of, selection=Selection(NODES), transform=names_only)
     manager.controller("nodes", reconciler, sources=[Watch(clusters), nodes], flows=Flows(lambda key: key, limit=2))
 
-- **A cluster is known by the place of its kubeconfig** (`Place`: a key of a Secret), which is data of a stranger: no
+- **A cluster is known by the place of its kubeconfig** (`Place`: a key of a Secret), which is untrusted data: no
   commands, files, proxies or plain http, no redirects, and not this machine (`RemoteSettings.trust`, `.deny`).
 - **Rotation**: the new credential is proven, then streams move over and calls under way finish. 401: the Secret is
   read again first. Another cluster under the same name is noticed by its uid, and listed from nothing.

@@ -23,7 +23,7 @@ SLOW_HANDSHAKE = 1.0
 
 
 class _Socket(socket.socket):
-    """Tells its account when it is closed, by whichever way an event loop does that."""
+    """A socket that reports to its account when it is closed, by whichever way an event loop does that."""
 
     account: Account | None = None
 
@@ -170,7 +170,7 @@ class _Line:
         self._room = room
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._granted = 0
-        """Those whose turn has come and who have not had the loop since."""
+        """The waiters that were chosen and have not run since."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -205,7 +205,7 @@ class _Line:
 
 
 class Budget:
-    """What all connections may hold together."""
+    """The limits of all connections together."""
 
     def __init__(self, *, sockets: int, watch_share: float, handshakes: int, clock: Clock) -> None:
         self._limit = sockets
@@ -221,7 +221,7 @@ class Budget:
         self.watches = 0
         """Watches that have a slot."""
         self.evicted = 0
-        """How often an unused connection was closed to make room."""
+        """The number of unused connections that were closed to make room."""
 
     @property
     def waiting(self) -> int:

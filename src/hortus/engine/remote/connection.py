@@ -30,7 +30,7 @@ class Remote:
         self._rotation = Rotation(place, pool, account=self.account)
         self.health = self._rotation.health
         self.holders = 0
-        """Who wants it connected and watched, whether or not something is under way now."""
+        """The number of holders that want it connected and watched, also while nothing is under way."""
         self.asked = pool.clock.monotonic()
         """When somebody last wanted something of it."""
 

@@ -1,4 +1,4 @@
-"""Where a remote cluster's kubeconfig lies, and how it is read: one key of one Secret of the management cluster.
+"""The kubeconfig of a remote cluster: its place, one key of one Secret of the management cluster, and how it is read.
 
 A cache of Secrets says when one changes; it may hold checksums in place of values (`sealed`), so that thousands of
 credentials do not lie in memory. The value itself is read when a connection is opened, and forgotten after.
@@ -33,7 +33,7 @@ class CredentialMissing(KubeError):
 
 
 class Credentials(Protocol):
-    """Where kubeconfigs come from."""
+    """The source of kubeconfigs."""
 
     async def read(self, place: Place) -> bytes:
         """The kubeconfig as it is now. Raises CredentialMissing, or KubeError when the place cannot be asked."""
@@ -43,13 +43,13 @@ class Credentials(Protocol):
 
 
 class SecretReader(Protocol):
-    """What reading needs of `hortus.kube.Client`."""
+    """The part of `hortus.kube.Client` that reading uses."""
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 
 
 class SecretCredentials:
-    """Kubeconfigs from the Secrets of the management cluster; `cache` tells when they change."""
+    """Kubeconfigs from the Secrets of the management cluster; `cache` reports their changes."""
 
     def __init__(self, client: SecretReader, cache: Cache) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""One connection to a remote cluster with one credential, and what is told from the answers of its server."""
+"""One connection to a remote cluster with one credential, and the state that the answers of its server show."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Link:
         self.digest = digest
         self.calls = 0
         self.superseded = ""
-        """Why streams have to end: "rotated", "recreated", "gone", or "" while this is the one."""
+        """The reason why streams have to end: "rotated", "recreated", "gone", or "" while this link is current."""
 
     async def identify(self) -> str:
         """The uid of the cluster, which proves the credential; "" when it may not read that, which proves it too."""

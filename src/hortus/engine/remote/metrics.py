@@ -1,4 +1,4 @@
-"""What a pool counts. Labels name states, never clusters: thousands of series would make a scrape slow."""
+"""The metrics of a pool. Labels name states, never clusters: thousands of series would make a scrape slow."""
 
 from __future__ import annotations
 

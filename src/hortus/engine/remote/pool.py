@@ -109,7 +109,7 @@ class RemotePool:
         return Client.over(_WatchTransport(self, place, patient=True))
 
     def state(self, place: Place) -> RemoteState:
-        """What is known of that cluster."""
+        """The known state of that cluster."""
         remote = self._remotes.get(place)
         return remote.state if remote is not None else IDLE
 
@@ -265,7 +265,7 @@ class RemotePool:
 
 
 class _Transport:
-    """What a `Client` stands on: one cluster, with a deadline for each call or, when patient, without."""
+    """The transport of a `Client`: one cluster, with a deadline for each call or, when patient, without."""
 
     def __init__(self, pool: RemotePool, place: Place, *, patient: bool) -> None:
         self._pool = pool

@@ -37,7 +37,7 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     watch_share: float = 0.9
     """The part of `sockets` that watches may have, so that calls always find some."""
     memory: int = 256 << 20
-    """What long answers and unfinished events of all clusters may hold together while they are read."""
+    """The most bytes that long answers and unfinished events of all clusters hold together while they are read."""
     handshakes: int = 32
     """Connections being made at once: they are what costs CPU. One that takes longer than a second counts no more."""
     idle: float = 120.0
@@ -46,7 +46,7 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     failures: int = 3
     """Connections that failed in a row until the breaker opens. A timeout or a refused credential opens it at once."""
     breaker: Backoff = Backoff(first=2.0, cap=120.0, factor=2.0, jitter=0.5)
-    """How long it stays open before one probe goes out; the jitter spreads the clusters of a region that came back."""
+    """The time before one probe goes out; the jitter spreads the clusters of a region that came back."""
     probe_every: float = 300.0
     """A cluster that is watched and was not heard of for so long is probed."""
     bookmark_period: float = 60.0
@@ -55,7 +55,7 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Probes under way at once."""
 
     trust: Trust = Trust()
-    """What a kubeconfig may say."""
+    """The features that a kubeconfig may use."""
     deny: tuple[Network, ...] = LOCAL_NETWORKS
     """Networks that a kubeconfig may not lead to, whatever a name resolves to."""
     user_agent: str = "hortus"

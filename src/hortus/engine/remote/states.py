@@ -1,4 +1,4 @@
-"""What is known of one remote cluster, in words that fit a condition and a metric."""
+"""The state of one remote cluster, in words that fit a condition and a metric."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RemoteState(msgspec.Struct, frozen=True):
 
     @property
     def usable(self) -> bool:
-        """Whether a call would be tried."""
+        """True when a call would be tried."""
         return self.phase in (Phase.IDLE, Phase.CONNECTING, Phase.READY, Phase.WAITING)
 
     def condition(self) -> tuple[ConditionStatus, str, str]:
@@ -63,7 +63,7 @@ WAITING = RemoteState(
 
 
 _LONGEST_MESSAGE = 500
-"""Characters: a part of it may be what a stranger's server says."""
+"""Characters: a part of it may come from an untrusted server."""
 
 
 def _short(text: str) -> str:

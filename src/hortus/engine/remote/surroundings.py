@@ -45,7 +45,7 @@ class Connect(Protocol):
 
 
 class Surroundings(Protocol):
-    """What one cluster needs of the pool."""
+    """The part of the pool that one cluster uses."""
 
     @property
     def observer(self) -> RequestObserver | None: ...

@@ -101,7 +101,7 @@ class RemoteWatch:
         return follower.cache if follower is not None else None
 
     def problem(self, member: ObjectKey) -> Exception | None:
-        """Why a member's cache is not kept current now."""
+        """The reason why a member's cache is not kept current now."""
         follower = self._followers.get(member)
         if follower is None or follower.reflector.problem is not None:
             return follower.reflector.problem if follower is not None else None
@@ -109,7 +109,7 @@ class RemoteWatch:
         return None if state.phase is Phase.READY else RemoteUnavailable(follower.place, state, None)
 
     def __len__(self) -> int:
-        """How many members are followed."""
+        """The number of members that are followed."""
         return len(self._followers)
 
     # The source.
@@ -117,7 +117,7 @@ class RemoteWatch:
     def attach(self, add: Add, clock: Clock) -> Detach:
         for member, follower in self._followers.items():
             for obj in follower.cache.values():
-                self._tell(member, Change(key_of(obj), None, obj, initial=True), (add,))
+                self._notify(member, Change(key_of(obj), None, obj, initial=True), (add,))
         self._adds.append(add)
         if not self._undo:
             self._undo = [
@@ -170,7 +170,7 @@ class RemoteWatch:
         cache = Cache(str(self._selection), transform=self._transform)
         self._at.setdefault(place, set()).add(member)
         self._pool.hold(place)
-        cache.subscribe(lambda change: self._tell(member, change, self._adds))
+        cache.subscribe(lambda change: self._notify(member, change, self._adds))
         self._followers[member] = self._follower(place, cache)
 
     def _follower(self, place: Place, cache: Cache) -> _Follower:
@@ -212,7 +212,7 @@ class RemoteWatch:
             follower.cache.reset()
             self._followers[member] = self._follower(place, follower.cache)
 
-    def _tell(self, member: ObjectKey, change: Change, adds: Sequence[Add]) -> None:
+    def _notify(self, member: ObjectKey, change: Change, adds: Sequence[Add]) -> None:
         if self._when is not None and not self._when(change):
             return
         priority = int(Priority.INITIAL if change.initial else Priority.EVENT)

@@ -20,18 +20,18 @@ HELD = "shards.hortus.dev/objects"
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What one member's Lease said when it was seen."""
+    """The content of one member's Lease when it was seen."""
 
     member: str
     identity: str
     version: int
-    """Of the resource; a renewal makes it grow."""
+    """The version of the resource; a renewal increases it."""
     uid: str
     resource_version: str
     duration: float
     """Seconds."""
     view: frozenset[str]
-    """Whom the member has acknowledged."""
+    """The members that this one has acknowledged."""
     released: bool
 
 

@@ -4,7 +4,7 @@ Times are seconds of this member's own monotonic clock, handed in by the caller.
 members is argued in docs/adr/0010-shards.md, by the names used here:
 
 - A member is *valid* until its last renewal's request plus the renew deadline. Not valid any more, it never is again:
-  it joins anew under another name.
+  it joins again under another name.
 - Its *view* holds itself and all others that it has seen and not seen to be gone. A key is its own when it bids most of
   all in its view.
 - It is *joined* when all others which it found at its first look have acknowledged it. Who acknowledges a member has it
@@ -24,7 +24,7 @@ from hortus.kube.fencing import Fenced
 from hortus.kube.objects import ObjectKey
 
 _MOST_REMEMBERED = 200_000
-"""Answers to `holds` that are kept, a hundred bytes each; then it begins anew."""
+"""Answers to `holds` that are kept, a hundred bytes each; then it starts from scratch."""
 
 
 class Permit:
@@ -79,7 +79,7 @@ class Roster:
 
     @property
     def valid(self) -> bool:
-        """Whether this member's lease counts at this very moment."""
+        """True when this member's lease counts now."""
         return self._monotonic() < self._valid_until
 
     @property
@@ -92,15 +92,15 @@ class Roster:
 
     @property
     def looked(self) -> bool:
-        """Whether the first look has been taken."""
+        """True when the first look has been taken."""
         return self._awaited is not None
 
     def holds(self, key: ObjectKey) -> bool:
-        """Whether work on `key` may begin here now."""
+        """True when work on `key` may begin here now."""
         return self.joined and self.valid and self.owns(key)
 
     def owns(self, key: ObjectKey) -> bool:
-        """Whether `key` is this member's by its view, be it valid or not."""
+        """True when `key` is this member's by its view, be it valid or not."""
         known = self._own.get(key)
         if known is None:
             if len(self._own) >= _MOST_REMEMBERED:
@@ -125,7 +125,7 @@ class Roster:
 
     @property
     def permits(self) -> int:
-        """How many pieces of work are going on."""
+        """The number of pieces of work that are going on."""
         return len(self._permits)
 
     @property
@@ -221,7 +221,7 @@ class Roster:
         return sorted(self._awaited or ())
 
     def acknowledged(self) -> frozenset[str]:
-        """The others that may be told now: we know you, and nothing of yours is in work here."""
+        """The others to acknowledge now: they are in the view, and nothing of theirs is in work here."""
         now = self._monotonic()
         while self._unsettled and self._unsettled[0][0] <= now:
             self._unsettled.popleft()

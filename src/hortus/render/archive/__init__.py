@@ -1,4 +1,4 @@
-"""Archives of strangers, read without trust: tar, tgz and zip into a bounded tree or a private folder.
+"""Untrusted archives: tar, tgz and zip are read into a bounded tree or a private folder.
 
     tree = read_archive(data)                 # or read_archive_file(path); raises ArchiveError
     tree["chart/Chart.yaml"].data

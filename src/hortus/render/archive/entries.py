@@ -1,4 +1,4 @@
-"""What both formats come down to: a sequence of files and folders with clean names."""
+"""The common form of both formats: a sequence of files and folders with clean names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why an archive or folder is refused: one error, which names the entry and the rule it breaks."""
+"""The refusal of an archive or folder: one error, which names the entry and the rule that it breaks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SHOWN = 120
 
 
 class Rule(enum.StrEnum):
-    """What may be wrong. Values are stable and may be counted or matched on."""
+    """The rules that an archive can break. Values are stable and may be counted or matched on."""
 
     ABSOLUTE = "AbsolutePath"
     PARENT = "ParentPath"

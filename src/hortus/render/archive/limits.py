@@ -1,4 +1,4 @@
-"""How much an archive may hold, and the purse that archives within one another spend from."""
+"""The limits of an archive, and the budget that archives within one another spend from."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Budget:
-    """What is left of `Limits` while archives, one inside the other, are read."""
+    """The rest of `Limits` while archives, one inside the other, are read."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()

@@ -30,7 +30,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
 class Trailing(enum.Enum):
-    """What to do with data after the end of an archive."""
+    """The treatment of data after the end of an archive."""
 
     REFUSE = "refuse"
     IGNORE = "ignore"

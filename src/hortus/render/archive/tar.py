@@ -176,7 +176,7 @@ def _records(data: bytes, taken: set[str]) -> dict[str, str]:
 
 
 def is_header(block: bytes) -> bool:
-    """Whether 512 bytes are a tar header: their sum, the checksum field taken as blanks, is the one they state."""
+    """True when 512 bytes are a tar header: their sum, the checksum field taken as blanks, is the one they state."""
     stated = _OCTAL.fullmatch(block[148:156])
     if len(block) < BLOCK or stated is None or not stated[1]:
         return False

@@ -1,7 +1,7 @@
 """Zip archives, read by their central directory, with every local header compared to it.
 
 Methods are stored and deflated. Files whose data overlaps, names that differ between the two headers, encryption and
-the 64-bit form (larger than any limit here) are refused. Format: PKWARE's APPNOTE 6.3, sections 4.3 and 4.4.
+the 64-bit form (larger than any limit here) are refused. Format: PKWARE's APPNOTE 6.3, 4.3 and 4.4.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _check_extra(extra: bytes, name: str) -> None:
 
 
 def _place(data: bytes, record: _Record) -> int:
-    """Where the packed bytes begin, after a local header that agrees with the directory."""
+    """The offset of the packed bytes, after a local header that agrees with the directory."""
     begin = record.offset + _LOCAL.size
     if begin > len(data) or data[record.offset : record.offset + 4] != b"PK\3\4":
         raise ArchiveError(Rule.MALFORMED, "has no header of its own", entry=record.name)

@@ -1,6 +1,6 @@
-"""What clients of registries and of GitHub share: errors, the law of redirects, downloads, and a cache on disk.
+"""The common parts of clients of registries and of GitHub: errors, redirect rules, downloads, and a cache on disk.
 
-    async with Transfer(TransferSettings()) as transfer:   # HTTP to hosts that a stranger's object may have named
+    async with Transfer(TransferSettings()) as transfer:   # HTTP to hosts that an untrusted object may name
         ...
     cache = ArtifactCache(Path("~/.cache/hortus/artifacts").expanduser())
     data = await cache.fetch(digest, fill)                 # from disk, or filled, verified, then kept

@@ -6,7 +6,7 @@
 A download goes to a partial file, is verified, synced and renamed. What a killed process leaves behind is a partial
 file without a lock, which the next one goes on with or collection removes. Locks are the kernel's (flock), so they end
 with their process. A blob is verified again whenever it is read: bit rot and meddling are a miss, not an answer. Its
-modification time tells when it was last used, to the hour.
+modification time is the time of its last use, to the hour.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CacheLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What collection leaves: bytes in all, and seconds since the last use."""
+    """The limits that collection keeps: bytes in all, and seconds since the last use."""
 
     bytes: int = 2 << 30
     age: float = 30 * 24 * 3600.0
@@ -48,7 +48,7 @@ class CacheLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Collected(NamedTuple):
-    """What one collection removed, and what it left, in bytes."""
+    """The bytes that one collection removed, and that it left."""
 
     blobs: int
     partials: int
@@ -127,7 +127,7 @@ class ArtifactCache:
             sink.close()
 
     def collect(self) -> Collected:
-        """Remove what is too old, then what was used longest ago until the rest fits. Safe beside running fetches."""
+        """Remove files that are too old, then the least recently used until the rest fits. Safe during fetches."""
         now = self._clock.now()
         found = sorted(self._stored(), key=lambda one: one[1].st_mtime)
         total, removed = sum(status.st_size for _, status in found), 0

@@ -35,7 +35,7 @@ def hasher(digest: Digest) -> Hasher:
 
 
 def is_sum(digest: Digest, found: Hasher) -> bool:
-    """Whether all that `found` was fed has this digest."""
+    """True when all that `found` was fed has this digest."""
     return digest.partition(":")[2] == found.hexdigest()
 
 

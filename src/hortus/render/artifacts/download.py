@@ -25,7 +25,7 @@ _MOST_TRIES = 50
 
 
 class Sink(Protocol):
-    """Where the bytes of one artifact go."""
+    """The receiver of the bytes of one artifact."""
 
     @property
     def size(self) -> int:
@@ -112,7 +112,7 @@ async def _pass(source: Source, sink: Sink, place: str, size: int | None, larges
 
 
 def _continues(response: aiohttp.ClientResponse, start: int, size: int | None) -> bool:
-    """Whether the answer is the part asked for; a server may send the whole instead."""
+    """True when the answer is the part asked for; a server may send the whole instead."""
     if response.status != 206:
         return False
     found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))

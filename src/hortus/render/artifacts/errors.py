@@ -1,4 +1,4 @@
-"""What can go wrong between here and an artifact."""
+"""The errors of fetching an artifact."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PolicyRefused(ArtifactError):
 
 
 class DigestMismatch(ArtifactError):
-    """What came is not what was asked for."""
+    """The content does not have the digest that was asked for."""
 
 
 class TooLarge(ArtifactError):
@@ -45,7 +45,7 @@ class BadAnswer(ArtifactError):
 
 
 class RateLimited(ArtifactError):
-    """The server wants fewer calls; `retry_after` says when to come again, where it told."""
+    """The server wants fewer calls; `retry_after` is the wait that it asks for, if any."""
 
     temporary = True
 

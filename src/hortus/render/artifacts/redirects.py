@@ -1,4 +1,4 @@
-"""Where a client may be led. Pure; addresses behind names are checked again where sockets are made."""
+"""The addresses that a client may be redirected to. Pure; the addresses of names are checked again at the socket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Destinations:
             raise PolicyRefused(place, "plain http is not allowed", "use https, or allow plain http for this host")
 
     def is_local_allowed(self, url: URL) -> bool:
-        """Whether the address may lie on this machine or a link-local network."""
+        """True when the address may lie on this machine or a link-local network."""
         return listed(url, self._local)
 
     def follow(self, current: URL, location: str) -> URL:

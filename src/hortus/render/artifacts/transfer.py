@@ -1,4 +1,4 @@
-"""HTTP to hosts that may be named by a stranger: every connection checked, redirects by our law, answers bounded.
+"""HTTP to untrusted hosts: every connection is checked, redirects follow our rules, answers are bounded.
 
 Redirects are followed for GET and HEAD alone, and a credential never goes to another origin, nor back again. Local and
 metadata addresses are refused where the socket is made, after names are resolved and for every hop. Repeated is what
@@ -103,13 +103,13 @@ class TransferSettings(msgspec.Struct, frozen=True, kw_only=True):
     longest_wait: float = 30.0
     redirects: int = 5
     max_document: int = 4 << 20
-    """A manifest, a page of a list: the size that registries are told to take for manifests."""
+    """A manifest, a page of a list: the size that the specification asks registries to accept for manifests."""
     plain_http: frozenset[str] = frozenset()
     """Hosts that may be spoken to without TLS."""
     local_hosts: frozenset[str] = frozenset()
     """Hosts that may lie in one of the networks of `deny`."""
     redirect_hosts: frozenset[str] | None = None
-    """Hosts, beside the server itself, that it may redirect downloads to; None allows all that `deny` does not."""
+    """Hosts, besides the server itself, that it may redirect downloads to; None allows all that `deny` does not."""
     deny: tuple[Network, ...] = LOCAL_NETWORKS
     ca: bytes = b""
     """PEM certificates to trust instead of the system's."""
@@ -121,7 +121,7 @@ class Answer(NamedTuple):
     headers: CIMultiDictProxy[str]
     body: bytes
     url: URL
-    """Where the answer came from in the end."""
+    """The address that answered, after all redirects."""
 
 
 class Transfer:
@@ -131,7 +131,7 @@ class Transfer:
         self.settings = settings or TransferSettings()
         self.clock: Clock = clock or SystemClock()
         self.rate_limits: dict[str, RateLimit] = {}
-        """The last allowance that each host told of."""
+        """The last allowance that each host reported."""
         self.destinations = Destinations(
             plain=self.settings.plain_http,
             local=self.settings.local_hosts,

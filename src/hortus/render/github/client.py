@@ -43,10 +43,10 @@ _PER_PAGE = 100
 
 
 class GitHubSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and how much; sizes in bytes."""
+    """The server and the limits; sizes in bytes."""
 
     base_url: str = "https://api.github.com"
-    """Of an enterprise server: `https://github.example.com/api/v3`."""
+    """The base address; that of an enterprise server: `https://github.example.com/api/v3`."""
     transfer: TransferSettings = TransferSettings(max_document=16 << 20)
     max_releases: int = 10_000
     max_asset: int = 256 << 20
@@ -130,7 +130,7 @@ class GitHubClient:
         return decode(answer.body, Release, self._place)
 
     async def download(self, owner: str, name: str, asset: Asset, *, digest: Digest | None = None) -> bytes:
-        """The bytes of one asset; verified by `digest`, or by the one that GitHub tells. Raises ArtifactError.
+        """The bytes of one asset; verified by `digest`, or by the one that GitHub reports. Raises ArtifactError.
 
         With neither, only the size is checked, and nothing is cached.
         """

@@ -26,7 +26,7 @@ class Asset(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     content_type: str = ""
     digest: str | None = None
-    """`sha256:...`; GitHub tells it for assets uploaded since June 2025."""
+    """`sha256:...`; GitHub reports it for assets uploaded since June 2025."""
 
     def known_digest(self) -> Digest | None:
         """The digest, when it is one known here."""

@@ -89,7 +89,7 @@ class Parameter:
         return Int64(found) if self.name == "int64" else found
 
     def null(self) -> Any:
-        """What the word nil gives. Raises Refused."""
+        """The value of the word nil. Raises Refused."""
         if self.plain is None:
             return self.nil() if self.nil else None
         if self.nil is None:
@@ -143,7 +143,7 @@ class Function:
         return self.variadic
 
     def count_problem(self, given: int, written: int) -> str | None:
-        """What is wrong with the number of arguments, in Go's words."""
+        """The error about a wrong number of arguments, in Go's words."""
         if self.variadic is not None:
             if given < len(self.fixed):
                 return f"wrong number of args for {self.name}: want at least {len(self.fixed)} got {written}"

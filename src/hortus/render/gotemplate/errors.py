@@ -1,4 +1,4 @@
-"""What can go wrong with a template. Messages are worded as by Go's text/template, so that people find them known."""
+"""The errors of a template. Messages are worded as by Go's text/template, so that people find them known."""
 
 from __future__ import annotations
 

@@ -148,9 +148,9 @@ class _Compiler(Expressions):
         pipe = node.pipe
         evaluate = self.pipeline(pipe, inner)
         targets = [inner.get(variable.names[0]) for variable in pipe.declared]
-        # Whether Go knows the elements only as interface {}; told in errors alone.
-        told = self.frame.take()
-        opaque = {"." + variable.names[0]: told for variable in pipe.declared[-1:]}
+        # Whether Go knows the elements only as interface {}; used in errors alone.
+        slot = self.frame.take()
+        opaque = {"." + variable.names[0]: slot for variable in pipe.declared[-1:]}
         body: Execute | None = None
         otherwise: Execute | None = None
         item = targets[-1] if targets else None
@@ -169,9 +169,9 @@ class _Compiler(Expressions):
                 pairs = self._counted(run, value, at, len(targets))
             empty = True
             if body is None:
-                body = self.statements(node.body, {**inner, **opaque, ".": told})
+                body = self.statements(node.body, {**inner, **opaque, ".": slot})
             step = run.spent.step
-            frame[told] = isinstance(value, list | dict) and type(value) not in ELEMENTS
+            frame[slot] = isinstance(value, list | dict) and type(value) not in ELEMENTS
             for index, part in pairs:
                 empty = False
                 step()
@@ -221,7 +221,7 @@ def _jump(kind: type[Exception]) -> Execute:
 
 
 def _has_jump(found: nodes.Nodes) -> bool:
-    """Whether a break or continue in these nodes belongs to the range around them."""
+    """True when a break or continue in these nodes belongs to the range around them."""
     for node in found.nodes:
         if isinstance(node, nodes.Jump):
             return True

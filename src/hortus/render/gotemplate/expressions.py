@@ -180,8 +180,8 @@ class Expressions(Located):
     def _slow_field(
         self, node: nodes.Node, last: nodes.Node, scope: dict[str, int]
     ) -> Callable[[Run, Any, list[Any], Any, str, Any], Any]:
-        """What a field of anything but a plain map is; `above` is what the receiver was read from."""
-        told = _opacity(node, scope)
+        """The value of a field of anything but a plain map; `above` is the node that the receiver was read from."""
+        opaque_slot = _opacity(node, scope)
         made = self._methods(node, [], scope)
 
         def slow(run: Run, dot: Any, frame: list[Any], receiver: Any, name: str, above: Any) -> Any:
@@ -189,7 +189,7 @@ class Expressions(Located):
             if method is not None:
                 return made(method)(run, dot, frame, NO_FINAL, method.call)
             try:
-                return read(receiver, name, self.missing, opaque=_is_opaque(above, frame, told))
+                return read(receiver, name, self.missing, opaque=_is_opaque(above, frame, opaque_slot))
             except FieldError as error:
                 raise self.failure(run, last, str(error)) from None
 
@@ -202,7 +202,7 @@ class Expressions(Located):
         last = last_at(node)
         slow = self._slow_field(node, last, scope)
         scope = dict(scope)
-        told = _opacity(node, scope)
+        opaque_slot = _opacity(node, scope)
         made = self._methods(node, arguments, scope)
 
         def chain(run: Run, dot: Any, frame: list[Any], final: Any) -> Any:
@@ -214,7 +214,7 @@ class Expressions(Located):
             if method is not None:
                 return made(method)(run, dot, frame, final, method.call)
             try:
-                opaque = _is_opaque(above, frame, told)
+                opaque = _is_opaque(above, frame, opaque_slot)
                 return read(receiver, names[-1], self.missing, has_arguments=True, opaque=opaque)
             except FieldError as error:
                 raise self.failure(run, last, str(error)) from None
@@ -397,16 +397,16 @@ def _dot(_run: Run, dot: Any, _frame: list[Any]) -> Any:
 
 
 def _opacity(node: nodes.Node, scope: dict[str, int]) -> int | None:
-    """Where the frame tells whether Go knows a range's element only as interface {}; None for everything else."""
+    """The slot of the frame that says if Go knows a range's element only as interface {}; None for everything else."""
     if isinstance(node, nodes.Field):
         return scope.get(".")
     return scope.get("." + node.names[0]) if isinstance(node, nodes.Variable) else None
 
 
-def _is_opaque(above: Any, frame: list[Any], told: int | None) -> bool:
-    """Whether Go knows a value only as interface {}: what was read from a map, and elements of a range."""
+def _is_opaque(above: Any, frame: list[Any], opaque_slot: int | None) -> bool:
+    """True when Go knows a value only as interface {}: a value read from a map, and an element of a range."""
     if above is None:
-        return told is not None and bool(frame[told])
+        return opaque_slot is not None and bool(frame[opaque_slot])
     return isinstance(above, dict) and type(above) not in ELEMENTS
 
 

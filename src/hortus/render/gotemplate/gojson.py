@@ -1,6 +1,6 @@
 """encoding/json: the bytes that Go writes for a value, and what it reads.
 
-Keys are sorted, `<`, `>` and `&` are escaped unless told otherwise, floats have an exponent outside 1e-6..1e21,
+Keys are sorted, `<`, `>` and `&` are escaped unless asked otherwise, floats have an exponent outside 1e-6..1e21,
 a nil list is null. Reading gives float64 for every number.
 """
 
@@ -50,7 +50,7 @@ def number(value: float) -> str:
 
 
 class _Out(list[str]):
-    """What has been written; too much of it is refused, as a value may hold itself many times over."""
+    """The text written so far; too much of it is refused, as a value may hold itself many times over."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ def _float(text: str) -> float:
 
 
 def loads(text: str) -> Any:
-    """What Go reads into an interface {}. Raises JsonError."""
+    """The value that Go reads into an interface {}. Raises JsonError."""
     try:
         found = json.loads(text, parse_int=_float, parse_float=_float, parse_constant=_refuse)
     except JsonError:
@@ -182,7 +182,7 @@ _TOKENS = re.compile(
 
 
 def problem(text: str) -> str:
-    """Why Go refuses the text."""
+    """The reason why Go refuses the text."""
     stack: list[str] = []
     wants = "value"
     at = 0

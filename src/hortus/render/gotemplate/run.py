@@ -39,7 +39,7 @@ class Compiled:
 
 
 class Spent:
-    """What a rendering has used; shared by everything that it includes."""
+    """The resources that a rendering has used; shared by everything that it includes."""
 
     __slots__ = ("_deadline", "depth", "included", "limits", "size", "steps")
 
@@ -69,7 +69,7 @@ class Spent:
 
 
 class Run:
-    """Where templates write and look each other up."""
+    """The output and the registry of templates during one execution."""
 
     __slots__ = ("current", "out", "set", "spent", "templates")
 
@@ -99,7 +99,7 @@ class Run:
             spent.depth -= 1
 
     def text(self, template: Compiled, data: Any) -> str:
-        """What a template writes, apart from the output."""
+        """The text that a template writes, apart from the output."""
         outer, self.out = self.out, []
         try:
             self.call(template, data)

@@ -52,7 +52,7 @@ class TemplateSet:
         self.templates.update(self.compiled(name, text, self.templates))
 
     def compiled(self, name: str, text: str, known: dict[str, Compiled]) -> dict[str, Compiled]:
-        """What `text` defines, without what is empty where something is `known`. Raises ParseError."""
+        """The templates that `text` defines, without empty ones where something is `known`. Raises ParseError."""
         found = {}
         for key, code in self._codes(name, text).items():
             key = name if key == MAIN else key
@@ -84,7 +84,7 @@ class TemplateSet:
             raise ParseError(f"template: {name}: nested too deeply") from None
 
     def execute(self, name: str, data: Any, *, limits: Limits = Limits()) -> str:  # noqa: B008 - frozen
-        """What the template writes with `data` as dot. Raises TemplateError."""
+        """The text that the template writes with `data` as dot. Raises TemplateError."""
         return self.run(name, data, Run(self.templates, Spent(limits), self))
 
     def run(self, name: str, data: Any, run: Run) -> str:

@@ -195,7 +195,7 @@ _ZEROS: dict[str, Any] = {"string": "", "int": 0, "uint8": Uint8(0), "[]interfac
 
 
 def type_name(value: Any) -> str:
-    """What `%T` prints."""
+    """The text that `%T` prints."""
     found = TYPE_NAMES.get(type(value))
     if found is not None:
         return found
@@ -222,7 +222,7 @@ def kind_name(value: Any) -> str:
 
 
 def zero_element(container: Any) -> Any:
-    """What a key that is not there gives where Go takes the zero of the element's type."""
+    """The value of an absent key where Go takes the zero of the element's type."""
     element = ELEMENTS.get(type(container))
     return None if element is None else _ZEROS[element]
 

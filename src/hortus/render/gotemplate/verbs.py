@@ -1,4 +1,4 @@
-"""How one value looks by one verb of Go's fmt."""
+"""The text of one value by one verb of Go's fmt."""
 
 from __future__ import annotations
 

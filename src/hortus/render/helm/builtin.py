@@ -35,12 +35,12 @@ class Release(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What of a chart is wanted."""
+    """The options of rendering a chart."""
 
     include_crds: bool = False
     skip_tests: bool = False
     strict: bool = False
-    """Whether a missing key is an error."""
+    """True when a missing key is an error."""
     skip_schema: bool = False
     """True when values.schema.json is passed over; one that refers to other documents cannot be used otherwise."""
 

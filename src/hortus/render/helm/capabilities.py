@@ -1,4 +1,4 @@
-"""What the cluster can do, as a chart may ask: its version and its API versions."""
+"""The capabilities of the cluster that a chart may ask for: its version and its API versions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ KNOWN_API_VERSIONS = (
     "apiextensions.k8s.io/v1beta1",
     "apiextensions.k8s.io/v1",
 )
-"""What `helm template` v3.22 takes as served without asking a cluster."""
+"""The API versions that `helm template` v3.22 takes as served without asking a cluster."""
 _VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)(?:\.([0-9]+))?(?:[.-].*)?", re.ASCII)
 HELM_VERSION = "v3.22"
 GO_VERSION = "go1.26.8"

@@ -12,7 +12,7 @@ _MANIFESTS = (".yaml", ".yml", ".json")
 
 
 class Chart:
-    """One chart. `digest` tells charts of different content apart; subcharts count."""
+    """One chart. `digest` differs between charts of different content, subcharts included."""
 
     __slots__ = ("dependencies", "digest", "files", "metadata", "parent", "schema", "templates", "values")
 

@@ -25,7 +25,7 @@ def check_present(chart: Chart) -> None:
 
 
 def is_compatible(constraint: str, version: str) -> bool:
-    """Whether the version is in the range; what cannot be read is not."""
+    """True when the version is in the range; a text that is no version or range is in none."""
     try:
         return Constraint(constraint).allows(Version(version))
     except VersionError:
@@ -106,18 +106,18 @@ def _import_values(chart: Chart) -> None:
     current = coalesced(chart, {}, merge=True)
     imported: Table = {}
     for part in wanted:
-        told: list[Any] = []
+        mapped: list[Any] = []
         for entry in part.import_values:
             name, parent = _ends(entry)
             if name is None:
                 continue
-            told.append({"child": name, "parent": parent})
+            mapped.append({"child": name, "parent": parent})
             try:
                 table = table_at(current, f"{part.name}.{name}")
             except NoValue:
                 continue
             lay_under(imported, _nested(parent, table), merge=True)
-        part.import_values = told
+        part.import_values = mapped
     chart.values = lay_under(copied(current), imported, merge=True)
 
 

@@ -55,7 +55,7 @@ def render_templates(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     strict: bool = False,
 ) -> dict[str, str]:
-    """What each file writes, by its full name, partials left out. `top` has Values, Release and Capabilities.
+    """The text that each file writes, by its full name, partials left out. `top` has Values, Release and Capabilities.
 
     Raises ChartError for a template that cannot be parsed or run.
     """

@@ -1,4 +1,4 @@
-"""What can go wrong with a chart."""
+"""The errors of a chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What templates of charts may call beyond sprig: include, tpl, required, fail, lookup, and YAML, JSON and TOML."""
+"""The functions of charts' templates beyond sprig: include, tpl, required, fail, lookup, and YAML, JSON and TOML."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ HELM: Functions = {
     "required": Function("required", "string, any", _required),
     "fail": Function("fail", "string", _fail),
     "lookup": Function("lookup", "string, string, string, string", _lookup, special="run"),
-    # Names are not resolved: Helm gives the empty string too, unless told to ask DNS.
+    # Names are not resolved: Helm gives the empty string too, unless allowed to ask DNS.
     "getHostByName": Function("getHostByName", "string", lambda _name: ""),
 }
 """Helm's list by name."""

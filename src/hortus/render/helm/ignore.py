@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hortus.render.helm.errors import ChartError
 
 _Rule = tuple[bool, bool, Callable[[str], bool]]
-"""Whether it is negated, whether it is for directories alone, and the test of a path."""
+"""Three parts: is it negated, is it for directories alone, and the test of a path."""
 
 
 class IgnoreRules:
@@ -24,7 +24,7 @@ class IgnoreRules:
         self._rules.append(_parsed("templates/.?*"))
 
     def ignores(self, path: str, *, is_directory: bool) -> bool:
-        """Whether the path, relative to the chart, is left out."""
+        """True when the path, relative to the chart, is left out."""
         if path in (".", "./"):
             return False
         for negated, directories, matches in self._rules:

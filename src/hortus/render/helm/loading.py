@@ -1,6 +1,6 @@
 """Load charts: from a directory, from an archive, from files in memory.
 
-An archive is a stranger's: paths that leave the chart, links, devices and bombs are refused, and nothing is ever
+An archive is untrusted: paths that leave the chart, links, devices and bombs are refused, and nothing is ever
 written to disk. The bounds are Helm's own.
 """
 

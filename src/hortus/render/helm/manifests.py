@@ -81,7 +81,7 @@ class Hook(msgspec.Struct, frozen=True):
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """What a chart renders to: objects in the order of installation, hooks apart, and the text that Helm prints."""
+    """A rendered chart: objects in the order of installation, hooks apart, and the text that Helm prints."""
 
     objects: list[Object]
     hooks: list[Hook]
@@ -142,7 +142,7 @@ def rendered(
 
 
 def from_text(text: str) -> Rendered:
-    """What helm printed, read back: documents in the order they stand, hooks apart. Raises ChartError."""
+    """Read back the output of helm: documents in their order, hooks apart. Raises ChartError."""
     objects: list[Object] = []
     hooks: list[Hook] = []
     source = ""

@@ -25,7 +25,7 @@ _STOP_SECONDS = 5.0
 
 
 class PoolSettings(msgspec.Struct, frozen=True):
-    """How much of the machine rendering may take."""
+    """The share of the machine that rendering may take."""
 
     workers: int = 2
     seconds: float = 30.0
@@ -136,11 +136,11 @@ class _Worker:
             ) from None
 
     async def _start(self) -> None:
-        # Nothing of this process's environment: templates are strangers, and secrets live in environments.
+        # Nothing of this process's environment: templates are untrusted, and environments hold secrets.
         environment = {key: os.environ[key] for key in ("TZ", "TZDIR", "PYTHONPATH", "LANG") if key in os.environ}
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # `-m` alone looks for modules in the working folder first, which may be a stranger's
+            "-P",  # `-m` alone looks for modules in the working folder first, which may be untrusted
             "-m",
             "hortus.render.helm.worker",
             str(self._settings.memory),

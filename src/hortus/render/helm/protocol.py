@@ -1,4 +1,4 @@
-"""What a renderer and its worker processes tell each other: msgpack in frames of a length and that many bytes."""
+"""The messages between a renderer and its workers: msgpack in frames of a length and that many bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Render(msgspec.Struct, frozen=True, tag="render"):
 
 
 class Found(msgspec.Struct, frozen=True, tag="found"):
-    """What a lookup found, or why it could not."""
+    """The result of a lookup, or the reason why there is none."""
 
     value: dict[str, Any]
     error: str = ""

@@ -17,7 +17,7 @@ from hortus.render.helm.source import ChartSource
 
 
 class RenderRequest(msgspec.Struct, frozen=True):
-    """What to render. `values` are as from one values file: whole numbers become float64 as there."""
+    """One rendering. `values` are as from one values file: whole numbers become float64 as there."""
 
     chart: ChartSource
     values: dict[str, Any] = {}

@@ -49,7 +49,7 @@ class BuildLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
     order: str = "legacy"
-    """Where the kustomization has no sortOptions: `legacy` (by kind, as `kustomize build`), or `none` (as read)."""
+    """The order without sortOptions: `legacy` (by kind, as `kustomize build`), or `none` (as read)."""
     remotes: Mapping[str, Source] = {}
     """Contents of remote bases that are allowed, by the very text that names them."""
     schemas: Schemas | None = None

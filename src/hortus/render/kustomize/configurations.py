@@ -1,4 +1,4 @@
-"""Which fields labels, names, namespaces, images, counts, references and variables go to, and how files add to them.
+"""The fields of labels, names, namespaces, images, counts, references and variables, and files that add to them.
 
 The files that `configurations` names hold such lists; entries of a base also count for its overlays.
 """

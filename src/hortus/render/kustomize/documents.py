@@ -36,7 +36,7 @@ class _Struct(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 
 class Selector(_Struct, frozen=True):
-    """Which resources are meant; in `patches` the first five are regular expressions, in `replacements` plain text."""
+    """A choice of resources; in `patches` the first five are regular expressions, in `replacements` plain text."""
 
     group: str = ""
     version: str = ""

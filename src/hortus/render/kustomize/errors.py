@@ -1,4 +1,4 @@
-"""Why a kustomization cannot be built."""
+"""The errors of building a kustomization."""
 
 from __future__ import annotations
 

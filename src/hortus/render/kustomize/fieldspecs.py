@@ -46,7 +46,7 @@ _TERMS = (
 
 
 def _pod_selectors(kind: str) -> list[ConfiguredField]:
-    """Where pods of a workload are selected by other pods of it."""
+    """The fields of a workload by which its pods select other pods of it."""
     paths = [_AFFINITY.format(side, term) for side in ("podAffinity", "podAntiAffinity") for term in _TERMS]
     paths.append("spec/template/spec/topologySpreadConstraints/labelSelector/matchLabels")
     return [_spec(path, kind, "apps", create=False) for path in paths]

@@ -16,11 +16,11 @@ from hortus.render.kustomize.documents import FILE_NAMES
 from hortus.render.kustomize.errors import KustomizeError, RemoteBase
 
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|git@|[^/]+@[^/]+:|(?:[a-z0-9-]+\.)+[a-z]{2,}/|[^?]*\?")
-"""What kustomize takes for the address of a repository or file: a scheme, an ssh form, a host, or a query."""
+"""The texts that kustomize takes for the address of a repository or file: a scheme, an ssh form, a host, or a query."""
 
 
 class Source(Protocol):
-    """Where files come from: `hortus.render.archive`'s Tree and Folder are such."""
+    """The source of files: `hortus.render.archive`'s Tree and Folder are such."""
 
     def read(self, path: str) -> bytes:
         """Raises FileNotFoundError, IsADirectoryError, ArchiveError."""
@@ -69,7 +69,7 @@ class Loader:
         return self._read(self._below(path))
 
     def is_folder(self, path: str) -> bool:
-        """Whether `path` names a folder, be it below this one or beside it."""
+        """True when `path` names a folder, below this one or next to it."""
         target = self._resolved(path)
         try:
             return target is not None and self.source.is_folder(target)
@@ -77,7 +77,7 @@ class Loader:
             raise KustomizeError(self.place, str(error)) from None
 
     def is_file(self, path: str) -> bool:
-        """Whether `path` names a file below the root."""
+        """True when `path` names a file below the root."""
         target = self._resolved(path)
         return target is not None and self._is_file(target)
 
@@ -93,7 +93,7 @@ class Loader:
         return Loader(source, target, remotes=self._remotes, budget=self._budget, around=self._around)
 
     def is_remote(self, path: str) -> bool:
-        """Whether `path` is an address rather than a path."""
+        """True when `path` is an address rather than a path."""
         return path in self._remotes or bool(_REMOTE.match(path))
 
     def remote_file(self, path: str) -> RemoteBase:

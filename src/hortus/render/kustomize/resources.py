@@ -64,7 +64,7 @@ class Identity(NamedTuple):
         return f"{version} {self.kind} {self.name} in {self.space}"
 
     def is_kind(self, group: str, version: str, kind: str) -> bool:
-        """Whether the three match where they are given."""
+        """True when the three match where they are given."""
         return group in ("", self.group) and version in ("", self.version) and kind in ("", self.kind)
 
 
@@ -83,7 +83,7 @@ class Resource:
         self.variables: list[str] = []
         """Names of the variables that read this object."""
         self.blanks: list[Path] = []
-        """Where its file has a key with nothing after it."""
+        """The places at which its file has a key with nothing after it."""
 
     @property
     def group_version(self) -> tuple[str, str]:
@@ -129,7 +129,7 @@ class Resource:
 
     @property
     def is_marked(self) -> bool:
-        """Whether kustomize would have annotations of its own on it by now."""
+        """True when kustomize would have annotations of its own on it by now."""
         return bool(self.previous or self.prefixes or self.suffixes or self.needs_hash or self.behavior)
 
 

@@ -1,4 +1,4 @@
-"""Which resources a patch or replacement means."""
+"""The resources that a patch or replacement selects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_PATTERN = 1_000
 
 
 def pattern(text: str, place: str) -> Callable[[str], bool]:
-    """Whether a whole text matches the regular expression `text` (RE2, so in linear time); an empty one matches all."""
+    """A test for whole texts by the regular expression `text` (RE2, so in linear time); an empty one matches all."""
     if not text:
         return lambda value: True
     if len(text) > _LONGEST_PATTERN:
@@ -49,7 +49,7 @@ class Target:
 
 
 def marks(selector: Selector, place: str) -> Callable[[Resource], bool]:
-    """Whether labels and annotations are as the selector wants them. Raises KustomizeError."""
+    """A test for resources whose labels and annotations the selector wants. Raises KustomizeError."""
     try:
         labels, annotations = (
             LabelSelector.parse(text) for text in (selector.label_selector, selector.annotation_selector)
@@ -66,7 +66,7 @@ def marks(selector: Selector, place: str) -> Callable[[Resource], bool]:
 
 
 def selects(selector: Selector | ReplacementSource, resource: Resource) -> bool:
-    """Whether the resource has or had an identity that equals the selector where that says something.
+    """True when the resource has or had an identity that equals the selector where that says something.
 
     A namespace is compared without regard to what is cluster-scoped.
     """

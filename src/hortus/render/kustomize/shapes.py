@@ -1,4 +1,4 @@
-"""Which lists of which kinds are merged item by item, and by which keys: all that merging asks of a schema.
+"""The lists that are merged item by item, and their keys, by kind: all that merging asks of a schema.
 
 The table holds the kinds and lists that kustomize v5 has from the OpenAPI document it carries (Kubernetes 1.21);
 kinds it does not know, newer built-in ones and custom resources, have their lists replaced. A caller who wants more
@@ -17,7 +17,7 @@ Schemas = Callable[[str, str], Mapping[str, Any] | None]
 
 
 class Shape(NamedTuple):
-    """What is known of the value at one place. `keys` are those of a merged list, empty when it holds scalars."""
+    """The schema of the value at one place. `keys` are those of a merged list, empty when it holds scalars."""
 
     fields: Callable[[str], Shape | None]
     keys: tuple[str, ...] | None = None

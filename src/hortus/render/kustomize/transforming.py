@@ -18,7 +18,7 @@ from hortus.render.kustomize.selecting import pattern
 _NOT_RENAMED = (("", "CustomResourceDefinition"), ("apiregistration.k8s.io", "APIService"), ("", "Namespace"))
 _NAME = "metadata/name"
 _TAG = r"(?::[a-zA-Z0-9_.{}-]*)?(?:@sha256:[a-zA-Z0-9_.{}-]*)?"
-"""What may follow the name of an image."""
+"""A pattern of the text that may follow the name of an image."""
 
 
 def set_namespace(resources: Resources, namespace: str, fields: Iterable[FieldSpec], place: str) -> None:

@@ -1,4 +1,4 @@
-"""What a registry's refusals mean (distribution-spec, "Error Codes")."""
+"""The meaning of a registry's refusals (distribution-spec, "Error Codes")."""
 
 from __future__ import annotations
 

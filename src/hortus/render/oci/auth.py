@@ -45,7 +45,7 @@ class Authorizer:
         self._asking = asyncio.Lock()
 
     def header(self, scope: str) -> Secret | None:
-        """What is known to be accepted, or worth a try, without asking anybody."""
+        """The credential that is known to be accepted, or worth a try, without asking anybody."""
         if self._credentials.registry_token is not None:
             return Secret("Bearer " + self._credentials.registry_token.reveal())
         if self._is_basic:

@@ -62,11 +62,11 @@ def _known_realms() -> Mapping[str, frozenset[str]]:
 
 
 class OciSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits and allowances beside those of the transfer; sizes in bytes."""
+    """Limits and allowances besides those of the transfer; sizes in bytes."""
 
     transfer: TransferSettings = TransferSettings()
     realms: Mapping[str, frozenset[str]] = msgspec.field(default_factory=_known_realms)
-    """Hosts, beside the registry's own, where tokens for a registry may be asked for."""
+    """Hosts, besides the registry's own, where tokens for a registry may be asked for."""
     max_blob: int = 64 << 20
     max_artifact: int = 256 << 20
     """All layers of one artifact that is pulled whole."""
@@ -122,7 +122,7 @@ class OciClient:
 
     @property
     def rate_limits(self) -> Mapping[str, RateLimit]:
-        """The last allowance that each host told of."""
+        """The last allowance that each host reported."""
         return self._transfer.rate_limits
 
     async def resolve(self, reference: Reference) -> Digest:
@@ -238,7 +238,7 @@ class OciClient:
         return list(found)
 
     async def referrers(self, reference: Reference, *, artifact_type: str = "") -> tuple[Descriptor, ...]:
-        """What refers to the manifest with the reference's digest, such as its signatures. Raises ArtifactError."""
+        """The manifests that refer to that of the reference, such as its signatures. Raises ArtifactError."""
         digest = await self.resolve(reference)
         repository = self._repository(reference)
         answer = await repository.call(

@@ -25,7 +25,7 @@ class BadCredentials(ValueError):
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """Who we are at one registry: a name and password, or tokens handed out before."""
+    """The identity at one registry: a name and password, or tokens handed out before."""
 
     username: str = ""
     password: Secret | None = None

@@ -1,7 +1,7 @@
 """Manifests and indexes, read without trust (image-spec: manifest.md, image-index.md, descriptor.md).
 
 A document that could be read as both, or as something else than its media type says, is refused (CVE-2021-41190). The
-bytes are kept beside what they mean: they are what the digest is of.
+bytes are kept with their meaning: the digest is that of the bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ACCEPT = ", ".join(MANIFESTS + INDEXES)
 
 
 class Platform(msgspec.Struct, frozen=True):
-    """What an image runs on."""
+    """The platform that an image runs on."""
 
     architecture: str = ""
     os: str = ""
@@ -35,7 +35,7 @@ class Platform(msgspec.Struct, frozen=True):
 
 
 class Descriptor(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where content is and how to know it: media type, digest and size in bytes."""
+    """The identity of content: media type, digest and size in bytes."""
 
     media_type: str
     digest: Digest
@@ -86,7 +86,7 @@ _decoder = msgspec.json.Decoder(_Document)
 def parse_manifest(
     raw: bytes, media_type: str, digest: Digest, *, place: str, max_manifests: int, max_layers: int
 ) -> Manifest | Index:
-    """What a registry sent as `media_type`. Raises BadAnswer."""
+    """Decode the document that a registry sent as `media_type`. Raises BadAnswer."""
     media_type = media_type.partition(";")[0].strip().lower()
     try:
         document = _decoder.decode(raw)
@@ -182,7 +182,7 @@ class ChartArtifact(msgspec.Struct, frozen=True, kw_only=True):
     """A chart with the digest that pins it."""
 
     digest: Digest
-    """Of the manifest: what to write after @ to get exactly this again."""
+    """The digest of the manifest: `name@digest` gives exactly this again."""
     content: bytes
     """The chart's tgz."""
     provenance: bytes | None

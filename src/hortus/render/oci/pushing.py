@@ -68,7 +68,7 @@ def _received(answer: Answer, most: int) -> int:
 
 
 def _location(repository: Repository, answer: Answer) -> URL:
-    """Where to go on. It takes credentials and the data, so it must be the registry itself."""
+    """The next address of an upload. It takes credentials and the data, so it must be the registry itself."""
     location = answer.headers.get("Location")
     if not location:
         raise BadAnswer(repository.place, "opened an upload without saying where (Location)")

@@ -38,7 +38,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def api_host(self) -> str:
-        """Where the registry's API is served."""
+        """The host that serves the registry's API."""
         return "registry-1.docker.io" if self.registry == "docker.io" else self.registry
 
     @property

@@ -1,4 +1,4 @@
-"""How sprig makes numbers and text of anything: spf13/cast for numbers, fmt for text. What cannot be converted is 0."""
+"""Sprig's conversions to numbers (spf13/cast) and to text (fmt). A value that cannot be converted is 0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hortus.render.gotemplate.numbers import INT64_MAX, INT64_MIN, parse_float, 
 from hortus.render.gotemplate.values import NilList, NilStrings, Strings, Struct, Uint8, kind_name, wire_text
 
 _LOWEST = INT64_MIN
-"""What a float beyond int64 becomes on amd64."""
+"""The result of a float beyond int64 on amd64."""
 
 
 def to_integer(value: Any) -> int:

@@ -1,4 +1,4 @@
-"""The functions on YAML, JSON and TOML that Helm adds. What cannot be read is told in the result."""
+"""The functions on YAML, JSON and TOML that Helm adds. An error of reading is part of the result."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def decoded_64(text: str) -> str:
 
 
 def _illegal_64(data: bytes) -> int:
-    """Where Go's decoder stops."""
+    """The offset at which Go's decoder stops."""
     place = 0
     for at, byte in enumerate(data):
         if byte in _BREAKS:

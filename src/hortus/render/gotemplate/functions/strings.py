@@ -17,7 +17,7 @@ SPACES = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-"""What unicode.IsSpace says yes to."""
+"""The characters for which unicode.IsSpace is true."""
 _BYTE_SPACES = frozenset("\t\n\v\f\r \x85\xa0")
 
 

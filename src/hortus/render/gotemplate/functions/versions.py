@@ -150,7 +150,7 @@ _CHECKS: dict[str, Callable[[Version, _Bound], bool]] = {
 
 
 class Constraint:
-    """What a version must satisfy: groups of comparisons, one of which must hold."""
+    """The condition that a version must satisfy: groups of comparisons, one of which must hold."""
 
     def __init__(self, text: str) -> None:
         if len(text) > _LONGEST_CONSTRAINT:

@@ -1,4 +1,4 @@
-"""What a plain scalar means to yaml.v2 and yaml.v3 (YAML 1.1 with Go's number literals)."""
+"""The meaning of a plain scalar for yaml.v2 and yaml.v3 (YAML 1.1 with Go's number literals)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIMESTAMP = re.compile(
 
 
 def is_timestamp(text: str) -> bool:
-    """Whether Go reads a time in one of the forms that YAML allows."""
+    """True when Go reads a time in one of the forms that YAML allows."""
     found = _TIMESTAMP.fullmatch(text)
     if not found:
         return False
@@ -94,7 +94,7 @@ def _based(plain: str, version: int) -> Any:
 
 
 def is_plain_text(text: str, *, version: int = 2) -> bool:
-    """Whether the text, written plain, is read back as the same text."""
+    """True when the text, written plain, is read back as the same text."""
     if resolve(text, version=version) is not NOT_TEXT:
         return False
     if text[:1].isdigit() and is_timestamp(text):

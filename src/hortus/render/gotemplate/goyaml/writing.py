@@ -17,7 +17,7 @@ from hortus.render.gotemplate.values import ABSENT, NIL_TYPES, Struct, wire_byte
 _SIMPLE = re.compile(r"[A-Za-z_/][A-Za-z0-9_./\-]*")
 """Text that needs no look at its characters; it may still be a word such as `yes`."""
 _UNREADABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
-"""What yaml.v2's reader refuses in the JSON it is given."""
+"""The characters that yaml.v2's reader refuses in the JSON it is given."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BREAKS = frozenset("\n\r\x85\u2028\u2029")
 _NOT_PRINTED = re.compile("[^\n\x20-\x7e\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd]")
@@ -234,7 +234,7 @@ class _Writer:
         return '"' + self.escaped(text, indent, column + 1, is_key=is_key) + '"'
 
     def allowed(self, text: str) -> tuple[bool, bool, bool]:
-        """Whether the text may be plain, single-quoted, a block."""
+        """The styles that the text may have: plain, single-quoted, a block."""
         if not text:
             return True, True, False
         odd = bool(self.not_printed.search(text))

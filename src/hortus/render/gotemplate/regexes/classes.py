@@ -41,7 +41,7 @@ _SCRIPTS |= {"Arabic": "ARABIC", "Hiragana": "HIRAGANA", "Katakana": "KATAKANA",
 
 
 def negated(ranges: Ranges) -> Ranges:
-    """What the ranges leave."""
+    """The characters outside of the ranges."""
     found: list[tuple[int, int]] = []
     at = 0
     for low, high in merged(ranges):

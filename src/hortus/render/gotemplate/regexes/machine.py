@@ -17,7 +17,7 @@ Span = list[int]
 
 
 def holds(what: str, text: str, at: int) -> bool:
-    """Whether a place of the text is such a place."""
+    """True when the assertion `what` holds at this place of the text."""
     if what == "begin":
         return at == 0
     if what == "end":

@@ -31,7 +31,7 @@ _PLACES = {
 }
 _NAME = re.compile(r"\$(?:(\$)|\{([0-9A-Za-z_]+)\}|([0-9A-Za-z_]+))", re.ASCII)
 _MOST_STEPS = 400_000_000
-"""What backtracking may cost: each open repeat, and the place where a match begins, may go through the text."""
+"""The most steps of backtracking: each open repeat, and the start of the match, may go through the text."""
 
 
 class Pattern:
@@ -139,7 +139,7 @@ def _span(found: re.Match[str] | None) -> Span | None:
 
 
 def _open_repeats(node: Node) -> int | None:
-    """How many repeats without an end stand beside each other; None when one stands in another."""
+    """The number of open repeats next to each other; None when one stands in another."""
     if isinstance(node, Group):
         return _open_repeats(node.node)
     if isinstance(node, Sequence | Choice):
@@ -157,7 +157,7 @@ def _open_repeats(node: Node) -> int | None:
 
 
 def _varies(node: Node) -> bool:
-    """Whether one text may match in several ways or lengths, which under a repeat multiplies."""
+    """True when one text may match in several ways or lengths, which under a repeat multiplies."""
     if isinstance(node, Chars | Assert):
         return False
     if isinstance(node, Group):
@@ -170,7 +170,7 @@ def _varies(node: Node) -> bool:
 
 
 def _are_apart(nodes: tuple[Node, ...]) -> bool:
-    """Whether these are single characters, none of which two of them allow."""
+    """True when these are single characters, none of which two of them allow."""
     if not all(isinstance(node, Chars) for node in nodes):
         return False
     found = sorted(pair for node in nodes if isinstance(node, Chars) for pair in node.ranges)
