@@ -30,11 +30,11 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     summary: str
     """One line for a pager; may use `{{ $labels.x }}` and `{{ $value }}`."""
     meaning: str
-    """What is not as it should be, and for whom that matters."""
+    """The problem, and the people to whom it matters."""
     causes: tuple[str, ...]
     """Likely ones first."""
     steps: tuple[str, ...]
-    """What to do, in order; each may hold a command in backquotes."""
+    """The steps to take, in order; each may hold a command in backquotes."""
 
 
 def read_alerts(path: Path) -> tuple[Alert, ...]:
