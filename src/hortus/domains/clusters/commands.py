@@ -30,10 +30,11 @@ DEFAULT_NAMESPACE = "kcp-system"
 
 async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
     from hortus.domains.clusters.types import RUNTIMES
+    from hortus.kube.objects import key_of
 
     async with connections.management() as client:
         listed = await client.list(RUNTIMES, given.get("namespace") or DEFAULT_NAMESPACE, metadata_only=True)
-        return [runtime["metadata"]["name"] for runtime in listed.items]
+        return [key_of(runtime).name for runtime in listed.items]
 
 
 NAME = click.argument(
@@ -44,7 +45,7 @@ WAIT = click.option("--wait/--no-wait", default=True, help="Wait until it is don
 
 
 def register(app: CommandGroup, connect: Connect) -> None:
-    """Add this domain's commands to `app`; `connect` tells which clusters the person means."""
+    """Add this domain's commands to `app`; `connect` returns the clusters that the person means."""
 
     @app.command(panel="Clusters")
     @NAME

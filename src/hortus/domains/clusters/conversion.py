@@ -5,6 +5,9 @@ Looked up here, so that `shoot` stays pure. A StepError names what is missing, i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import structlog
 
 from hortus.domains.clusters import service
@@ -76,28 +79,26 @@ class Conversion:
     async def shoot(self, runtime: Runtime) -> Object:
         """The Shoot to create for a Runtime. Raises StepError."""
         context = await self._context(runtime, ())
-        try:
+        with _reported():
             return shoot_for(runtime, self.configuration, context, profile=self._profile(runtime))
-        except ConversionError as error:
-            raise _refused(error) from error
 
     async def patch(self, runtime: Runtime, live: Object) -> Patch:
         """The changes that bring the live Shoot up to its Runtime. Raises StepError."""
         context = await self._context(runtime, await self._caches(runtime))
-        try:
+        with _reported():
             profile = self._profile(runtime)
             return patch_for(runtime, LiveShoot(live), self.configuration, context, profile=profile)
-        except (ConversionError, NotReadable) as error:
-            raise _refused(error) from error
 
     def report_remarks(self, context: RuntimeContext, live: Object | None = None) -> None:
         """Events for what is done otherwise than the Runtime asks, such as a version that is not taken back."""
-        for remark in remarks_of(context.object, self.configuration, self._switches, live=_live(live)):
-            context.event(WARNING, NOT_APPLIED, str(remark))
+        with _reported():
+            for remark in remarks_of(context.object, self.configuration, self._switches, live=_live(live)):
+                context.event(WARNING, NOT_APPLIED, str(remark))
 
     def structured(self, runtime: Runtime, live: Object | None = None) -> bool:
         """True when the cluster gets its OIDC by a ConfigMap. `live` is its Shoot, if there is one."""
-        return has_structured_authentication(runtime, self.configuration, self._switches, _live(live))
+        with _reported():
+            return has_structured_authentication(runtime, self.configuration, self._switches, _live(live))
 
     async def _context(self, runtime: Runtime, caches: tuple[Object, ...]) -> Context:
         ranges = await self._ranges(runtime)
@@ -165,8 +166,13 @@ def _live(shoot: Object | None) -> LiveShoot | None:
     return None if shoot is None else LiveShoot(shoot)
 
 
-def _refused(error: ConversionError | NotReadable) -> StepError:
-    return _stop(Reason.CONVERSION_ERR, f"Runtime conversion error {error}", actor=Actor.USER)
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Report a Runtime that cannot be converted, or a Shoot that cannot be read."""
+    try:
+        yield
+    except (ConversionError, NotReadable) as error:
+        raise _stop(Reason.CONVERSION_ERR, f"Runtime conversion error {error}", actor=Actor.USER) from error
 
 
 def _stop(reason: str, text: str, *, actor: Actor = Actor.OPERATOR, after: float = NEVER) -> StepError:

@@ -14,6 +14,7 @@ from hortus.domains.clusters.shoot import authentication
 from hortus.domains.clusters.types import ConditionType, Reason, Runtime
 from hortus.engine import NEVER, UNKNOWN, Actor, Result, StepError
 from hortus.kube.errors import AlreadyExists, KubeError
+from hortus.kube.objects import Object
 
 
 class Creation:
@@ -49,16 +50,23 @@ class Creation:
         if self._conversion.structured(context.object):
             await authenticate(self._garden, context.object, self._conversion)
         try:
-            context.shoot = await self._garden.create(shoot)
-        except AlreadyExists:
-            # Made by ourselves before we could say so, or by somebody else: the next reconcile sees whose it is.
-            await self._garden.ask(context.shoot_name)
-            return Result(requeue_after=AT_ONCE)
+            if not await self._create(context, shoot):
+                return Result(requeue_after=AT_ONCE)
         except KubeError as error:
             raise _refused(Reason.GARDENER_ERR, f"Gardener API create error: {error}", after=GARDEN) from error
         context.pending(ConditionType.PROVISIONED, UNKNOWN, Reason.PENDING, "Shoot is pending")
         self._conversion.report_remarks(context)
         return Result(requeue_after=GARDEN)
+
+    async def _create(self, context: RuntimeContext, shoot: Object) -> bool:
+        """Create the Shoot. Returns False when there is one, which the cache then knows. Raises KubeError."""
+        try:
+            context.shoot = await self._garden.create(shoot)
+        except AlreadyExists:
+            # Made by this controller before it could report that, or by somebody else: the next reconcile decides.
+            await self._garden.ask(context.shoot_name)
+            return False
+        return True
 
 
 async def authenticate(garden: Garden, runtime: Runtime, conversion: Conversion) -> None:

@@ -1,7 +1,7 @@
 """The garden as this domain uses it: Shoots, their ConfigMaps, and Seeds, by calls that name what they change.
 
 The watch keeps an outline of every Shoot of the project. Where the garden cannot be watched, each question is one GET.
-What is written is learnt at once. Raises KubeError; deletions of what is gone succeed.
+The cache learns of each write at once. Raises KubeError; deletions of what is gone succeed.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+import msgspec
+
 from hortus.domains.clusters.outline import ShootOutline, kept_outline, outline, outline_of
 from hortus.domains.clusters.types import FIELD_MANAGER, ShootAnnotation
 from hortus.engine import Cache
 from hortus.kube import Client
-from hortus.kube.errors import NotFound, NotServed
-from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.kube.errors import Garbage, NotFound, NotServed
+from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 SHOOTS: Final = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 SEEDS: Final = Resource("core.gardener.cloud", "v1beta1", "seeds", "Seed", namespaced=False)
@@ -41,7 +43,7 @@ class Garden:
     async def ask(self, name: str) -> ShootOutline | None:
         """The same, as the garden itself says."""
         found = await self.read(name)
-        return None if found is None else outline_of(found)
+        return None if found is None else _outline(found)
 
     async def read(self, name: str) -> Object | None:
         """The whole Shoot."""
@@ -100,8 +102,17 @@ class Garden:
         return (await self._client.list(SEEDS)).items
 
     def _learn(self, shoot: Object) -> ShootOutline:
+        made = _outline(shoot)
         self._shoots.learn(shoot)
+        return made
+
+
+def _outline(shoot: Object) -> ShootOutline:
+    """Raises Garbage for a Shoot that has not the shape of its kind."""
+    try:
         return outline_of(shoot)
+    except msgspec.ValidationError as error:
+        raise Garbage("the garden", f"shoot {key_of(shoot).name}: {error}") from error
 
 
 def _by_owner(kept: Object) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from hortus.domains.clusters.outline import Shoot, ShootSpec
 from hortus.domains.clusters.reading import config_map_data
+from hortus.domains.clusters.shoot.live import pool_of
+from hortus.domains.clusters.shoot.placement import SEED_REGION
 from hortus.domains.clusters.types import FIELD_MANAGER, MANAGER, Label, Provider, Runtime, RuntimeShoot
 from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
@@ -20,18 +20,6 @@ _STAMP: Final = "lastReconcileTime"
 _LABEL: Final = "reconciler.kyma-project.io/managed-by"
 _CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-
-
-class _Machine(msgspec.Struct):
-    type: str
-
-
-class _Pool(msgspec.Struct):
-    name: str
-    machine: _Machine
-    minimum: int
-    maximum: int
-    zones: tuple[str, ...] | None = None
 
 
 def details(runtime: Runtime, shoot: Shoot) -> Object:
@@ -75,12 +63,12 @@ async def _published(cluster: Client) -> Any:
 
 
 def _pools(provider: Provider) -> list[Object]:
-    pools = msgspec.convert([*provider.workers, *provider.additional_workers], list[_Pool])
+    pools = [pool_of(raw).fields for raw in (*provider.workers, *provider.additional_workers)]
     return [
         {
             "name": pool.name,
             "machineType": pool.machine.type,
-            "haZones": len(pool.zones or ()) > 1,
+            "haZones": len(pool.zones) > 1,
             "autoScalerMin": pool.minimum,
             "autoScalerMax": pool.maximum,
         }
@@ -97,4 +85,4 @@ def _network(wanted: RuntimeShoot) -> Object:
 def _seed_region(spec: ShootSpec) -> str:
     """The region that the seed was chosen for, or else the seed's name."""
     selector = (spec.seed_selector.match_labels if spec.seed_selector is not None else None) or {}
-    return selector.get("seed.gardener.cloud/region") or spec.seed_name or ""
+    return selector.get(SEED_REGION) or spec.seed_name or ""
