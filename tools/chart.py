@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hortus.cli.install import contents
+from hortus.cli.program import FLAGS
 from hortus.engine.observing import dashboard, groups, runbook
 from hortus.engine.rights import policy_rules
 from hortus.kube import yaml
@@ -33,7 +34,13 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "watchNamespace": {"type": "string", "maxLength": 63, "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"},
     "podDisruptionBudget.minAvailable": {"type": ["string", "integer"]},
     "podDisruptionBudget.maxUnavailable": {"type": ["string", "integer"]},
-    "config": {"type": "object", "propertyNames": {"pattern": "^[a-z0-9-]+$"}},
+    "config": {
+        "type": "object",
+        "properties": {
+            flag.name: {"description": flag.help} for flag in FLAGS if flag.name not in ("config", "replicas")
+        },
+        "additionalProperties": False,
+    },
     "featureGates": {"type": "object", "additionalProperties": {"type": "boolean"}},
     "files": {
         "type": "array",
@@ -65,6 +72,8 @@ def generated() -> dict[Path, str]:
     rules: dict[str, Any] = {place: policy_rules(found) for place, found in granted.items()}
     rules["optional"] = {flag: policy_rules(found) for flag, found in contents.OPTIONAL.items()}
     files[CHART / "files" / "rules.yaml"] = _NOTE + yaml.dump(rules)
+    reloadable = [flag.name for flag in FLAGS if flag.reloadable]
+    files[CHART / "files" / "reloadable.yaml"] = _NOTE + yaml.dump({"flags": reloadable})
     files[CHART / "files" / "alerts.yaml"] = _NOTE + yaml.dump(groups(contents.ALERTS))
     for board in contents.BOARDS:
         files[CHART / "files" / "dashboards" / f"{board.uid}.json"] = json.dumps(dashboard(board), indent=1) + "\n"

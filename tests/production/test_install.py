@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.scenarios.running import hortus, kubectl
@@ -12,10 +13,17 @@ from tests.scenarios.running import hortus, kubectl
 from hortus.cli.install.applying import Installation
 from hortus.cli.install.chart import objects
 from hortus.kube import Client, Resource, yaml
+from hortus.kube.errors import NotFound
 from hortus.terminal import EXIT_TIMEOUT, CommandError
 from hortus.testing.apiserver import TestServer, running_apiserver, started_apiserver
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+PODS = Resource("", "v1", "pods", "Pod")
+EVENTS = Resource("", "v1", "events", "Event")
+POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +79,9 @@ def test_a_kind_that_the_cluster_lacks_is_named_with_the_way_out(server: TestSer
 async def test_it_waits_until_the_deployment_is_rolled_out_and_says_what_was_not_ready() -> None:
     async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
         told: list[str] = []
-        installation = Installation(client, objects("default", {"watchNamespace": "default"}), told.append)
+        installation = Installation(
+            client, objects("default", {"watchNamespace": "default"}), told.append, namespace="default"
+        )
         await installation.apply()
         with pytest.raises(CommandError, match=r"deployment/hortus in default was not ready within 0.1 s") as caught:
             await installation.ready(0.1)
@@ -81,3 +91,148 @@ async def test_it_waits_until_the_deployment_is_rolled_out_and_says_what_was_not
         await client.patch(DEPLOYMENTS, "hortus", {"status": status}, "default", subresource="status")
         await waiting
         assert told[-1] == "waiting for deployment/hortus in default"
+
+
+@pytest.fixture
+async def fresh() -> AsyncIterator[Client]:
+    async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
+        await client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
+        yield client
+
+
+def installation(client: Client, said: list[str], **values: Any) -> Installation:
+    return Installation(client, objects("hortus-system", values), said.append, namespace="hortus-system")
+
+
+async def names(client: Client, resource: Resource) -> list[str]:
+    return [obj["metadata"]["name"] for obj in (await client.list(resource, "hortus-system")).items]
+
+
+async def test_the_plan_shows_the_fields_that_differ_and_changes_nothing(fresh: Client) -> None:
+    said: list[str] = []
+    planned = await installation(fresh, said).plan()
+    assert {change.verb for change in planned} == {"created"}
+    assert "namespace/hortus-system" in {change.title for change in planned}
+    with pytest.raises(NotFound):
+        await fresh.get(NAMESPACES, "hortus-system")
+    await installation(fresh, said).apply()
+    assert {change.verb for change in await installation(fresh, said).plan()} == {"unchanged"}
+    changed = [
+        change for change in await installation(fresh, said, replicaCount=5).plan() if change.verb != "unchanged"
+    ]
+    assert [(change.title, change.verb) for change in changed] == [("deployment/hortus in hortus-system", "configured")]
+    assert [str(field) for field in changed[0].fields] == [".spec.replicas: 2 instead of 5"]
+    assert (await fresh.get(DEPLOYMENTS, "hortus", "hortus-system"))["spec"]["replicas"] == 2
+
+
+async def test_objects_that_the_values_no_longer_ask_for_are_pruned(fresh: Client) -> None:
+    said: list[str] = []
+    await installation(fresh, said, networkPolicy={"enabled": True}).apply()
+    assert await names(fresh, POLICIES) == ["hortus"]
+    planned = await installation(fresh, said).plan()
+    assert [change.title for change in planned if change.verb == "pruned"] == ["networkpolicy/hortus in hortus-system"]
+    await installation(fresh, said).apply()
+    assert said[-1] == "networkpolicy/hortus in hortus-system pruned"
+    assert await names(fresh, POLICIES) == []
+    await installation(fresh, said).remove()
+    left = [name for name in await names(fresh, CONFIG_MAPS) if name != "kube-root-ca.crt"]
+    assert left == [], "neither the configuration nor the memory of the set"
+    assert (await fresh.list(CRDS)).items != []
+
+
+async def test_nothing_is_written_when_one_object_would_be_refused(fresh: Client) -> None:
+    said: list[str] = []
+    wrong = installation(fresh, said, deploymentAnnotations={"not a name": "x"})
+    with pytest.raises(CommandError, match=r"no object was changed:\n.*Deployment.apps") as caught:
+        await wrong.apply()
+    assert "not a name" in str(caught.value)
+    assert said == ["namespace/hortus-system created"]
+    assert (await fresh.list(CRDS)).items == []
+
+
+async def test_a_change_of_mode_is_refused_while_pods_run(fresh: Client) -> None:
+    said: list[str] = []
+    await installation(fresh, said).apply()
+    await fresh.patch(DEPLOYMENTS, "hortus", {"status": {"replicas": 2}}, "hortus-system", subresource="status")
+    with pytest.raises(CommandError, match=r"scale deployment/hortus --replicas=0"):
+        await installation(fresh, said, config={"sharding": True}).apply()
+    await fresh.patch(DEPLOYMENTS, "hortus", {"status": {"replicas": 0}}, "hortus-system", subresource="status")
+    await installation(fresh, said, config={"sharding": True}).apply()
+
+
+async def test_a_release_of_helm_is_left_to_helm(fresh: Client) -> None:
+    said: list[str] = []
+    await installation(fresh, said).apply()
+    annotations = {"metadata": {"annotations": {"meta.helm.sh/release-name": "hortus"}}}
+    await fresh.patch(DEPLOYMENTS, "hortus", annotations, "hortus-system")
+    with pytest.raises(CommandError, match="belongs to the Helm release hortus: upgrade it with helm"):
+        await installation(fresh, said).apply()
+
+
+async def test_the_reasons_of_its_pods_are_quoted_when_a_deployment_is_not_ready(fresh: Client) -> None:
+    said: list[str] = []
+    await installation(fresh, said).apply()
+    labels = (await fresh.get(DEPLOYMENTS, "hortus", "hortus-system"))["spec"]["selector"]["matchLabels"]
+    pod = {"metadata": {"name": "hortus-1", "namespace": "hortus-system", "labels": labels}}
+    await fresh.create(PODS, {**pod, "spec": {"containers": [{"name": "hortus", "image": "hortus:none"}]}})
+    waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "hortus:none"'}
+    container = {
+        "name": "hortus",
+        "image": "hortus:none",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": {"waiting": waiting},
+    }
+    status = {"status": {"containerStatuses": [container]}}
+    await fresh.patch(PODS, "hortus-1", status, "hortus-system", subresource="status")
+    event = {
+        "metadata": {"name": "hortus-1.1", "namespace": "hortus-system"},
+        "involvedObject": {"kind": "Pod", "name": "hortus-1", "namespace": "hortus-system"},
+        "type": "Warning",
+        "reason": "Failed",
+        "message": "Error: ErrImagePull",
+    }
+    await fresh.create(EVENTS, event)
+    with pytest.raises(CommandError) as caught:
+        await installation(fresh, said).ready(0.1)
+    assert str(caught.value).splitlines()[1:] == [
+        '  pod hortus-1: ImagePullBackOff: Back-off pulling image "hortus:none"',
+        "  pod hortus-1: Failed: Error: ErrImagePull",
+    ]
+
+
+def test_pods_restart_for_settings_that_are_read_once_and_for_no_others() -> None:
+    def checksum(**values: Any) -> str:
+        [found] = [obj for obj in objects("hortus-system", values) if obj["kind"] == "Deployment"]
+        return str(found["spec"]["template"]["metadata"]["annotations"]["checksum/startup"])
+
+    assert checksum(config={"zap-log-level": "debug"}) == checksum()
+    assert checksum(config={"zap-encoder": "console"}) != checksum()
+    assert checksum(garden={"projectName": "demo"}) != checksum()
+
+
+def test_the_converter_configuration_is_mounted_where_the_flag_says() -> None:
+    found = {obj["kind"]: obj for obj in objects("hortus-system", {"runtimes": {"converterConfigMap": "kim-config"}})}
+    assert (
+        "converter-config-filepath: /converter-config/converter_config.json"
+        in found["ConfigMap"]["data"]["config.yaml"]
+    )
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    assert {"name": "converter-config", "configMap": {"name": "kim-config"}} in pod["volumes"]
+    mounted = {mount["name"]: mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
+    assert mounted["converter-config"] == "/converter-config"
+
+
+def test_a_flag_that_does_not_exist_is_refused_by_name() -> None:
+    with pytest.raises(CommandError, match="additional properties 'rotation-strategy' not allowed"):
+        objects("hortus-system", {"config": {"rotation-strategy": "x"}})
+
+
+def test_the_difference_is_shown_and_is_the_exit_code(server: TestServer) -> None:
+    on(server, "install", "--no-wait", "-n", "diff", "--set", "watchNamespace=default")
+    words = ("install", "-n", "diff", "--diff", "--set", "watchNamespace=default")
+    assert on(server, *words) == ["nothing would change"]
+    done = hortus("--kubeconfig", str(server.kubeconfig), *words, "--set", "replicaCount=1")
+    assert done.returncode == 1
+    assert "deployment/hortus in diff would be configured\n  .spec.replicas: 2 instead of 1\n" in done.stdout

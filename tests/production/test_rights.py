@@ -287,7 +287,7 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         "garden": {"projectName": "demo"},
         "config": {"canary-template": "/canary/canary.yaml"},
     }
-    await Installation(management, objects("hortus-system", values), str).apply("hortus-system")
+    await Installation(management, objects("hortus-system", values), str, namespace="hortus-system").apply()
     async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as garden:
         await Installation(garden, account("demo"), str).apply()
         for name in ("one", "two"):
@@ -336,7 +336,7 @@ async def test_replicas_that_share_the_objects_need_more_of_leases_and_no_more_t
     server: TestServer, management: Client, record: Record, tmp_path: Path
 ) -> None:
     values = {"createWatchNamespace": True, "garden": {"projectName": "demo"}, "config": {"sharding": True}}
-    await Installation(management, objects("hortus-system", values), str).apply("hortus-system")
+    await Installation(management, objects("hortus-system", values), str, namespace="hortus-system").apply()
     ours = await kubeconfig_of(management, "hortus-system", "hortus", tmp_path / "management")
     flags = [
         f"--kubeconfig={ours}",

@@ -52,12 +52,37 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $_ := set $own "watch-namespace" .Values.watchNamespace -}}
 {{- $_ := set $own "gardener-kubeconfig-path" (printf "/gardener/kubeconfig/%s" .Values.garden.secretKey) -}}
 {{- with .Values.garden.projectName }}{{- $_ := set $own "gardener-project-name" . -}}{{- end -}}
+{{- if .Values.runtimes.converterConfigMap -}}
+{{- $_ := set $own "converter-config-filepath" (printf "/converter-config/%s" .Values.runtimes.converterConfigKey) -}}
+{{- end -}}
 {{- with .Values.featureGates -}}
 {{- $gates := list -}}
 {{- range $name, $on := . }}{{- $gates = append $gates (printf "%s=%t" $name $on) -}}{{- end -}}
 {{- $_ := set $own "feature-gates" (join "," $gates) -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) -}}
+{{- end -}}
+
+{{/* A checksum of what the pods read once, when they start: all flags but those that are taken over while they run. */}}
+{{- define "hortus.startup" -}}
+{{- $config := include "hortus.config" . | fromYaml -}}
+{{- range (.Files.Get "files/reloadable.yaml" | fromYaml).flags -}}{{- $_ := unset $config . -}}{{- end -}}
+{{- toJson $config | sha256sum -}}
+{{- end -}}
+
+{{/* Fails where pods of the other mode run: replicas that share and replicas that elect would work on the same objects. */}}
+{{- define "hortus.checkMode" -}}
+{{- $name := include "hortus.fullname" . -}}
+{{- $live := lookup "v1" "ConfigMap" .Release.Namespace $name -}}
+{{- $pods := lookup "apps/v1" "Deployment" .Release.Namespace $name -}}
+{{- if and $live $pods -}}
+{{- $before := index ($live.data | default dict) "config.yaml" | default "" | fromYaml -}}
+{{- $now := include "hortus.config" . | fromYaml -}}
+{{- $running := int (default dict $pods.status).replicas -}}
+{{- if and $running (ne (toString (default false $before.sharding)) (toString (default false $now.sharding))) -}}
+{{- fail (printf "config.sharding changes while pods run: replicas of both modes would work on the same objects; first: kubectl -n %s scale deployment/%s --replicas=0" .Release.Namespace $name) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Rules of one place, as generated from what the controllers declare. */}}

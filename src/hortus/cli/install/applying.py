@@ -1,80 +1,236 @@
-"""Installs and removes the chart's objects by server-side apply, and waits until they work."""
+"""Installs, compares and removes the chart's objects, and waits until they work.
+
+The objects form an apply set, remembered in the ConfigMap `hortus-install` of the namespace: what the values no longer
+ask for is pruned. Everything is tried as a dry run before the first write. Objects that Helm would keep (CRDs, the
+watched namespace) are applied first and are no part of the set, so nothing here ever deletes them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from hortus.kube import Client, Resource
+from hortus.cli.install.rollout import established, rolled_out, why_not_ready
+from hortus.engine import Applier
+from hortus.engine.applysets import (
+    Action,
+    ApplySet,
+    ConfigMapParent,
+    FieldDrift,
+    ForeignParent,
+    Member,
+    Outcome,
+    Policy,
+    drift,
+)
+from hortus.kube import Client, Resource, yaml
 from hortus.kube.discovery import Discovery, UnknownResource
-from hortus.kube.errors import NotFound
+from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import GroupVersionKind, Object
 from hortus.terminal import EXIT_TIMEOUT, CommandError
 
 FIELD_MANAGER = "hortus-install"
+SET_NAME = "hortus-install"
 KEEP = "helm.sh/resource-policy"
+HELM_RELEASE = "meta.helm.sh/release-name"
 _CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+_CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
 Tell = Callable[[str], None]
 
 
-class Installation:
-    """The objects of one installation on one cluster."""
+class Change(NamedTuple):
+    """One object that an installation would write or delete."""
 
-    def __init__(self, client: Client, objects: Sequence[Object], tell: Tell) -> None:
+    title: str
+    verb: str
+    """created, configured, unchanged or pruned."""
+    fields: tuple[FieldDrift, ...] = ()
+    """Fields that differ, for an object that is there."""
+
+
+class Installation:
+    """The objects of one installation on one cluster; remembered in `namespace` unless that is empty."""
+
+    def __init__(self, client: Client, objects: Sequence[Object], tell: Tell, *, namespace: str = "") -> None:
         self._client = client
         self._objects = objects
         self._tell = tell
+        self._namespace = namespace
+        self._applier = Applier(client, field_manager=FIELD_MANAGER)
+        self._kept = [obj for obj in objects if not namespace or _annotation(obj, KEEP) == "keep"]
+        self._members = [obj for obj in objects if obj not in self._kept]
 
-    async def apply(self, namespace: str = "") -> None:
-        """Make every object as it should be, and `namespace` before them. Raises KubeError, CommandError."""
-        if namespace and await self._lacks(namespace):
-            await self._client.apply(_NAMESPACES, {"metadata": {"name": namespace}}, field_manager=FIELD_MANAGER)
-            self._tell(f"namespace/{namespace} created")
+    async def plan(self) -> list[Change]:
+        """The changes that `apply` would make, all of them tried as a dry run. Raises KubeError, CommandError.
+
+        The error names every object that would fail.
+        """
         served = await Discovery.look(self._client)
-        for obj in self._objects:
-            resource = self._resource(served, obj)
-            before = await self._version(resource, obj)
-            after = await self._client.apply(resource, obj, field_manager=FIELD_MANAGER, force=True)
-            self._tell(f"{_title(obj)} {_verb(before, after['metadata']['resourceVersion'])}")
+        problems = _unserved(served, self._objects)
+        _raise(problems)
+        missing = bool(self._namespace) and await self._live(_NAMESPACES, self._namespace) is None
+        changes = [Change(f"namespace/{self._namespace}", "created")] if missing else []
+        changes += [await self._tried(served, obj, problems) for obj in self._kept]
+        if not self._namespace:
+            _raise(problems)
+            return changes
+        await self._refuse_unsafe()
+        # Namespaces that are missing are planned with the set, so that what lies in them is not refused for their lack.
+        created = {change.title for change in changes if change.verb == "created"}
+        first = [obj for obj in self._kept if obj["kind"] == _NAMESPACES.kind and _title(obj) in created]
+        first += [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}] if missing else []
+        report = await self._set().plan([*first, *self._members], whole=True)
+        known = {change.title for change in changes}
+        for outcome in report.outcomes:
+            # What is to be kept from now on leaves the set by being applied without its mark.
+            change = None if _member_title(outcome.member) in known else self._change(outcome, problems)
+            changes += [] if change is None else [change]
+        _raise(problems)
+        return changes
+
+    async def apply(self) -> None:
+        """Make every object as it should be, and prune what is asked for no more. Raises KubeError, CommandError."""
+        if self._namespace and await self._live(_NAMESPACES, self._namespace) is None:
+            _raise(_unserved(await Discovery.look(self._client), self._objects))
+            # Without it the server tries nothing that is to lie in it.
+            await self._client.apply(_NAMESPACES, {"metadata": {"name": self._namespace}}, field_manager=FIELD_MANAGER)
+            self._tell(f"namespace/{self._namespace} created")
+        verbs = {change.title: change.verb for change in await self.plan()}
+        served = await Discovery.look(self._client)
+        for obj in self._kept:
+            if verbs[_title(obj)] != "unchanged":
+                await self._client.apply(_resource(served, obj), obj, field_manager=FIELD_MANAGER, force=True)
+            self._tell(f"{_title(obj)} {verbs[_title(obj)]}")
+        if not self._namespace:
+            return
+        report = await self._set().apply(self._members, whole=True)
+        for outcome in report.outcomes:
+            title = _member_title(outcome.member)
+            if outcome.action is Action.APPLIED:
+                self._tell(f"{title} {verbs.get(title, 'configured')}")
+            elif outcome.action is Action.UNCHANGED:
+                self._tell(f"{title} unchanged")
+            elif outcome.action in (Action.PRUNED, Action.PRUNING):
+                self._tell(f"{title} pruned")
+        if not report.complete:
+            raise CommandError(report.message())
 
     async def remove(self) -> None:
-        """Delete every object but those that are to be kept. Raises KubeError."""
+        """Delete every object but those that are to be kept. Raises KubeError, CommandError."""
         served = await Discovery.look(self._client)
         for obj in reversed(self._objects):
             metadata = obj["metadata"]
-            if (metadata.get("annotations") or {}).get(KEEP) == "keep":
+            if _annotation(obj, KEEP) == "keep":
                 self._tell(f"{_title(obj)} kept")
                 continue
             try:
-                resource = self._resource(served, obj)
+                resource = _resource(served, obj)
                 await self._client.delete(resource, metadata["name"], metadata.get("namespace", ""))
             except (NotFound, CommandError):
                 self._tell(f"{_title(obj)} was not there")
             else:
                 self._tell(f"{_title(obj)} deleted")
+        if self._namespace:
+            report = await self._set(removing=True).delete()
+            for outcome in report.of(Action.PRUNED):
+                self._tell(f"{_member_title(outcome.member)} deleted")
 
     async def ready(self, timeout: float) -> None:
         """Return when the CRDs are served and the Deployment is rolled out. Raises CommandError after `timeout` s."""
-        waiting = ""
+        waiting: Object = {}
         try:
             async with asyncio.timeout(timeout):
                 for obj in self._objects:
-                    waiting = _title(obj)
+                    waiting = obj
                     if obj["kind"] == _CRDS.kind:
-                        await self._until(_CRDS, obj, _established)
+                        await self._until(_CRDS, obj, established)
                     elif obj["kind"] == _DEPLOYMENTS.kind:
-                        self._tell(f"waiting for {waiting}")
-                        await self._until(_DEPLOYMENTS, obj, _rolled_out)
+                        self._tell(f"waiting for {_title(obj)}")
+                        await self._until(_DEPLOYMENTS, obj, rolled_out)
         except TimeoutError:
+            reasons = await why_not_ready(self._client, waiting)
+            text = "\n  ".join(reasons) if reasons else "see: kubectl describe and kubectl logs of its pods"
             raise CommandError(
-                f"{waiting} was not ready within {timeout:g} s; see: kubectl describe and kubectl logs of its pods",
-                code=EXIT_TIMEOUT,
+                f"{_title(waiting)} was not ready within {timeout:g} s:\n  {text}", code=EXIT_TIMEOUT
             ) from None
+
+    def _set(self, *, removing: bool = False) -> ApplySet:
+        parent = ConfigMapParent(self._client, SET_NAME, self._namespace, field_manager=FIELD_MANAGER)
+        # Definitions that are not to be kept are removed with what they define: that is what `keep: false` says.
+        policy = Policy(prune_content=removing)
+        return ApplySet.of(self._client, parent, field_manager=FIELD_MANAGER, policy=policy)
+
+    async def _tried(self, served: Discovery, obj: Object, problems: list[str]) -> Change:
+        resource, metadata = _resource(served, obj), obj["metadata"]
+        live = await self._live(resource, metadata["name"], metadata.get("namespace", ""))
+        if live is not None and self._applier.matches(live, obj):
+            return Change(_title(obj), "unchanged")
+        try:
+            await self._client.apply(resource, obj, field_manager=FIELD_MANAGER, force=True, dry_run=True)
+        except KubeError as error:
+            problems.append(f"{_title(obj)}: {error}")
+        if live is None:
+            return Change(_title(obj), "created")
+        return Change(_title(obj), "configured", tuple(drift(live, obj, field_manager=FIELD_MANAGER)))
+
+    def _change(self, outcome: Outcome, problems: list[str]) -> Change | None:
+        title = _member_title(outcome.member)
+        match outcome.action:
+            case Action.FAILED | Action.HELD:
+                problems.append(outcome.message)
+                return None
+            case Action.UNCHANGED:
+                return Change(title, "unchanged")
+            case Action.PRUNED | Action.PRUNING:
+                return Change(title, "pruned")
+        if outcome.message.partition(": ")[2].startswith("would be deleted"):
+            return Change(title, "pruned")
+        there = outcome.readiness.status != "NotFound"
+        return Change(title, "configured" if there else "created", outcome.drift)
+
+    async def _refuse_unsafe(self) -> None:
+        """Raises CommandError where applying would take over a Helm release, or have two modes work at once."""
+        for obj in self._members:
+            if obj["kind"] not in (_DEPLOYMENTS.kind, _CONFIG_MAPS.kind):
+                continue
+            resource = _DEPLOYMENTS if obj["kind"] == _DEPLOYMENTS.kind else _CONFIG_MAPS
+            metadata = obj["metadata"]
+            live = await self._live(resource, metadata["name"], metadata["namespace"])
+            if live is None:
+                continue
+            if release := _annotation(live, HELM_RELEASE):
+                raise CommandError(
+                    f"{_title(obj)} belongs to the Helm release {release}: upgrade it with helm, or run helm uninstall "
+                    "first (the CRDs and the clusters' objects stay)"
+                )
+            if resource is _CONFIG_MAPS and _is_shared(live) != _is_shared(obj):
+                await self._refuse_mode(metadata["namespace"])
+
+    async def _refuse_mode(self, namespace: str) -> None:
+        """Raises CommandError while pods of the other mode run: both would work on the same objects."""
+        for obj in self._members:
+            if obj["kind"] != _DEPLOYMENTS.kind:
+                continue
+            live = await self._live(_DEPLOYMENTS, obj["metadata"]["name"], namespace)
+            if live is not None and (live.get("status") or {}).get("replicas", 0):
+                raise CommandError(
+                    "config.sharding changes while pods run: replicas of both modes would work on the same objects; "
+                    f"first: kubectl -n {namespace} scale deployment/{obj['metadata']['name']} --replicas=0"
+                )
+
+    async def _live(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        try:
+            return await self._client.get(resource, name, namespace)
+        except NotFound:
+            return None
+        except ForeignParent as error:
+            raise CommandError(str(error)) from None
 
     async def _until(self, resource: Resource, obj: Object, holds: Callable[[Object], bool]) -> None:
         metadata = obj["metadata"]
@@ -84,52 +240,45 @@ class Installation:
                 if event.type in ("ADDED", "MODIFIED") and holds(event.object):
                     return
 
-    async def _lacks(self, namespace: str) -> bool:
+
+def _raise(problems: Sequence[str]) -> None:
+    if problems:
+        raise CommandError("no object was changed:\n  " + "\n  ".join(problems))
+
+
+def _unserved(served: Discovery, objects: Sequence[Object]) -> list[str]:
+    """The objects of kinds that the cluster does not have."""
+    found = []
+    for obj in objects:
         try:
-            await self._client.get(_NAMESPACES, namespace, metadata_only=True)
-        except NotFound:
-            return True
+            _resource(served, obj)
+        except CommandError as error:
+            found.append(str(error))
+    return found
+
+
+def _resource(served: Discovery, obj: Object) -> Resource:
+    group, _, version = obj["apiVersion"].rpartition("/")
+    try:
+        return served.kind(GroupVersionKind(group, version, obj["kind"])).resource
+    except UnknownResource:
+        raise CommandError(
+            f"{_title(obj)}: the cluster has no kind {obj['kind']} of {obj['apiVersion']}; install what brings it, "
+            "or turn off the value that asks for it"
+        ) from None
+
+
+def _annotation(obj: Object, name: str) -> str:
+    return str((obj["metadata"].get("annotations") or {}).get(name, ""))
+
+
+def _is_shared(config_map: Object) -> bool:
+    """True where the configuration has all replicas share the objects."""
+    try:
+        config = yaml.load(((config_map.get("data") or {}).get("config.yaml") or "").encode())
+    except yaml.YamlError:
         return False
-
-    async def _version(self, resource: Resource, obj: Object) -> str:
-        metadata = obj["metadata"]
-        try:
-            found = await self._client.get(
-                resource, metadata["name"], metadata.get("namespace", ""), metadata_only=True
-            )
-        except NotFound:
-            return ""
-        return str(found["metadata"]["resourceVersion"])
-
-    def _resource(self, served: Discovery, obj: Object) -> Resource:
-        group, _, version = obj["apiVersion"].rpartition("/")
-        try:
-            return served.kind(GroupVersionKind(group, version, obj["kind"])).resource
-        except UnknownResource:
-            raise CommandError(
-                f"{_title(obj)}: the cluster has no kind {obj['kind']} of {obj['apiVersion']}; install what brings it, "
-                "or turn off the value that asks for it"
-            ) from None
-
-
-def _established(crd: Object) -> bool:
-    return _holds(crd, "Established")
-
-
-def _rolled_out(deployment: Object) -> bool:
-    """As `kubectl rollout status` judges."""
-    status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
-    return bool(
-        status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
-        and status.get("updatedReplicas", 0) >= wanted
-        and status.get("replicas", 0) <= status.get("updatedReplicas", 0)
-        and status.get("availableReplicas", 0) >= wanted
-    )
-
-
-def _holds(obj: Object, condition: str) -> bool:
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(found["type"] == condition and found["status"] == "True" for found in conditions)
+    return isinstance(config, dict) and str(config.get("sharding", False)).lower() == "true"
 
 
 def _title(obj: Object) -> str:
@@ -138,5 +287,6 @@ def _title(obj: Object) -> str:
     return f"{obj['kind'].lower()}/{metadata['name']}{where}"
 
 
-def _verb(before: str, after: str) -> str:
-    return "created" if not before else "unchanged" if before == after else "configured"
+def _member_title(member: Member) -> str:
+    where = f" in {member.namespace}" if member.namespace else ""
+    return f"{member.kind.lower()}/{member.name}{where}"

@@ -11,6 +11,7 @@ import click
 from hortus.terminal import CommandGroup, Connections, Format, plain, run, timeout
 
 if TYPE_CHECKING:
+    from hortus.cli.install.applying import Change
     from hortus.kube.objects import Object
 
 Connect = Callable[[], Connections]
@@ -43,6 +44,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
         metavar="PROJECT",
         help="Instead: the account that Hortus needs in the garden's project.",
     )
+    @click.option("--diff", is_flag=True, help="Only show what would change; exit code 1 if anything would.")
     @click.option("--wait/--no-wait", default=True, help="Wait until Hortus works.")
     @timeout(300.0)
     def install(
@@ -52,16 +54,19 @@ def register(app: CommandGroup, connect: Connect) -> None:
         export: bool,
         output: str,
         garden_account: str,
+        diff: bool,
         wait: bool,
         timeout: float,
     ) -> None:
         """Install or upgrade Hortus on the management cluster.
 
-        The objects are those of the chart charts/hortus, with its values, and no Helm is needed. Done again it changes
-        only what differs.
+        The objects are those of the chart charts/hortus, with its values, and no Helm is needed. Everything is tried as
+        a dry run before the first write. Done again it changes only what differs, and deletes what the values no
+        longer ask for.
 
         \b
         Look first:  hortus install --export --set garden.projectName=demo
+        Compare:     hortus --kubeconfig mgmt.yaml install --set garden.projectName=demo --diff
         Then:        hortus --kubeconfig mgmt.yaml install --set garden.projectName=demo
         The garden:  hortus --garden-kubeconfig garden.yaml install --garden-account demo
         """
@@ -85,8 +90,12 @@ def register(app: CommandGroup, connect: Connect) -> None:
             from hortus.cli.install.applying import Installation
 
             async with client:
-                installation = Installation(client, found, click.echo)
-                await installation.apply("" if garden_account else namespace)
+                place = "" if garden_account else namespace
+                installation = Installation(client, found, click.echo, namespace=place)
+                if diff:
+                    _show(await installation.plan())
+                    return
+                await installation.apply()
                 if wait and not garden_account:
                     await installation.ready(timeout)
 
@@ -111,9 +120,21 @@ def register(app: CommandGroup, connect: Connect) -> None:
             async with connect().management() as client:
                 if not yes:
                     click.confirm(f"Remove Hortus from namespace {namespace} of {client.host}?", abort=True)
-                await Installation(client, found, click.echo).remove()
+                await Installation(client, found, click.echo, namespace=namespace).remove()
 
         run(work())
+
+
+def _show(changes: list[Change]) -> None:
+    """Print what would change. Raises click.exceptions.Exit with code 1 where anything would."""
+    changed = [change for change in changes if change.verb != "unchanged"]
+    for change in changed:
+        click.echo(f"{change.title} would be {change.verb}")
+        for field in change.fields:
+            click.echo(f"  {field}")
+    click.echo(f"{len(changed)} of {len(changes)} objects would change" if changed else "nothing would change")
+    if changed:
+        raise click.exceptions.Exit(1)
 
 
 def _print(objects: list[Object], format: Format) -> None:
