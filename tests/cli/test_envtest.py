@@ -81,6 +81,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_assets(tmp_path_factory.mktemp("assets"))
 
 
+def test_the_command_writes_the_folder_and_prints_it_for_a_shell(tmp_path: Path) -> None:
+    where = tmp_path / "of mine"
+    said = asked(Path(sys.executable), "-m", "hortus", "envtest", "--dir", str(where))
+    assert (said.returncode, said.stdout) == (0, f"{where}\n")
+    assert {"etcd", "kube-apiserver"} <= {path.name for path in where.iterdir()}
+    said = asked(Path(sys.executable), "-m", "hortus", "envtest", "--dir", str(where), "-p", "env")
+    assert said.stdout == f"export KUBEBUILDER_ASSETS='{where}'\n"
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = asked(Path(sys.executable), "-m", "hortus", "envtest", "--dir", str(tmp_path / "file"))
+    assert said.returncode == 2
+    assert "Traceback" not in said.stderr
+    assert "Invalid value for --dir" in said.stderr
+    assert "cannot be written: File exists" in " ".join(said.stderr.split())
+
+
 def asked(program: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, *words], capture_output=True, text=True, check=False, timeout=60)
 

@@ -15,6 +15,7 @@ import click
 from hortus import __version__
 from hortus.cli import completion, get, run
 from hortus.cli.arguments import hoisted
+from hortus.cli.envtest import commands as envtest
 from hortus.cli.install import commands as install
 from hortus.cli.main import INTERRUPTED
 from hortus.cli.simulate import commands as simulate
@@ -85,6 +86,7 @@ def _register() -> None:
     run.register(app)
     install.register(app, _connect)
     simulate.register(app, _connect)
+    envtest.register(app)
     completion.register(app)
     for domain in all_domains():
         domain.add_commands(app, _connect)
