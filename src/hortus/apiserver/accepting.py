@@ -43,7 +43,7 @@ def connections_within(limit: int) -> int:
     return min(limit, possible)
 
 
-class Door:
+class Acceptor:
     """Accepts connections of `listening` and hands them to `listener` after the TLS handshake."""
 
     def __init__(self, listening: socket.socket, tls: ssl.SSLContext, listener: Listener, most: int) -> None:

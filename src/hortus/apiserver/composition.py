@@ -108,10 +108,10 @@ async def open_server(
         services=services,
         clock=clock,
     )
-    server.run_beside(aggregator)
-    server.run_beside(RequestSigner(server.context, clusters))
+    server.add_part(aggregator)
+    server.add_part(RequestSigner(server.context, clusters))
     if settings.event_ttl > 0:
-        server.run_beside(EventExpiry(storage, clock, settings.event_ttl))
+        server.add_part(EventExpiry(storage, clock, settings.event_ttl))
     storage.on_dropped(authorizer.forget)
     storage.on_dropped(server.forget_cluster)
     server.extend(logical.ROOT, [logical.definition(clusters, server_url=server.url)])

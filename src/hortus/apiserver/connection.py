@@ -1,7 +1,7 @@
 """One client connection: aiohttp's low-level protocol with the limits a shared server needs.
 
-A connection that sends no request in time is dropped, what is no HTTP gets a Status, and a stream is told at once when
-its client has gone, so that an idle watch does not outlive its reader.
+A connection without a request in time is dropped, bytes that are no HTTP get a Status, and a stream ends as soon as its
+client has gone, so that an idle watch does not outlive its reader.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from hortus.apiserver.turns import Turns
 from hortus.kube.errors import ApiError, BadRequest, from_status
 
 TLS_FAREWELL_WITHIN = 1.0
-"""Seconds for a peer's answer to our farewell: many clients send none."""
+"""Seconds for a peer's answer to TLS's close_notify: many clients send none."""
 _LINGERING = 1.0
-"""Seconds in which the rest of a body that nobody wants is taken, so that its sender reads why."""
+"""Seconds for which the rest of a refused body is read, so that its sender reads the refusal."""
 _LEAST_TAKEN = 64 * 1024
-"""Bytes of an answer that a client must take in the time it may stall."""
+"""Bytes of an answer that a client must read within the time it may stall."""
 LONGEST_HEADER_LINE = 16 * 1024
 """Bytes of one header line or of the request line; a service account token is about 1 KiB."""
 
@@ -37,8 +37,8 @@ _log = logging.getLogger("hortus.apiserver.connection")
 
 
 class Connection(RequestHandler):
-    """`certificate` is the client's verified certificate in DER, asked for once; `holder` is on whose account the
-    request in progress is."""
+    """`certificate` is the client's verified certificate in DER, read once; `holder` is the account that the request in
+    progress is charged to."""
 
     __slots__ = ("certificate", "held", "holder", "listener", "opened", "stream", "timer")
 
@@ -70,7 +70,7 @@ class Connection(RequestHandler):
             self.stream.cancel()
 
     def began(self) -> None:
-        """A request is here."""
+        """Marks the begin of a request."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -79,7 +79,7 @@ class Connection(RequestHandler):
             self.listener.resting.pop(self, None)
 
     def done(self) -> None:
-        """The request is answered; what was held for it is not any more."""
+        """Marks the end of a request and releases everything held for it."""
         if self.held:
             self.listener.bodies.give(self.holder, self.held)
             self.held = 0
@@ -92,10 +92,10 @@ class Connection(RequestHandler):
         self.held += size
 
     async def start(self) -> None:
-        """Answer the requests of this connection, each in the connection's own task.
+        """Answers the requests of this connection, each in the connection's own task.
 
-        aiohttp begins a task for every request, whose making, context and two more rounds of the loop cost as much as
-        routing does. What a request sets in the context is seen by the next one, which `ApiServer` resets.
+        aiohttp starts a task for every request, which costs as much as routing: the task, its context and two more
+        rounds of the loop. The next request sees the context of the one before, so `ApiServer` resets it.
         """
         while not self._force_close:
             message, payload = await self._next()
@@ -129,14 +129,14 @@ class Connection(RequestHandler):
             if self._keepalive_handle is None:
                 self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
             if self._messages:
-                await asyncio.sleep(0)  # who sends many requests at once lets others have the loop between them
+                await asyncio.sleep(0)  # a client that pipelines requests gives up the loop between them
         if not self._force_close:
             self._task_handler = None
             if self.transport is not None:
                 self.transport.close()
 
     async def _next(self) -> tuple[Any, Any]:
-        """The next request, as soon as its head is here."""
+        """Returns the next request as soon as its head has arrived."""
         if not self._messages:
             try:
                 self._waiter = self._loop.create_future()
@@ -151,7 +151,7 @@ class Connection(RequestHandler):
         return taken
 
     async def _linger(self, payload: Any) -> None:
-        """Take the rest of a body that nobody has read, for a while; then close."""
+        """Reads the rest of a refused body for a while, then closes."""
         try:
             async with asyncio.timeout(_LINGERING):
                 while not payload.is_eof() and not self._force_close:
@@ -166,7 +166,7 @@ class Connection(RequestHandler):
         return self.certificate
 
     def drop(self) -> None:
-        """Without a farewell."""
+        """Aborts the connection without a TLS shutdown."""
         if self.opened is not None:
             self.opened.abort()
 
@@ -177,7 +177,7 @@ class Connection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answers what never became a request (and what went wrong unforeseen) with a Status, and closes."""
+        """Answers malformed requests and unexpected errors with a Status, and closes."""
         error: ApiError
         if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             error = BadRequest("the request is not valid HTTP", code=status)
@@ -193,7 +193,7 @@ class Connection(RequestHandler):
 
 
 async def taken(request: web.BaseRequest) -> None:
-    """Wait until the client has taken most of what it was sent; drop it when it takes too little for too long.
+    """Waits until the client has read most of the sent bytes; drops a client that reads too little for too long.
 
     Raises ConnectionError.
     """
@@ -212,7 +212,7 @@ async def taken(request: web.BaseRequest) -> None:
 
 
 class Listener(web.Server):
-    """aiohttp's low-level server, making our connections. `transports` are all that are not lost yet."""
+    """aiohttp's low-level server, which makes `Connection`s. `transports` are those that are not lost yet."""
 
     def __init__(
         self,
@@ -235,15 +235,15 @@ class Listener(web.Server):
         self.turns = turns or Turns()
         self.transports: set[asyncio.Transport] = set()
         self.silent: dict[Connection, None] = {}
-        """Those that never asked for anything, the oldest first."""
+        """Connections without any request, the oldest first."""
         self.resting: dict[Connection, None] = {}
-        """Those between two requests, the longest first."""
+        """Connections between two requests, the longest idle first."""
 
     def __call__(self) -> Connection:
         return Connection(self, loop=self._loop, **self._kwargs)
 
     def drop_oldest(self) -> bool:
-        """Drop the connection that has been of no use the longest; False when all are busy."""
+        """Drops the connection that has been idle the longest; False when all are busy."""
         for idle in (self.silent, self.resting):
             for connection in idle:
                 del idle[connection]
@@ -252,9 +252,9 @@ class Listener(web.Server):
         return False
 
     async def end(self, grace: float) -> None:
-        """Let requests in progress finish within `grace` seconds, then close all connections.
+        """Lets requests in progress finish within `grace` seconds, then closes all connections.
 
-        Peers that do not answer TLS's farewell are not waited for.
+        Peers that do not answer the TLS shutdown are not waited for.
         """
         self.pre_shutdown()
         await self.shutdown(grace)

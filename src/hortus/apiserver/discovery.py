@@ -1,7 +1,7 @@
-"""What a logical cluster serves, told to clients: /api, /apis, /apis/<group>, /apis/<group>/<version>, in the legacy
-form and aggregated (apidiscovery.k8s.io/v2, KEP-3352), which kubectl asks for first.
+"""Discovery of a logical cluster: /api, /apis, /apis/<group>, /apis/<group>/<version>, in the legacy form and
+aggregated (apidiscovery.k8s.io/v2, KEP-3352), which kubectl requests first.
 
-Aggregated bodies are kept by what is served; clusters without kinds of their own share one.
+Aggregated bodies are cached by the set of kinds; clusters without kinds of their own share one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _KEPT = 64
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """As kube-apiserver lists them for CRDs."""
 _FIRST_STORED = {"CustomResourceDefinition": "v1beta1", "VolumeAttributesClass": "v1beta1"}
-"""Versions that kube-apiserver writes these in, for the sake of the release before."""
+"""Versions that kube-apiserver stores these in, for the sake of the previous release."""
 
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
@@ -182,7 +182,7 @@ def _legacy_entries(kind: Kind) -> Iterable[dict[str, Any]]:
 
 
 def _storage_version_hash(kind: Kind) -> str:
-    """What changes when objects are stored in another version (KEP-2339)."""
+    """The hash that changes when objects are stored in another version (KEP-2339)."""
     group, _, version = kind.storage_api_version.rpartition("/")
     version = _FIRST_STORED.get(kind.resource.kind, version)
     digest = hashlib.sha256(f"{group}/{version}/{kind.resource.kind}".encode()).digest()
@@ -220,7 +220,7 @@ def _aggregated_entry(kind: Kind) -> dict[str, Any]:
 
 
 def _response_kind(kind: Kind) -> dict[str, str]:
-    """kube-apiserver leaves group and version out where they are those of the list, but not for CRDs."""
+    """kube-apiserver omits group and version where they are those of the list, but not for CRDs."""
     resource = kind.resource
     if kind.custom:
         return {"group": resource.group, "version": resource.version, "kind": resource.kind}

@@ -1,4 +1,4 @@
-"""Paths that are no resource: health, version, metrics, discovery, OpenAPI, and the documents of token issuers."""
+"""Non-resource paths: health, version, metrics, discovery, OpenAPI, and the documents of token issuers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from hortus.apiserver.turns import Pace
 from hortus.kube.objects import Object
 
 TOKEN_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
-"""Where OpenID Connect Discovery looks for the issuer of ServiceAccount tokens (KEP-1393)."""
+"""The paths of OpenID Connect Discovery for the issuer of ServiceAccount tokens (KEP-1393)."""
 TokenDocument = Callable[[str, str, str], Object]
 """(logical cluster, path, address of the server) -> the document. Raises NotFound."""
 
 
 class Documents:
-    """Answers GET of everything that is no object."""
+    """Answers GET of all non-resource paths."""
 
     def __init__(self, ctx: Context, metrics: RequestMetrics, token_document: TokenDocument) -> None:
-        """`token_document` describes how to verify a cluster's ServiceAccount tokens."""
+        """`token_document` returns the documents by which clients verify a cluster's ServiceAccount tokens."""
         self._ctx = ctx
         self._metrics = metrics
         self._token_document = token_document
@@ -40,11 +40,12 @@ class Documents:
         self._health = Health({"store": ctx.storage.backend.check})
 
     def is_light(self, path: str) -> bool:
-        """True when a path that is no resource costs next to nothing, and is answered however much its sender uses."""
+        """Reports whether a non-resource path costs next to nothing, so that it is answered whatever the load of its
+        sender."""
         return path == "/version" or path == "/ping" or self._health.answers(path)
 
     async def answer(self, request: web.BaseRequest, info: RequestInfo, tenant: Hashable) -> Reply:
-        """The document at a path that is no resource. Raises NotFound, MethodNotAllowed."""
+        """The document at a non-resource path. Raises NotFound, MethodNotAllowed."""
         path, cluster = info.path, info.cluster
         if info.method not in ("GET", "HEAD") and not self._health.answers(path):
             raise not_allowed()
@@ -102,7 +103,8 @@ class Documents:
 
 
 def _tagged(request: web.BaseRequest, body: bytes, tag: str) -> Reply:
-    """Aggregated discovery with its digest, or 304 for who has it (KEP-3352: clients keep discovery on disk)."""
+    """Aggregated discovery with its digest, or 304 for a client that has it (KEP-3352: clients cache discovery on
+    disk)."""
     headers = {"ETag": tag, "Vary": "Accept", "Cache-Control": "public"}
     if request.headers.get("If-None-Match") == tag:
         return Reply(b"", code=304, content_type=AGGREGATED, headers=headers)

@@ -1,10 +1,10 @@
-"""Events go when they have not been written for a while, as by kube-apiserver's `--event-ttl` (1 h).
+"""Expiry of Events: an Event is deleted an hour after its last write, as by kube-apiserver's `--event-ttl`.
 
 kube-apiserver gives each write of an Event a lease in etcd. Here one queue and one timer serve all logical clusters and
-every store: each commit of an Event is appended with its hour, so the queue is in order by itself. When its hour comes,
-an Event that has not been written since is deleted as it is, and watchers see DELETED. Several servers on one store all
-do so; a deletion is bound to the revision, so each happens once. A process that starts takes the hour from the
-object's own times. About 200 bytes per Event; deletions come up to a second late.
+every store: each commit of an Event is appended with its expiry, so the queue is always in order. At the expiry, an
+Event that has not been written since is deleted, and watchers see DELETED. Several servers on one store all do so; a
+deletion is bound to the revision, so each happens once. After a start the expiry follows from the object's own times.
+About 200 bytes per Event; deletions come up to a second late.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from hortus.kube.objects import parse_time
 
 _SUFFIX = "core/events"
 _BATCH = 200
-"""Deletions at a time, which a store may put into one commit."""
+"""Concurrent deletions, which a store may put into one commit."""
 _ROUND = 1.0
-"""Seconds for which what is due is gathered."""
+"""Seconds for which due deletions are collected."""
 _RETRY_SECONDS = 5.0
 
 _log = logging.getLogger("hortus.apiserver.expiry")
@@ -52,7 +52,7 @@ class EventExpiry:
         storage.listen(self._changed, _SUFFIX)
 
     async def start(self) -> None:
-        """Take up what is stored already."""
+        """Queues the stored Events."""
         now, monotonic = self._clock.now(), self._clock.monotonic()
         found = []
 
@@ -65,7 +65,7 @@ class EventExpiry:
         self._arm()
 
     async def stop(self) -> None:
-        """Leave the rest to the next start."""
+        """Stops; the next start queues the remaining Events again."""
         if self._timer is not None:
             self._timer.cancel()
         if self._sweeping is not None:
@@ -98,7 +98,7 @@ class EventExpiry:
                     wait = _RETRY_SECONDS
                     break
                 except Exception:
-                    # One that cannot be deleted stays; the others, of all clusters, go with the next batches.
+                    # An Event that cannot be deleted stays; those of all clusters behind it come with the next batches.
                     _log.exception("an event cannot be deleted when its time is over")
         finally:
             self._sweeping = None
@@ -122,7 +122,7 @@ class EventExpiry:
 
 
 def _written(record: Record) -> float:
-    """When the Event was written last, as far as it tells; 0 when it does not."""
+    """The time of the Event's last write, by its own fields; 0 without any."""
     metadata = orjson.loads(record.value).get("metadata") or {}
     stamps = [metadata.get("creationTimestamp"), *(each.get("time") for each in metadata.get("managedFields") or ())]
     times = []

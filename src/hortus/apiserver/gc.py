@@ -1,14 +1,14 @@
-"""The garbage collector: objects whose owners have gone, and owners that wait for their dependents.
+"""The garbage collector: objects whose owners are gone, and owners that wait for their dependents.
 
     background   an object whose owners are all gone is deleted
     foreground   an owner marked `foregroundDeletion` has its dependents deleted first; those that block
                  (`blockOwnerDeletion`) must be gone before it goes
     orphan       an owner marked `orphan` has its references taken out of its dependents, then goes
 
-An owner counts as gone when nothing of that kind and name with that uid exists; a reference to a kind that is not
-served is left alone, as it may be served again. Level-based: an index of references is built from the store at start
-and kept by the store's changes; a key in the queue only says which object to look at again. Source: Kubernetes docs,
-"Garbage Collection" and "Owners and Dependents".
+An owner is gone when no object of that kind and name has that uid; a reference to a kind that is not served is ignored,
+because the kind may be served again. Level-based: an index of references is built from the store at start and updated
+by the store's changes; a key in the queue only names the object to reconcile. Source: Kubernetes docs, "Garbage
+Collection" and "Owners and Dependents".
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _MARKS = (b'"foregroundDeletion"', b'"orphan"')
 _OPTIONS = WriteOptions(manager="garbage-collector")
 
 _Owner = tuple[str, str]
-"""Logical cluster and uid: anybody can write any uid into a reference, and it concerns no cluster but his own."""
+"""Logical cluster and uid: anybody can write any uid into a reference, but it only affects his own cluster."""
 
 OwnerState = Literal["present", "waiting", "gone"]
-"""`waiting`: in foreground deletion, until its dependents have gone."""
+"""`waiting`: in foreground deletion, until its dependents are gone."""
 
 
 class GarbageCollector:
@@ -60,7 +60,7 @@ class GarbageCollector:
         await self.queue.stop()
 
     def forget(self, cluster: str) -> None:
-        """The logical cluster is gone with all its objects."""
+        """Drops the index of a removed logical cluster."""
         prefix = f"{cluster}/"
         for key in [key for key in self._owners if key.bucket.startswith(prefix)]:
             self._index(key, ())
@@ -97,7 +97,7 @@ class GarbageCollector:
         return ((key.cluster, uid) for uid in self._owners.get(key, ()))
 
     def _dependents_of(self, scope: Scope, uid: str) -> list[Key]:
-        """Objects that refer to this owner from where it can own them; who names the uid elsewhere is no dependent."""
+        """Objects that refer to this owner from its scope; an object elsewhere that names the uid is no dependent."""
         found = self._dependents.get((scope.cluster, uid), ())
         return [key for key in found if not scope.namespace or key.name.startswith(f"{scope.namespace}/")]
 
@@ -138,7 +138,8 @@ class GarbageCollector:
         return Scope(cluster, kind, SERVER, namespace, name), with_revision(orjson.loads(record.value), record)
 
     async def _check_owners(self, scope: Scope, obj: Object) -> None:
-        """Delete an object without living owners; take references to gone ones out of one that has others."""
+        """Deletes an object without remaining owners; removes references to owners that are gone from one that has
+        others."""
         owners: list[dict[str, Any]] = obj["metadata"]["ownerReferences"]
         states = [await self._state(scope, owner) for owner in owners]
         if "present" in states:
@@ -169,9 +170,10 @@ class GarbageCollector:
         return "waiting" if deleting else "present"
 
     async def _delete_dependents(self, scope: Scope, obj: Object) -> None:
-        """Delete what blocks this owner; when nothing does any more, let it go. What does not block follows it.
+        """Deletes the dependents that block this owner; without any, removes its finalizer. Other dependents are
+        deleted after it.
 
-        Owners in a circle would wait for each other for ever; in a circle there is no order, so none waits for another.
+        Owners in a cycle would wait for each other for ever; a cycle has no order, so none of them waits for another.
         """
         uid = obj["metadata"]["uid"]
         owner = (scope.cluster, uid)
@@ -192,7 +194,7 @@ class GarbageCollector:
             await self._drop_finalizer(scope, FOREGROUND)
 
     def _waiting_owners(self, key: Key) -> set[Key]:
-        """Owners of an object, and theirs, that wait for their dependents to go."""
+        """Owners of an object, and their owners, that wait for the deletion of their dependents."""
         found: set[Key] = set()
         further = [key]
         while further:

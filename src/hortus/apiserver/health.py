@@ -1,8 +1,9 @@
 """`/livez`, `/readyz` and `/healthz` as probes know them from kube-apiserver (Kubernetes docs, "API health endpoints").
 
-Alive is a process that answers. Ready is one whose store would take a write: a server that cannot write is taken out of
-a load balancer's turn, and must not be restarted for it, as another process would find the same disk or the same etcd.
-`?verbose` lists all checks, `?exclude=NAME` leaves one out, `/readyz/NAME` asks one. Why a check failed is logged only.
+A process that answers is alive. A process whose store accepts writes is ready: a server that cannot write is removed
+from a load balancer but must not be restarted, because another process would find the same disk or the same etcd.
+`?verbose` lists all checks, `?exclude=NAME` omits one, `/readyz/NAME` runs one. The cause of a failed check is only
+logged.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from hortus.apiserver.store.backend import StoreFailed
 from hortus.kube.errors import NotFound
 
 Check = Callable[[], Awaitable[None]]
-"""Raises StoreFailed when something is wrong."""
+"""Raises StoreFailed when the check fails."""
 
 _PATHS = ("/livez", "/readyz", "/healthz")
 
@@ -23,7 +24,7 @@ _log = logging.getLogger("hortus.apiserver.health")
 
 
 async def _ping() -> None:
-    """Who hears this answers."""
+    """Always passes: the process answers."""
 
 
 class Health:

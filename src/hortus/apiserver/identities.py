@@ -1,7 +1,7 @@
-"""Where authentication and authorization meet the API: reviews, tokens, guarded writes, signed requests.
+"""The connection of authentication and authorization with the API: reviews, tokens, guarded writes, signed requests.
 
-authn and authz decide and know no kinds; the resource layer serves kinds and knows no roles. Here the one is hung into
-the other: which kinds are answered by a decision, which writes need one, and what follows from an approval.
+authn and authz decide and know no kinds; the resource layer serves kinds and knows no roles. This module registers the
+kinds that are answered by a decision, the writes that need one, and the consequences of an approval.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def with_identities(
 
 
 class CreationGuard:
-    """Creating by PUT or apply takes the right to create beside that to update or patch."""
+    """A create by PUT or apply takes permission to create in addition to that to update or patch."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -87,7 +87,7 @@ class CreationGuard:
 
 
 class EscalationGuard:
-    """Admission: nobody grants by a role or binding what he does not hold himself."""
+    """Admission of roles and bindings: users grant only permissions that they hold."""
 
     def __init__(self, authorizer: RbacAuthorizer) -> None:
         self._authorizer = authorizer
@@ -110,7 +110,7 @@ class EscalationGuard:
 
 
 class SigningGuard:
-    """Admission: who approves and signs CertificateSigningRequests, and what none may ask for."""
+    """Admission of CertificateSigningRequests: permission to approve and to sign, and forbidden subjects."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -134,7 +134,7 @@ class SigningGuard:
 
 
 class RequestSigner:
-    """Signs CertificateSigningRequests once somebody has approved them."""
+    """Signs CertificateSigningRequests once they are approved."""
 
     def __init__(self, ctx: Context, clusters: LogicalClusters) -> None:
         self._ctx = ctx

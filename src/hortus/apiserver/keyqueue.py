@@ -1,13 +1,14 @@
-"""The server's own small loops: keys of all logical clusters, worked on by few tasks that no cluster can hold up.
+"""The queue of the server's own controllers: keys of all logical clusters, processed by few tasks that no cluster can
+block.
 
-Level-based: a key says only where to look. A key that fails comes back later, and one that is added while it is worked
-on is worked on again. The engine's queue is for controllers; this one has no priorities, no shards and no metrics, as
-it never leaves the process.
+Level-based: a key only names an object. A key that fails is retried later, and one that is added while it is processed
+is processed again. The engine's queue is for controllers of clusters; this one has no priorities, no shards and no
+metrics, because it never leaves the process.
 
-What a key takes is in the hands of its cluster: deletions ask the webhooks that its people have set up. So of each
-cluster one key is worked on at a time, clusters take turns, a key that takes longer than `SLOW` seconds gives up its
-place among the quick ones, and one that takes longer than `LONGEST` is cut off and tried again later. Clusters whose
-last key was slow wait for each other, and quick ones do not wait for them.
+The time of a key depends on its cluster: deletions call the webhooks that its users configured. So one key of each
+cluster is processed at a time, clusters take turns, a key that takes longer than `SLOW` seconds gives up its place
+among the quick ones, and one that takes longer than `LONGEST` is cancelled and retried later. Clusters whose last key
+was slow wait for each other, and quick ones do not wait for them.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ _FIRST_RETRY, _LAST_RETRY = 0.05, 30.0
 """Seconds to wait after the first failure of a key, doubling up to the last."""
 
 OWN_WORK: ContextVar[bool] = ContextVar("own work", default=False)
-"""True when what runs is the work of such a loop, and not a request of somebody who waits for it."""
+"""True in the work of such a queue, False in the request of a client."""
 
 _log = logging.getLogger("hortus.apiserver.loops")
 
 
 class KeyQueue(Generic[K]):
-    """`work` brings one key into order; `cluster_of` says which logical cluster a key belongs to."""
+    """`work` processes one key; `cluster_of` returns its logical cluster."""
 
     def __init__(
         self, name: str, clock: Clock, work: Callable[[K], Awaitable[None]], cluster_of: Callable[[K], str]
@@ -48,12 +49,12 @@ class KeyQueue(Generic[K]):
         self._waiting: dict[str, dict[K, None]] = {}
         """Keys by cluster."""
         self._turns: tuple[dict[str, None], dict[str, None]] = ({}, {})
-        """Quick and slow clusters that could begin, in the order of their turns."""
+        """Quick and slow clusters that can begin, in the order of their turns."""
         self._running: dict[str, asyncio.Task[None]] = {}
         self._overdue: set[str] = set()
-        """Clusters whose key in work has taken longer than `SLOW`."""
+        """Clusters whose key in progress has taken longer than `SLOW`."""
         self._slow: set[str] = set()
-        """Clusters whose last key did."""
+        """Clusters whose last key took longer than `SLOW`."""
         self._failures: dict[K, int] = {}
         self._timers: dict[K, Timer] = {}
         self._idle = asyncio.Event()
@@ -81,7 +82,7 @@ class KeyQueue(Generic[K]):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def settled(self) -> None:
-        """Wait until no key is waiting or worked on; keys that failed and wait for another try do not count."""
+        """Waits until no key is waiting or in progress; failed keys that wait for a retry do not count."""
         await self._idle.wait()
 
     def _line_up(self, cluster: str) -> None:
@@ -89,14 +90,14 @@ class KeyQueue(Generic[K]):
             self._turns[cluster in self._slow][cluster] = None
 
     def _begin(self) -> None:
-        """Give a task to each cluster whose turn it is, as far as there are any left."""
+        """Starts a task for each cluster in turn, as long as there are free ones."""
         while self._started and (cluster := self._next()) is not None:
             keys = self._waiting.pop(cluster)
             key = next(iter(keys))
             del keys[key]
             if keys:
                 self._waiting[cluster] = keys
-            # A context of its own: what is written here belongs to no request, and says nothing to one.
+            # A context of its own: these writes belong to no request, and no request gets their warnings.
             task = asyncio.get_running_loop().create_task(
                 self._work_on(cluster, key), name=f"{self._name} {cluster}", context=Context()
             )
@@ -104,7 +105,7 @@ class KeyQueue(Generic[K]):
             task.add_done_callback(partial(self._done, cluster, key))
 
     def _next(self) -> str | None:
-        """The cluster whose turn it is; None when nobody may begin."""
+        """The next cluster in turn; None when none may begin."""
         quick, slow = self._turns
         if len(self._running) >= MOST_WORKERS or not (quick or slow):
             return None

@@ -1,9 +1,9 @@
-"""What one server gives at most at once: connections, requests, watches, and bytes it has to hold for others.
+"""The limits of one server: connections, requests, watches, and bytes held for clients.
 
-A server that takes everything is ended by its memory. So each of these is bounded, no one user has more than half of
-any, and who comes too late is told 429 with Retry-After, which clients of Kubernetes obey. kube-apiserver bounds
-requests alike (`--max-requests-inflight`, `--max-mutating-requests-inflight`, priority and fairness), watches apart
-from both; bytes it does not bound.
+A server without limits runs out of memory. So each of these is bounded, no user has more than half of any, and a
+request beyond a limit gets 429 with Retry-After, which clients of Kubernetes obey. kube-apiserver bounds requests in
+the same way (`--max-requests-inflight`, `--max-mutating-requests-inflight`, priority and fairness), and watches
+separately; it does not bound bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hortus.apiserver.tenants import ROOT_CLUSTER, Holder
 from hortus.kube.errors import TooManyRequests
 
 _RETRY_AFTER = 1.0
-"""Seconds; what kube-apiserver asks for."""
+"""Seconds; the same as kube-apiserver."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -42,7 +42,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     """Seconds in which a client must take some of what it is sent."""
 
     def within(self, connections: int) -> Limits:
-        """With no more than these connections: requests in progress and watches each keep one from all others."""
+        """The limits for a server with at most this many connections, since each request in progress and each watch
+        needs one."""
         return msgspec.structs.replace(
             self,
             watches=min(self.watches, max(connections * 3 // 4, 2)),
@@ -52,11 +53,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
 
 class Bound:
-    """`most` of something, of which each holder gets up to half, and a logical cluster's users three quarters.
+    """A limit of `most`, of which each holder gets up to half, and the users of a logical cluster three quarters.
 
     An administrator of a logical cluster can make any number of users; the root cluster is shared by all.
 
-    What is larger than that by itself is given to a holder that holds nothing, while there is anything left.
+    A single amount above that is given to a holder that holds nothing, as long as any is left.
     """
 
     __slots__ = ("_groups", "_held", "_most", "_taken")
@@ -68,7 +69,7 @@ class Bound:
         self._groups: dict[str, int] = {}
 
     def take(self, holder: Holder, amount: int = 1) -> None:
-        """Raises TooManyRequests, and then nothing is taken."""
+        """Takes an amount. Raises TooManyRequests without taking anything."""
         held, group = self._held.get(holder, 0), self._groups.get(holder[0], 0)
         too_many = self._taken + amount > self._most or (held + amount) * 2 > self._most
         if holder[0] != ROOT_CLUSTER:
@@ -80,7 +81,7 @@ class Bound:
         self._groups[holder[0]] = group + amount
 
     def give(self, holder: Holder, amount: int = 1) -> None:
-        """Back."""
+        """Returns an amount."""
         self._taken -= amount
         group = self._groups[holder[0]] - amount
         if group:

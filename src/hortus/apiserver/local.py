@@ -1,7 +1,7 @@
-"""The API of one logical cluster from inside the process, by the same rules as over the wire.
+"""The API of one logical cluster from inside the process, with the same rules as over the wire.
 
-For strategies, subresource handlers and the parts of this server: no socket, no authorization (the caller says as whom
-it writes), everything else as for any client: validation, conflicts, managed fields, watches.
+For strategies, subresource handlers and the parts of this server: no socket and no authorization (the caller names the
+user), everything else as for any client: validation, conflicts, managed fields, watches.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hortus.kube.patches import apply_merge_patch
 
 
 class Local:
-    """`manager` is the field manager of what is written here."""
+    """`manager` is the field manager of all writes."""
 
     def __init__(self, ctx: Context, cluster: str, user: UserInfo, manager: str) -> None:
         self._ctx = ctx
@@ -61,7 +61,7 @@ class Local:
     async def patch(
         self, resource: Resource, name: str, patch: Object, namespace: str = "", *, subresource: str = ""
     ) -> Object:
-        """Merge `patch` in (RFC 7386)."""
+        """Applies the merge patch `patch` (RFC 7386)."""
         return await self.modify(
             resource, name, lambda obj: apply_merge_patch(obj, patch), namespace, subresource=subresource
         )
@@ -75,13 +75,13 @@ class Local:
         *,
         subresource: str = "",
     ) -> Object:
-        """Write what `change` makes of the object as it is; called again when another writer was first."""
+        """Writes the result of `change` for the current object; calls `change` again when another writer was first."""
         scope = await self._scope(resource, namespace, name, subresource)
         outcome = await patching.modify(self._ctx, scope, change, self._options)
         return _object(outcome.body)
 
     async def apply(self, resource: Resource, obj: Object, *, force: bool = True, subresource: str = "") -> Object:
-        """Server-side apply; the object is all that this manager wants."""
+        """Server-side apply; the object holds all fields of this manager."""
         metadata = obj["metadata"]
         scope = await self._scope(resource, metadata.get("namespace", ""), metadata["name"], subresource)
         intent: Object = orjson.loads(orjson.dumps(obj))

@@ -44,8 +44,8 @@ class RequestMetrics:
     ) -> None:
         """Count one answered request; `duration` in seconds.
 
-        `made_up` says that the names may be anybody's invention, also of one who may do nothing: unless one of that
-        kind has been counted before, it is counted without them.
+        `made_up` means that the names come from an unauthorized client and may be arbitrary: unless such a request has
+        been counted before, it is counted without them.
         """
         asked = _Asked(verb, group, resource, subresource)
         buckets = self._buckets.get(asked)

@@ -1,8 +1,8 @@
-"""Namespaces: who may create in them, the ones every cluster has, and their end.
+"""Namespaces: creation in them, the ones every cluster has, and their deletion.
 
-A namespace is deleted in two steps (API Concepts; KEP-5080 keeps the order): marked, it takes no new objects; then all
-its content is deleted through the ordinary path, so finalizers are honoured; when nothing is left, its own finalizer
-`kubernetes` goes and with it the namespace.
+A namespace is deleted in two steps (API Concepts; KEP-5080 keeps the order). Once it is marked, it accepts no new
+objects, and all its content is deleted through the ordinary path, so that finalizers are honoured. When nothing is
+left, its own finalizer `kubernetes` is removed and with it the namespace.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ NAMESPACES = "core/namespaces"
 FINALIZER = "kubernetes"
 _GONE_LIMIT = 1000
 SERVER = UserInfo(username="system:apiserver", groups=("system:masters",))
-"""Who the server itself writes as."""
+"""The user of the server's own writes."""
 
 
 class NamespaceStates:
-    """Which namespaces take new objects; living ones are remembered until they change."""
+    """The namespaces that accept new objects; active ones are cached until they change."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -56,13 +56,14 @@ class NamespaceStates:
 
 
 class NamespaceController:
-    """Empties namespaces that are being deleted, and lets them go."""
+    """Empties namespaces in deletion, then removes their finalizer."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._ending: set[tuple[str, str]] = set()
         self._gone: dict[tuple[str, str], None] = {}
-        """Namespaces that went a while ago: another server on the same store may have let an object in just then."""
+        """Namespaces that were removed recently: another server on the same store may have admitted an object at that
+        moment."""
         self.queue: KeyQueue[tuple[str, str]] = KeyQueue("namespaces", ctx.clock, self._empty, lambda key: key[0])
         ctx.storage.listen(self._changed)
 
@@ -136,9 +137,9 @@ class NamespaceController:
             return
 
     async def _delete_content(self, cluster: str, namespace: str) -> dict[str, int]:
-        """Ask every object to go; how many stay, by group and plural of their kind.
+        """Deletes every object; returns the number of remaining ones by group and plural.
 
-        Raises ApiError when some could not be asked, after all others have been.
+        Raises ApiError for those that failed, after trying all.
         """
         left: dict[str, int] = {}
         ctx = self._ctx
@@ -176,7 +177,7 @@ def _with_conditions(obj: Object, conditions: list[Object]) -> Object:
 
 
 def _remaining_conditions(left: dict[str, int], now: str) -> list[Object]:
-    """In the words of the namespace controller of kube-controller-manager."""
+    """The conditions in the words of kube-controller-manager's namespace controller."""
     listed = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(left.items()))
     said = [
         ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"),

@@ -1,9 +1,9 @@
-"""OpenAPI of what a logical cluster serves: /openapi/v3, one document per group and version (KEP-2896), and v2.
+"""OpenAPI of a logical cluster: /openapi/v3, one document per group and version (KEP-2896), and v2.
 
 kubectl reads it for `explain` and to learn that the server validates fields itself (the parameter `fieldValidation` of
-PATCH), so that it need not. Documents are made when asked for, kind by kind with turns in between, and kept while what
-the cluster serves stays the same. What a kind contributes to v2 is kept with the kind, so that one new CRD costs itself
-and not the whole document; what is built in is shared by all clusters, and never pushed out by what a tenant makes.
+PATCH), so that it need not. Documents are made on request, kind by kind with turns in between, and cached while the set
+of kinds stays the same. The part of a kind in v2 is cached with the kind, so that a new CRD costs its own part and not
+the whole document; built-in parts are shared by all clusters and never evicted by those of tenants.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class OpenApi:
         self._swagger: dict[Hashable, bytes] = {}
 
     def index(self, cluster: str) -> dict[str, Any]:
-        """/openapi/v3: where the documents are; the hash in an address changes with its document."""
+        """/openapi/v3: the addresses of the documents; the hash in an address changes with its document."""
         base = "" if cluster == ROOT_CLUSTER else f"/clusters/{cluster}"
         paths = {
             path: {"serverRelativeURL": f"{base}/openapi/v3/{path}?hash={_digest(kinds)}"}
@@ -119,7 +119,7 @@ class OpenApi:
 
 
 def _digest(kinds: Iterable[Kind]) -> str:
-    """Changes when the kinds do. A Kind is immutable, so which ones they are says it all."""
+    """Changes with the set of kinds. A Kind is immutable, so their identities suffice."""
     text = ",".join(sorted(f"{kind.group_kind}:{kind.digest}" for kind in kinds))
     return hashlib.sha256(text.encode()).hexdigest()[:32].upper()
 
@@ -171,7 +171,7 @@ def _schemas(kinds: list[Kind], *, v2: bool = False) -> dict[str, Any]:
 
 
 def _add_components(schemas: dict[str, Any], parts: Mapping[str, Object], shared: Mapping[int, str]) -> None:
-    """Add what is referred to, and what that refers to, to the document."""
+    """Adds the referenced components to the document, recursively."""
     waiting: list[Any] = list(schemas.values())
     while waiting:
         value = waiting.pop()

@@ -21,7 +21,7 @@ _LONGEST_MANAGER = 128
 
 
 def write_options(query: Query, user_agent: str, *, kind: str) -> WriteOptions:
-    """`kind` names the options in messages, such as CreateOptions. Raises Invalid."""
+    """The options of a write; `kind` names them in messages, such as CreateOptions. Raises Invalid."""
     manager = query.get("fieldManager")
     if not query:
         return WriteOptions(manager=_from_user_agent(user_agent), validation="Warn", kind=kind)
@@ -54,7 +54,7 @@ def _from_user_agent(user_agent: str) -> str:
 
 
 def delete_options(query: Query, body: bytes, content_type: str) -> DeleteOptions:
-    """From the body when there is one, otherwise from the query. Raises Invalid, BadRequest."""
+    """The options from the body when there is one, otherwise from the query. Raises Invalid, BadRequest."""
     sent: dict[str, Any] = sent_object(body, content_type, _DELETE_OPTIONS) if body.strip() else {}
     if sent.get("kind", "DeleteOptions") != "DeleteOptions":
         raise BadRequest(f"DeleteOptions are expected in the body, not a {sent.get('kind')}")

@@ -1,8 +1,8 @@
-"""What judges of a request want said beside its answer: warnings to the client, annotations to the audit log.
+"""Remarks of webhooks and policies on a request: warnings to the client, annotations to the audit log.
 
-Made when somebody has something to say, found again by the server when it answers, errors included. A request is one
-task, so a context variable carries it; the server clears it before the next request of the same connection. Both are
-bounded: they come from foreign code, and tasks that are no requests are never cleared.
+They are made on first use and read by the server when it answers, errors included. A request is one task, so a context
+variable holds them; the server clears it before the next request of the same connection. Both are bounded: they come
+from untrusted code, and tasks that are no requests are never cleared.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class Remarks:
     def __init__(self) -> None:
         self.audit_id = ""
         self.body = b""
-        """Of the request, kept for the audit log."""
+        """The body of the request, kept for the audit log."""
         self.impersonator: UserInfo | None = None
-        """Who really asks, when acting as somebody else."""
+        """The authenticated user of a request that impersonates another one."""
         self.on_start: Callable[[], None] | None = None
         """Called when a stream begins."""
         self.warnings: list[str] = []
         self.annotations: dict[str, str] = {}
 
     def warn(self, text: str) -> None:
-        """Each text once, as long as there is room."""
-        told = sum(map(len, self.warnings))
-        if text and text not in self.warnings and told + len(text) <= _MOST_WARNINGS:
+        """Adds a warning, each text once, up to the limit."""
+        length = sum(map(len, self.warnings))
+        if text and text not in self.warnings and length + len(text) <= _MOST_WARNINGS:
             self.warnings.append(text)
 
     def annotate(self, key: str, value: str) -> None:
@@ -47,7 +47,7 @@ REMARKS: ContextVar[Remarks | None] = ContextVar("remarks", default=None)
 
 
 def remarks() -> Remarks:
-    """Those of the request in progress."""
+    """The remarks of the request in progress."""
     found = REMARKS.get()
     if found is None:
         found = Remarks()

@@ -1,4 +1,4 @@
-"""The forms in which objects, lists and events leave the server: whole, as a Table or as metadata; in JSON or YAML."""
+"""The forms in which the server sends objects, lists and events: whole, as a Table or as metadata; in JSON or YAML."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STREAMS = (
 
 
 def negotiated(accept: str, kind: Kind, *, listing: bool = False) -> Wanted:
-    """What to answer a request about this kind with. Raises NotAcceptable."""
+    """The representation for a request about this kind. Raises NotAcceptable."""
     speaks = not kind.custom and protobuf.speaks(kind.resource.api_version, kind.resource.kind)
     return wanted_of(accept, protobuf=speaks, listing=listing)
 
@@ -57,7 +57,7 @@ async def object_reply(
     code: int = 200,
     warnings: tuple[str, ...] = (),
 ) -> Reply:
-    """One object (or the Status a deletion answers with) as the client wants it."""
+    """One object (or the Status of a deletion) in the requested form."""
     if wanted.transform and not value.startswith(_STATUS):
         if wanted.transform == "Table":
             row = tables.row_of(kind, value, include=query.get("includeObject", ""), now=now)
@@ -90,7 +90,7 @@ async def list_reply(wanted: Wanted, kind: Kind, listing: Listing, query: Query,
 
 
 def event_encoder(wanted: Wanted, kind: Kind, shared: SharedLines, query: Query, now: float) -> Encoder:
-    """How events of a watch are shown. Raises NotAcceptable: there is no stream of YAML documents."""
+    """The encoder of a watch's events. Raises NotAcceptable: there is no stream of YAML documents."""
     if wanted.encoding == "protobuf":
         return _PartialProtobufEncoder(kind, shared) if wanted.transform else _ProtobufEncoder(kind, shared)
     if wanted.encoding != "json":
@@ -103,7 +103,7 @@ def event_encoder(wanted: Wanted, kind: Kind, shared: SharedLines, query: Query,
 
 
 class _ProtobufEncoder(Encoder):
-    """Frames with their length before them, as Go clients read them."""
+    """Encodes frames after their length, as Go clients read them."""
 
     form = "protobuf"
     content_type = _PROTOBUF_STREAM
@@ -135,7 +135,7 @@ class _PartialProtobufEncoder(_ProtobufEncoder):
 
 
 class _TableEncoder(Encoder):
-    """Every event is a Table of one row; the first one also says what the columns are."""
+    """Every event is a Table of one row; the first one also has the column definitions."""
 
     form = "table"
     bookmark_head = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":null,"rows":[],'

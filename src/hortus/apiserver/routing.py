@@ -1,4 +1,4 @@
-"""From a request whose sender is known and allowed to the operation that answers it."""
+"""Routing: from an authenticated and authorized request to the operation that answers it."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from hortus.kube.errors import BadRequest, MethodNotAllowed, NotFound
 from hortus.kube.objects import GroupVersionKind, Object
 
 _UNSENT_LIMIT = 64 * 1024
-"""Bytes in the socket's buffer from which a watcher is waited for."""
+"""Bytes in the socket's buffer from which the server waits for a watcher."""
 
 
 _WITH_DUPLICATES = frozenset({"", "application/json"})
-"""Media types in which a key can stand twice unnoticed."""
+"""Media types in which duplicate keys are not an error of the parser."""
 
 
 def _not_written(kind: Kind, verb: str) -> MethodNotAllowed:
-    """A subresource that can be read, patched and replaced only."""
+    """Refuses methods on a subresource that can only be read, patched and replaced."""
     return method_not_supported(kind, verb) if kind.custom else not_allowed()
 
 
@@ -63,14 +63,14 @@ class Router:
         self._watches: set[Watch] = set()
 
     async def end_watches(self) -> None:
-        """Let every open watch end as if its time were over."""
+        """Ends every open watch as if its time were over."""
         for watch in list(self._watches):
             await watch.aclose()
 
     async def answer(
         self, request: web.BaseRequest, info: RequestInfo, query: Query, user: UserInfo
     ) -> Reply | web.StreamResponse:
-        """Carry out a request. Raises ApiError."""
+        """Executes a request. Raises ApiError."""
         if not info.resource:
             return await self._documents.answer(request, info, tenant_of(info.cluster, user.username))
         kind = await self._ctx.registry.find(info.cluster, info.group, info.version, info.resource)
@@ -207,7 +207,7 @@ class Router:
         return json_reply(await handler(obj, sent, context), code=201)
 
     async def _act(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
-        """An action on a pod: `eviction` or `binding`."""
+        """Executes an action on a pod: `eviction` or `binding`."""
         headers = request.headers
         options = write_options(query, headers.get("User-Agent", ""), kind="CreateOptions")
         expected = BODIES["pods", scope.subresource]
@@ -234,7 +234,7 @@ class Router:
         return json_reply(DONE, code=201)
 
     async def _judge(self, scope: Scope, sent: Object, options: WriteOptions) -> None:
-        """Let admission look at what is sent to a subresource that is an action."""
+        """Reviews the body of an action by admission."""
         review = await review_of(self._ctx, scope, "CREATE", options)
         if review is not None:
             await review.mutate(sent, None)
@@ -294,10 +294,10 @@ class Router:
 
 
 def _is_at_home(kind: Kind, info: RequestInfo) -> bool:
-    """True when the kind has anything at this place: what is not namespaced has nothing below a namespace.
+    """Reports whether the kind's scope fits the path: a cluster-scoped kind has nothing below a namespace.
 
-    Authorization has looked at the namespace of the path, so it must be where the operation happens too. Only a
-    Namespace is authorized in itself ("API Concepts", resource URIs).
+    Authorization has checked the namespace of the path, so the operation must happen there. Only a Namespace is
+    authorized in its own namespace ("API Concepts", resource URIs).
     """
     if kind.resource.namespaced:
         return bool(info.namespace) or info.verb != "watch" or not info.name

@@ -1,9 +1,9 @@
 """Reading and writing an object's replicas as a Scale: GET, PUT, and PATCH in its four forms.
 
-What is sent is read as the Scale that it is, by the same rules as any built-in kind; then the object's replicas are
-written like any change of it. Server-side apply happens between Scales, so that conflicts name the fields of one; the
-ownership of `spec.replicas` is carried over from the object's managedFields and back (k8s.io/apimachinery, package
-managedfields, ScaleHandler).
+The body is read as a Scale, by the rules of any built-in kind; then the object's replicas are written like any change
+of it. Server-side apply happens between Scales, so that conflicts name the fields of one; the ownership of
+`spec.replicas` is carried over from the object's managedFields and back (k8s.io/apimachinery, package managedfields,
+ScaleHandler).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _REPLICAS: Object = {"f:spec": {"f:replicas": {}}}
 
 @functools.cache
 def scale_kind() -> Kind:
-    """Scale as if it were a kind of its own, so that it is read, applied and shown as one."""
+    """Scale as a kind of its own, so that it is read, applied and encoded as one."""
     resource = Resource(SCALE.group, SCALE.version, "scales", SCALE.kind, namespaced=True)
     return Kind(definition(Entry(resource, "autoscaling.Scale", {}, ())))
 
@@ -104,7 +104,7 @@ async def _modified(
 
 
 def _read(ctx: Context, scope: Scope, scale: Object, options: WriteOptions) -> list[str]:
-    """Make what was sent a well-typed Scale; returns what is to be warned of. Raises BadRequest."""
+    """Makes the body a well-typed Scale; returns the warnings. Raises BadRequest."""
     kind = scale_kind()
     warnings = read_object(kind, scale, options)
     context = write_context(scope, ctx.clock.now(), dry_run=options.dry_run)
@@ -184,7 +184,7 @@ def _steps(kind: Kind) -> list[str]:
 
 
 def _of_scale(entries: Sequence[Object], steps: list[str]) -> list[Object]:
-    """The owners of an object's replicas, as owners of those of its Scale."""
+    """The owners of an object's replicas, as owners of the replicas of its Scale."""
     return [
         {**entry, "apiVersion": SCALE.api_version, "fieldsV1": _REPLICAS}
         for entry in entries
@@ -227,7 +227,7 @@ def _holds(owned: Any, steps: list[str]) -> bool:
 
 
 def _without(owned: Object, steps: list[str]) -> Object:
-    """Fields less the one at `steps`, and less what held nothing else."""
+    """The fields without the one at `steps`, and without parents that are empty then."""
     key = f"f:{steps[0]}"
     below = _without(owned[key], steps[1:]) if len(steps) > 1 else {}
     rest = {name: value for name, value in owned.items() if name != key}

@@ -1,10 +1,9 @@
-"""The embedded Kubernetes API server: composition and the way of a request.
+"""The embedded Kubernetes API server: the path of a request through its parts.
 
-    bytes -> path and query -> who asks (authn) -> may they (authz) -> router -> operation -> store -> bytes
+    bytes -> path and query -> authentication -> authorization -> router -> operation -> store -> bytes
 
 One process and one port hold many logical clusters: `/` is the cluster `root`, `/clusters/<name>/` any other. The hot
-path is one handler on aiohttp's low-level server; nothing is looked up by reflection, wrapped in middlewares or
-decoded twice.
+path is one handler on aiohttp's low-level server; there is no reflection, no middleware and no second decoding.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.hdrs import AUTHORIZATION
 
-from hortus.apiserver.accepting import Door, connections_within
+from hortus.apiserver.accepting import Acceptor, connections_within
 from hortus.apiserver.admission import AuthorGuard, DynamicAdmission, ServiceResolver, WebhookClient
 from hortus.apiserver.answers import Answer
 from hortus.apiserver.audit import AuditLog, Auditor, read_policy
@@ -78,7 +77,7 @@ _log = logging.getLogger("hortus.apiserver")
 
 
 class Part(Protocol):
-    """Something that runs beside the requests."""
+    """A background part of the server, with a start and a stop."""
 
     async def start(self) -> None: ...
 
@@ -86,13 +85,13 @@ class Part(Protocol):
 
 
 _STORE_RETRY = 1.0
-"""Seconds after which clients are asked to try again when the store failed."""
+"""Seconds after which clients are asked to retry when the store failed."""
 _CLIENT_GONE = 499
-"""What is said of a request whose client has gone, as nginx does; it is never sent."""
+"""The code of a request whose client has gone, as in nginx; it is never sent."""
 
 
 def _refusal(error: Exception) -> ApiError:
-    """What a client is told of what went wrong with its request; what is not its fault is logged, too."""
+    """The error that a client gets for an exception; an exception that is not the client's fault is logged, too."""
     match error:
         case ApiError():
             return error
@@ -108,12 +107,12 @@ def _refusal(error: Exception) -> ApiError:
 
 
 class Interceptor(Protocol):
-    """Stands between a request that is known and allowed, and what carries it out: faults on purpose."""
+    """Runs between authorization and the execution of a request, to inject faults."""
 
     async def answer(
         self, request: web.BaseRequest, info: RequestInfo, serve: Callable[[], Awaitable[Reply | web.StreamResponse]]
     ) -> Reply | web.StreamResponse:
-        """What `serve` gives, or something else in its place. Raises ApiError, ConnectionError."""
+        """The answer of `serve`, or a replacement. Raises ApiError, ConnectionError."""
 
 
 class ApiServer:
@@ -173,7 +172,7 @@ class ApiServer:
         self._documents = Documents(self.context, self._metrics, self._token_document)
         self._router = Router(self.context, self._documents, self._metrics)
         self._listener: Listener | None = None
-        self._door: Door | None = None
+        self._acceptor: Acceptor | None = None
         self._most = connections_within(settings.limits.connections)
         limits = settings.limits.within(self._most)
         reads, writes = Bound(limits.reads), Bound(limits.writes)
@@ -196,11 +195,11 @@ class ApiServer:
         return dict(openid_configuration(cluster, base))
 
     def extend(self, cluster: str, definitions: Sequence[ResourceDefinition]) -> None:
-        """Serve further kinds in one logical cluster. To be called before `start`."""
+        """Serves further kinds in one logical cluster. To be called before `start`."""
         self.registry.bind(cluster, definitions)
 
-    def run_beside(self, part: Part) -> None:
-        """Start and stop `part` with the server. To be called before `start`."""
+    def add_part(self, part: Part) -> None:
+        """Starts and stops `part` with the server. To be called before `start`."""
         self._parts.append(part)
 
     def local(self, cluster: str, user: UserInfo = SERVER, *, manager: str = "hortus-apiserver") -> Local:
@@ -208,22 +207,22 @@ class ApiServer:
         return Local(self.context, cluster, user, manager)
 
     def forget_cluster(self, cluster: str) -> None:
-        """Drop what is derived of a logical cluster whose objects are gone."""
+        """Drops the derived state of a removed logical cluster."""
         for forget in self._forget:
             forget(cluster)
 
     async def start(self) -> None:
-        """Start the parts, then answer on the port."""
+        """Starts the parts, then serves on the port."""
         for part in self._parts:
             await part.start()
         self._listener = Listener(self._handle, self._settings.limits, self.context.turns)
-        self._door = Door(self._socket, self._tls, self._listener, self._most)
-        self._door.open()
+        self._acceptor = Acceptor(self._socket, self._tls, self._listener, self._most)
+        self._acceptor.open()
 
     async def stop(self) -> None:
-        """Stop listening, end watches cleanly, let requests in progress finish, close the store."""
-        if self._door is not None:
-            await self._door.close()
+        """Stops listening, ends watches cleanly, lets requests in progress finish, closes the store."""
+        if self._acceptor is not None:
+            await self._acceptor.close()
         self._socket.close()
         await self._router.end_watches()
         if self._listener is not None:
@@ -274,7 +273,7 @@ class ApiServer:
             else:
                 reply = await answering
         except ConnectionError:
-            # The client has gone, so nobody hears an answer; whoever logs it as an error of ours is wrong.
+            # The client has gone, so no answer is sent; this is no error of the server.
             if audited is not None:
                 audited.done(info, _CLIENT_GONE if info.verb != "watch" else 200, None)
             return web.Response(status=_CLIENT_GONE)
@@ -301,7 +300,8 @@ class ApiServer:
         return response
 
     def _serves(self, info: RequestInfo) -> bool:
-        """True when there is something by these names, so that they may become labels; subresources may be made up."""
+        """Reports whether these names are served, so that they may become labels of metrics; subresources may be
+        invented."""
         known = self.registry.known(info.cluster, (info.group, info.version, info.resource))
         return known is not None and not info.subresource
 
@@ -315,7 +315,7 @@ class ApiServer:
         return await self.interceptor.answer(request, info, serve)
 
     def _take(self, connection: Connection, info: RequestInfo, user: UserInfo) -> Bound:
-        """A place among the requests in progress. Raises TooManyRequests."""
+        """Takes a place among the requests in progress. Raises TooManyRequests."""
         bound = self._bounds.get(info.verb) or self._bounds["update"]
         holder = (info.cluster, user.username)
         bound.take(holder)
@@ -331,7 +331,7 @@ class ApiServer:
             raise Unauthorized("Unauthorized")
         cluster = info.cluster
         if self.clusters.get(cluster) is None:
-            # Said before anything is derived of a name that anybody can make up.
+            # Refused before anything is derived from a name that a client can invent.
             if user != ANONYMOUS:
                 raise NotFound(f'logical cluster "{cluster}" not found')
             cluster = _NOWHERE
@@ -370,16 +370,16 @@ def _auditor(settings: AuditSettings, clock: Clock) -> Auditor:
 
 
 _NOWHERE = "-"
-"""Stands for every logical cluster that is not there, in answers to those who prove no identity: no cluster can have
-this name, so it has the default policy alone, and they are answered as in a cluster that is there."""
+"""The name used for every logical cluster that does not exist, for requests without a proven identity: no cluster can
+have this name, so only the default policy applies, and the answers equal those of an existing cluster."""
 _UNPARSED = RequestInfo(ROOT_CLUSTER, "", "", "")
 
 
 def _selected_name(query: Query) -> str:
-    """The one name that a list or watch is about, if its field selector says so.
+    """The one name that the field selector of a list or watch selects, if it does.
 
-    Only then is a right to that name enough. Collections are deleted, and watched by the deprecated form of path, by
-    those alone who may do so with all names, as with kube-apiserver (k8s.io/apiserver, pkg/endpoints/request).
+    A rule with that resourceName suffices only then. Deletion of collections, and watches by the deprecated form of
+    path, take permission for all names, as in kube-apiserver (k8s.io/apiserver, pkg/endpoints/request).
     """
     selector = query.get("fieldSelector", "")
     if "metadata.name" not in selector:

@@ -1,4 +1,4 @@
-"""How an API server listens and what it tells about itself."""
+"""The settings of an API server, and its version."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class AuditSettings(msgspec.Struct, frozen=True):
     log: Path
     """The file that events are appended to, a line each."""
     largest: int = 100 * 1024 * 1024
-    """Bytes at which the file is put aside."""
+    """Bytes at which the file is rotated."""
     kept: int = 10
-    """Files put aside that are kept."""
+    """The number of rotated files that are kept."""
 
 
 class ServingFiles(msgspec.Struct, frozen=True):
@@ -33,19 +33,19 @@ class ServingFiles(msgspec.Struct, frozen=True):
 class Settings(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 0
-    """0 takes a free port; `ApiServer.port` says which."""
+    """0 takes a free port, which `ApiServer.port` returns."""
     names: tuple[str, ...] = ()
     """Further DNS names and addresses for the serving certificate."""
     anonymous: bool = True
-    """True if requests without credentials are let in as system:anonymous, for the authorizer to judge."""
+    """True if requests without credentials are authenticated as system:anonymous."""
     compress: bool = True
-    """True if large bodies are compressed for those who take it; a waste when all clients are on this machine."""
+    """True if large bodies are compressed for clients that accept it; no gain when all clients are on this machine."""
     grace: float = 5.0
     """Seconds that requests in progress have to finish at a stop."""
     event_ttl: float = 3600.0
-    """Seconds after its last write at which an Event goes (kube-apiserver's --event-ttl); 0 keeps Events."""
+    """Seconds after its last write at which an Event is deleted (kube-apiserver's --event-ttl); 0 keeps Events."""
     audit: AuditSettings | None = None
-    """Where and what to record of requests; None records nothing."""
+    """The audit policy and log; None records nothing."""
     limits: Limits = Limits()
     serving: ServingFiles | None = None
     """The certificate to present; None presents one of the server's own authority."""

@@ -1,7 +1,7 @@
-"""/openapi/v2 as protobuf, which is the one form that kubectl up to 1.32 reads when it validates a `v1` List.
+"""/openapi/v2 as protobuf, the only form that kubectl up to 1.32 reads when it validates a `v1` List.
 
-The messages are those of gnostic's openapiv2/OpenAPIv2.proto, as far as our documents use them: tables say which number
-a field has and how its value is written, and what stands in no table is left out.
+The messages are those of gnostic's openapiv2/OpenAPIv2.proto, as far as the documents use them: tables hold the number
+and the encoding of each field, and other fields are omitted.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _operation(value: Mapping[str, Any]) -> bytes:
 
 
 def _parameters(number: int, values: Iterable[Mapping[str, Any]]) -> bytes:
-    """Ours are all in the query: ParametersItem, Parameter, NonBodyParameter, QueryParameterSubSchema."""
+    """All parameters are in the query: ParametersItem, Parameter, NonBodyParameter, QueryParameterSubSchema."""
     found = b""
     for each in values:
         query = _text(2, "query") + _text(4, each["name"]) + _text(6, "string")

@@ -1,4 +1,4 @@
-"""Objects as `kubectl get` wants them: a meta.k8s.io Table with one row each (KEP-331).
+"""Tables for `kubectl get`: a meta.k8s.io Table with one row per object (KEP-331).
 
 Columns come from the kind: cells computed by its strategy, or JSONPaths as in a CRD's additionalPrinterColumns. Rows
 carry the object's metadata unless the client asks for all of it or nothing (`includeObject`).
@@ -21,11 +21,11 @@ from hortus.apiserver.turns import Pace
 from hortus.kube.objects import Object
 from hortus.schema import JsonPath
 
-_NAME = Column("Name", ".metadata.name", format="name", description="What the object is called in its namespace.")
+_NAME = Column("Name", ".metadata.name", format="name", description="The name of the object in its namespace.")
 
 
 def columns_of(kind: Kind) -> tuple[Column, ...]:
-    """The kind's columns; the name comes first also where a CRD does not say so, but not where it has its place."""
+    """The kind's columns; the name comes first unless a CRD declares it elsewhere."""
     columns = kind.definition.columns
     has_place = any(
         column.name == "Name" and (column.format == "name" or not index) for index, column in enumerate(columns)
@@ -57,7 +57,7 @@ async def table_of(kind: Kind, listing: Listing, pace: Pace, *, include: str, no
 
 
 def table_body(kind: Kind, rows: bytes, meta: Mapping[str, Any], *, columns: bool = True) -> bytes:
-    """A Table around encoded rows. `columns` False leaves the column definitions out, as later events of a watch do."""
+    """A Table around encoded rows. `columns` False omits the column definitions, as in later events of a watch."""
     return b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":%s,"columnDefinitions":%s,"rows":[%s]}' % (
         orjson.dumps(meta),
         orjson.dumps(definitions_of(kind)) if columns else b"null",

@@ -1,10 +1,10 @@
-"""Shares of the one loop: who has used much of it lately waits for a turn, and everybody else goes by.
+"""Fair shares of the event loop: a tenant that has used much of it lately waits for a turn, all others do not.
 
-All requests of all logical clusters run on one thread, so what one tenant computes is what the others wait for. Three
-rules keep that short. The time that each tenant's requests hold the loop is counted as they run (`metered`). A tenant
-that used more than its share, while somebody else is asking too, gets one request begun at a time; such tenants take
-turns (`Turns`), and one that holds the loop for longer than 10 ms is followed by as long a rest. Work that can take
-long (selectors over many objects, tables, large bodies, expressions) is cut into pieces, each of which needs a turn.
+All requests of all logical clusters run on one thread, so each tenant waits for the work of the others. Three rules
+keep the wait short. The time for which each tenant's requests hold the loop is measured (`metered`). A tenant beyond
+its share, while another one is active, has one request started at a time; such tenants take turns (`Turns`), and a turn
+longer than 10 ms is followed by an equal rest. Long work (selectors over many objects, tables, large bodies,
+expressions) is split into pieces, each of which needs a turn.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 _NOTICED = 0.01
-"""Seconds for which one piece of work may hold the loop without anybody noticing."""
+"""Seconds for which one piece of work may hold the loop without a noticeable delay."""
 _LONGEST_REST = 2.0
 """Seconds of rest at most."""
 _LONG_ASIDE = 0.1
 """Seconds of work in a thread that need no rest."""
 PIECE = 0.002
-"""Seconds of work between two turns, for what can be cut."""
+"""Seconds of work between two turns, for work that can be split."""
 _SHARE = 0.25
 """Seconds a second for which a tenant may hold the loop before it has to wait for turns."""
 _ALLOWANCE = 0.1
-"""Seconds by which it may be ahead of that share."""
+"""Seconds by which a tenant may exceed that share."""
 _ENTRY = 0.0005
-"""Seconds counted for a request that has just begun, so that a crowd of one moment is not overlooked."""
+"""Seconds charged to a request that has just begun, so that many concurrent ones count at once."""
 _COMPANY = 1.0
-"""Seconds after another tenant's last request in which turns are needed; who is alone need not wait."""
+"""Seconds after another tenant's last request in which turns are needed; a single tenant does not wait."""
 _KEPT = 4096
-"""Tenants that are remembered; those at rest are forgotten first."""
+"""Tenants with an account; idle ones are dropped first."""
 
 
 class _Queue:
-    """A lock for which holders take turns, each in the order in which it asked."""
+    """A lock for which holders take turns; the requests of one holder are in order."""
 
     __slots__ = ("_taken", "_waiting")
 
@@ -49,7 +49,7 @@ class _Queue:
 
     @property
     def is_wanted(self) -> bool:
-        """True while somebody waits for it."""
+        """True while a caller waits for it."""
         return bool(self._waiting)
 
     def take(self) -> bool:
@@ -99,10 +99,10 @@ class Turns:
         self._free_at = 0.0
 
     async def begin(self, holder: Hashable) -> None:
-        """Return when the caller may begin work that is short as a rule: pieces that fit in `PIECE` share a turn.
+        """Returns when the caller may begin work that is usually short: pieces that fit into `PIECE` share a turn.
 
-        With a turn for each, writes that arrived together would reach the store and the watchers one by one, and a
-        commit of ten writes costs little more than a commit of one.
+        With a turn for each, writes that arrived together would reach the store one by one, and a commit of ten writes
+        costs little more than a commit of one.
         """
         now = time.monotonic()
         if self._began is not None:
@@ -114,7 +114,7 @@ class Turns:
         await self.wait(holder)
 
     async def wait(self, holder: Hashable = None) -> None:
-        """Return when it is the caller's turn, who then works without a pause until it waits for something."""
+        """Returns at the caller's turn, which lasts until the caller awaits something."""
         await self._loop.acquire(holder)
         try:
             await asyncio.sleep(max(self._free_at - time.monotonic(), 0.0))
@@ -125,7 +125,7 @@ class Turns:
 
     def _start(self, now: float) -> None:
         self._began = now
-        # Runs when the caller has given the loop back.
+        # Runs when the caller has returned control to the loop.
         asyncio.get_running_loop().call_soon(self._worked, now)
 
     def _worked(self, began: float) -> None:
@@ -136,10 +136,10 @@ class Turns:
         self._loop.release()
 
     async def aside(self, holder: Hashable, work: Callable[[], T]) -> T:
-        """The result of `work`, done in a thread, which takes the interpreter from the loop for 5 ms at most at once.
+        """Runs `work` in a thread, which takes the interpreter from the loop for at most 5 ms at once.
 
-        What took long is followed by as long a rest before the next such work. A caller that is cancelled leaves the
-        thread behind, whose end is waited for all the same.
+        Long work is followed by an equal rest before the next one. When the caller is cancelled, the thread continues,
+        and the next work still waits for its end.
         """
         await self._aside.acquire(holder)
         loop, began = asyncio.get_running_loop(), time.monotonic()
@@ -154,7 +154,7 @@ class Turns:
 
 
 class Account:
-    """The time for which one tenant's requests held the loop, less its share of the time since."""
+    """The time for which one tenant's requests held the loop, minus its share of the time since."""
 
     __slots__ = ("_at", "_used")
 
@@ -184,7 +184,7 @@ class Shares:
         self._accounts: dict[Hashable, Account] = {}
         self._seen: tuple[Hashable, float] = (None, -_COMPANY)
         self._seen_before: tuple[Hashable, float] = (None, -_COMPANY)
-        """The last two tenants that asked for something while within their shares, and when."""
+        """The last two tenants with a request within their shares, and its time."""
 
     def of(self, tenant: Hashable) -> Account:
         account = self._accounts.get(tenant)
@@ -195,7 +195,7 @@ class Shares:
         return account
 
     async def enter(self, tenant: Hashable) -> Account:
-        """Begin a request of the tenant, which may have to wait for a turn; its time goes to the account."""
+        """Begins a request of the tenant, which may have to wait for a turn; its time is charged to the account."""
         account = self.of(tenant)
         if account.is_ahead:
             if self._has_company(tenant):
@@ -217,7 +217,7 @@ class Shares:
 
 
 class metered(Generic[T]):
-    """Await `work` and add to the account the time for which it holds the loop, which its waits are not part of."""
+    """Awaits `work` and charges the account with the time for which it holds the loop, without its waits."""
 
     __slots__ = ("_account", "_work")
 
@@ -247,7 +247,7 @@ class metered(Generic[T]):
 
 
 class Pace:
-    """Cuts one tenant's long work into pieces: `if pace.due: await pace.turn()` between two steps of it."""
+    """Splits one tenant's long work into pieces: `if pace.due: await pace.turn()` between two steps of it."""
 
     __slots__ = ("_tenant", "_turns", "_until")
 
@@ -265,5 +265,5 @@ class Pace:
         self._until = time.perf_counter() + PIECE
 
     async def aside(self, work: Callable[[], T]) -> T:
-        """Its result, done in a thread."""
+        """The result of `work`, run in a thread on behalf of the tenant."""
         return await self._turns.aside(self._tenant, work)

@@ -15,7 +15,7 @@ import orjson
 from aiohttp import web
 from tests.kube.certificates import issue, server_context
 
-from hortus.apiserver.accepting import Door
+from hortus.apiserver.accepting import Acceptor
 from hortus.apiserver.connection import Listener
 from hortus.apiserver.limits import Limits
 
@@ -75,12 +75,12 @@ async def scripted_webhook(
     listening = socket.create_server(("127.0.0.1", 0))
     hook.port = listening.getsockname()[1]
     # asyncio's own server forgets connections that are still at their handshake when it is closed.
-    door = Door(listening, serving[0], listener, 1_000)
-    door.open()
+    acceptor = Acceptor(listening, serving[0], listener, 1_000)
+    acceptor.open()
     try:
         yield hook
     finally:
-        await door.close()
+        await acceptor.close()
         # Nobody is there any more to answer TLS's farewell, and the test's loop ends before its time is up.
         for transport in list(listener.transports):
             transport.abort()

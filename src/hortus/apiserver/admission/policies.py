@@ -77,7 +77,7 @@ class Policies:
                 environment = await self._prepared(request, kind, environment)
             for binding in bindings:
                 found += await self._decisions(policy, binding, request, environment, pace)
-        _tell(found)
+        _remark(found)
         denied = next((each for each in found if "Deny" in each.actions), None)
         if denied is not None:
             raise _refusal(denied, request)
@@ -220,7 +220,7 @@ def _annotate(policy: Policy, scope: _Variables) -> None:
             remarks().annotate(f"{policy.name}/{key}", value.strip())
 
 
-def _tell(found: list[Decision]) -> None:
+def _remark(found: list[Decision]) -> None:
     audited = []
     for each in found:
         if "Warn" in each.actions:

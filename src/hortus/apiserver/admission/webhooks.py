@@ -190,8 +190,8 @@ def _verified(body: bytes, uid: str, *, mutating: bool) -> ReviewResponse:
         raise ValueError("webhook response was absent")
     if (answer.api_version, answer.kind) != (REVIEW_VERSION, "AdmissionReview"):
         group, _, version = answer.api_version.rpartition("/")
-        told = f"{group}/{version}, Kind={answer.kind}" if group else f"{version}, Kind={answer.kind}"
-        raise ValueError(f"expected webhook response of {REVIEW_VERSION}, Kind=AdmissionReview, got {told}")
+        kind = f"{group}/{version}, Kind={answer.kind}" if group else f"{version}, Kind={answer.kind}"
+        raise ValueError(f"expected webhook response of {REVIEW_VERSION}, Kind=AdmissionReview, got {kind}")
     if response.uid != uid:
         raise ValueError(f'expected response.uid="{uid}", got "{response.uid}"')
     if not mutating:

@@ -128,8 +128,8 @@ class Entry:
         status: Object = event["responseStatus"]
         answer = _decoded(reply.body, reply.content_type) if reply is not None and _worth(reply.code, verdict) else None
         if isinstance(answer, dict) and answer.get("kind") == "Status":
-            told = redacted(answer, info.group, info.resource)
-            status |= {key: told[key] for key in _SHOWN_STATUS if key in told}
+            status_shown = redacted(answer, info.group, info.resource)
+            status |= {key: status_shown[key] for key in _SHOWN_STATUS if key in status_shown}
         sent = self._sent(info, verdict)
         if info.resource and info.verb == "create" and not info.name:
             # kube-apiserver takes the name of what is created from the body, at every level.

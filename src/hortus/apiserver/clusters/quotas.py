@@ -6,7 +6,7 @@ import orjson
 
 from hortus.apiserver.clusters.registry import LogicalClusters
 from hortus.apiserver.resources.scope import Scope
-from hortus.apiserver.resources.writing import may_go
+from hortus.apiserver.resources.writing import is_finalized
 from hortus.apiserver.store.backend import Backend
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object
@@ -39,7 +39,7 @@ class QuotaGuard:
             if limit is None or len(orjson.dumps(obj)) <= len(orjson.dumps(old)):
                 return False
             if "deletionTimestamp" in old["metadata"]:
-                if may_go(obj):
+                if is_finalized(obj):
                     return False
                 limit += int(limit * _RESERVE)
         used = await self._backend.usage(f"{cluster.name}/")

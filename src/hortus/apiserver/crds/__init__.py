@@ -1,10 +1,10 @@
 """Custom resources: CustomResourceDefinition objects turned into served kinds, each logical cluster its own.
 
-A CRD is served from the commit of its write on: its status - names accepted, established, stored versions - is set
-while it is prepared, so there is nothing to wait for. Clusters whose CRDs are alike share compiled kinds by the digest
-of the spec. A CRD in deletion takes its objects first (finalizer `customresourcecleanup.apiextensions.k8s.io`).
-Source: API docs, CustomResourceDefinition v1. Versions convert by the strategy `None` (apiVersion changes, fields
-stay) or by a webhook (`conversion`).
+A CRD is served from the commit of its write on: its status (accepted names, established, stored versions) is set while
+it is prepared, so there is nothing to wait for. Clusters with equal CRDs share compiled kinds by the digest of the
+spec. The objects of a CRD in deletion are deleted first (finalizer `customresourcecleanup.apiextensions.k8s.io`).
+Source: API docs, CustomResourceDefinition v1. Versions convert by the strategy `None` (apiVersion changes, fields stay)
+or by a webhook (`conversion`).
 """
 
 from hortus.apiserver.crds.conditions import GROUP, PLURAL

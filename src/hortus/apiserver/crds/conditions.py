@@ -1,4 +1,4 @@
-"""Where CRDs are kept, and their conditions."""
+"""The store's bucket of CRDs, and the conditions of CRDs."""
 
 from __future__ import annotations
 

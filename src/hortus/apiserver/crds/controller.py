@@ -1,4 +1,4 @@
-"""Takes the objects of CRDs that are being deleted, and accepts names that have become free."""
+"""Deletes the objects of CRDs in deletion, and accepts names that have become free."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _IN_PROGRESS = "InstanceDeletionInProgress"
 
 
 class DefinitionController:
-    """Takes the objects of CRDs that are being deleted, and looks again at CRDs whose names were taken."""
+    """Deletes the objects of CRDs in deletion, and reconciles CRDs again whose names were taken."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self.queue: KeyQueue[Key] = KeyQueue("custom-resources", ctx.clock, self._look_at, lambda key: key.cluster)
         ctx.storage.listen(self._changed)
         self._ending: dict[str, Key] = {}
-        """Buckets of objects that must go, and the CRD that waits for it."""
+        """Buckets of objects to delete, and the CRD that waits for it."""
 
     async def start(self) -> None:
         await self.queue.start()
@@ -73,7 +73,8 @@ class DefinitionController:
             await self._finish(cluster, kind, key, orjson.loads(record.value))
 
     async def _accept_waiting(self, cluster: str, kind: Kind) -> None:
-        """A CRD has gone: its names may be what others wait for. Any write makes the strategy look again."""
+        """Writes the CRDs that wait for the names of a deleted one; the write lets the strategy check the names
+        again."""
         for record in (await self._ctx.storage.list(f"{cluster}/{SUFFIX}")).records:
             crd = orjson.loads(record.value)
             if not has_condition(crd, "NamesAccepted"):
@@ -97,7 +98,7 @@ class DefinitionController:
         await self._modify(scope, _without_finalizer)
 
     async def _delete_instances(self, cluster: str, bucket: str, crd: Object) -> None:
-        """Ask all objects to go. Raises ApiError when some could not be asked, after all others have been."""
+        """Deletes all objects. Raises ApiError for those that failed, after trying all."""
         kind = self._ctx.registry.by_suffix(cluster, bucket.partition("/")[2]) or stored_kind(crd)
         refused: ApiError | None = None
         for record in (await self._ctx.storage.list(bucket)).records:
@@ -119,7 +120,7 @@ class DefinitionController:
 
 
 def _is_emptied(crd: Object) -> bool:
-    """Reports whether the status says already that its objects are being deleted."""
+    """Reports whether the status already has the condition that its objects are being deleted."""
     conditions = crd.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Terminating" and each["reason"] == _IN_PROGRESS for each in conditions)
 

@@ -1,9 +1,9 @@
 """Conversion of custom resources by webhook: ConversionReview of apiextensions.k8s.io/v1.
 
-Objects lie in the store in the version they were written in; who asks for another one is shown what the webhook makes
-of them. It is foreign code, so its answer is checked object by object: it may change everything but what the object is
-and whose it is. Of metadata only labels and annotations are taken from it. What was converted is remembered for a while
-by its stored bytes: a conversion says nothing that these do not.
+Objects are stored in the version they were written in; a request for another version gets the result of the webhook. It
+is untrusted code, so its answer is checked object by object: it may not change identity or owners, and of the metadata
+only labels and annotations are used. Converted objects are cached by their stored bytes, since the conversion of equal
+bytes is equal.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Review(msgspec.Struct, rename="camel"):
 
 class WebhookConverter:
     """The converter of one CRD. `webhook` is its `spec.conversion.webhook`, `schemas` are those of its versions by
-    apiVersion: what the webhook makes is pruned by them."""
+    apiVersion: the results of the webhook are pruned by them."""
 
     def __init__(self, webhook: Object, schemas: Mapping[str, Mapping[str, Any]], client: WebhookClient) -> None:
         self._schemas = schemas
@@ -54,7 +54,7 @@ class WebhookConverter:
         self._versions = webhook.get("conversionReviewVersions") or []
         self._client = client
         self._known: dict[tuple[str, bytes, str], bytes] = {}
-        """By logical cluster, as a service's name leads to another webhook in each; stored bytes and version."""
+        """By logical cluster, because a service's name means another webhook in each; by stored bytes and version."""
         self._bytes = 0
 
     async def presented(self, cluster: str, values: Sequence[bytes], kind: Kind) -> list[bytes]:
@@ -69,7 +69,8 @@ class WebhookConverter:
         return result
 
     async def convert(self, cluster: str, objects: Sequence[Object], version: str) -> list[Object]:
-        """The objects, all of another version, in the asked one. Raises InternalError as kube-apiserver words it."""
+        """The objects, all of another version, in the requested one. Raises InternalError with kube-apiserver's
+        message."""
         found: list[Object] = []
         for start in range(0, len(objects), _BATCH):
             batch = objects[start : start + _BATCH]
@@ -106,7 +107,7 @@ class WebhookConverter:
 
 
 def _converted(body: bytes, uid: str) -> list[Object]:
-    """The objects of an answer. Raises CallFailed saying what is wrong with it."""
+    """The objects of an answer. Raises CallFailed with the problem of the answer."""
     try:
         review = msgspec.json.decode(body, type=_Review)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -121,13 +122,13 @@ def _converted(body: bytes, uid: str) -> list[Object]:
         raise CallFailed(f'expected response.uid="{uid}", got "{response.uid}"')
     result = response.result or {}
     if result.get("status") != "Success":
-        told = result.get("message") or f"response.result.status was '{result.get('status', '')}', not 'Success'"
-        raise CallFailed(str(told))
+        message = result.get("message") or f"response.result.status was '{result.get('status', '')}', not 'Success'"
+        raise CallFailed(str(message))
     return response.converted_objects or []
 
 
 def _checked(objects: Sequence[Object], answers: Sequence[Object], version: str) -> list[Object]:
-    """The answers with the metadata that a conversion may not touch restored. Raises InternalError."""
+    """The answers, with the metadata restored that a conversion may not change. Raises InternalError."""
     who = f"conversion webhook for {_gvk(objects[0])}"
     if len(answers) != len(objects):
         raise _failed(f"{who} returned {len(answers)} objects, expected {len(objects)}")

@@ -27,7 +27,7 @@ _AGE = Column("Age", ".metadata.creationTimestamp", type="date")
 
 
 class CustomStrategy(PlainStrategy):
-    """What is special about objects of custom kinds: none may be made while their definition is being deleted."""
+    """The rules of objects of custom kinds: none may be created while their definition is being deleted."""
 
     def __init__(self, qualified: tuple[str, str], *, terminating: bool) -> None:
         self._plural, self._group = qualified
@@ -44,7 +44,7 @@ class CustomStrategy(PlainStrategy):
 
 
 class CustomKinds:
-    """Makes kinds of CRDs and keeps each cluster's registry in step with them."""
+    """Makes kinds from CRDs and updates each cluster's registry."""
 
     def __init__(self, storage: Storage, registry: Registry, client: WebhookClient) -> None:
         self._storage = storage
@@ -109,7 +109,7 @@ class CustomKinds:
 
 
 def stored_kind(crd: Object) -> Kind:
-    """The kind that objects of a CRD are written in, whether it is served or not: by it they can be taken away."""
+    """The kind that objects of a CRD are stored in, served or not; by it they can be deleted."""
     spec = crd["spec"]
     version = next(each for each in spec["versions"] if each["storage"])
     return _kind(spec, version, "", upgrade=True, terminating=True, converter=None)

@@ -1,4 +1,4 @@
-"""The rules of CustomResourceDefinition objects: defaults, names that must be free, what may not change.
+"""The rules of CustomResourceDefinition objects: defaults, names that must be free, immutable fields.
 
 The status is set while the object is prepared, so a CRD is established with the write that makes it.
 """
@@ -110,7 +110,7 @@ class DefinitionStrategy:
 
 
 def complete_definition(obj: Object, context: WriteContext) -> None:
-    """The server itself owns the status that it gave a new CRD."""
+    """Sets the status of a new CRD, which the server owns."""
     status, metadata = obj.get("status") or {}, obj["metadata"]
     condition: Object = {".": {}, **{f"f:{each}": {} for each in _CONDITION}}
     fields = {
@@ -137,7 +137,7 @@ def _keyed(type_: str) -> str:
 
 
 def end_definition(obj: Object, context: WriteContext) -> None:
-    """What the deletion of a CRD begins with: it waits for its objects."""
+    """The first step of the deletion of a CRD: it waits for its objects."""
     metadata = obj["metadata"]
     metadata["finalizers"] = list(dict.fromkeys([*metadata.get("finalizers", ()), FINALIZER]))
     obj["status"] = dict(obj.get("status") or {})
@@ -146,7 +146,7 @@ def end_definition(obj: Object, context: WriteContext) -> None:
 
 
 def _shape_problems(obj: Object) -> list[FieldProblem]:
-    """What must hold before anything else can be looked at."""
+    """The problems of the types, without which nothing else can be checked."""
     spec = obj.get("spec")
     if not isinstance(spec, dict):
         return [required("spec")]
@@ -174,12 +174,12 @@ def _shape_problems(obj: Object) -> list[FieldProblem]:
 
 
 def _problems(obj: Object, old: Object | None = None) -> list[FieldProblem]:
-    """What the rules of apiextensions.k8s.io/v1 say: names, versions, schemas, CEL rules and their cost."""
+    """The problems by the rules of apiextensions.k8s.io/v1: names, versions, schemas, CEL rules and their cost."""
     return [FieldProblem(*problem) for problem in validate_crd(obj, old)]
 
 
 def _stored_problems(obj: Object, old: Object) -> list[FieldProblem]:
-    """A version that objects may lie in cannot go."""
+    """A version in which objects may be stored cannot be removed."""
     listed = {version["name"] for version in obj["spec"]["versions"]}
     stored = old.get("status", {}).get("storedVersions") or ()
     return [

@@ -1,7 +1,7 @@
 """From sockets to requests and back: paths, queries, bodies, negotiation, answers.
 
-Nothing here knows what a kind is. What flows in are aiohttp's low-level requests; what flows on is a `RequestInfo`, a
-dict of query parameters and a decoded body; what flows back is a `Reply` of bytes or a stream.
+Nothing here knows kinds. In: aiohttp's low-level requests. Passed on: a `RequestInfo`, a dict of query parameters and a
+decoded body. Out: a `Reply` of bytes or a stream.
 """
 
 from hortus.apiserver.http.bodies import (

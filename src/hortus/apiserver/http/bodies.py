@@ -1,7 +1,7 @@
 """Request bodies: read within a limit of size and time, decoded within a limit of depth, JSON or YAML.
 
-orjson reads bodies, as it refuses NaN, infinities, lone surrogates and invalid UTF-8 by itself; it keeps the last of
-duplicate keys silently, so duplicates are looked for apart, and only when a cheap count says there may be some.
+orjson reads bodies, because it refuses NaN, infinities, lone surrogates and invalid UTF-8; it silently keeps the last
+of duplicate keys, so duplicates are searched separately, and only when a cheap count indicates some.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from hortus.kube.numbers import stored
 from hortus.kube.objects import Object
 
 LARGEST_BODY = 3 * 1024 * 1024
-"""Bytes; what kube-apiserver accepts (3 MiB)."""
+"""Bytes; the limit of kube-apiserver (3 MiB)."""
 DEEPEST = 200
 """Levels of objects and lists within each other; deeper bodies are refused before anything recurses into them."""
 _COUNTED = 16 * 1024
-"""Bytes from which a body counts against what the server holds of all bodies; smaller ones are bounded by number."""
+"""Bytes from which a body counts against the limit on all bodies; smaller ones are bounded by number."""
 _LARGE = 64 * 1024
-"""Bytes from which a body waits for its turn: reading it takes the processor for more than a millisecond."""
+"""Bytes from which a body waits for its turn: parsing it takes more than a millisecond of processor time."""
 _SHOWN = 30
 """Bytes of a body that are shown when it cannot be read."""
 _UNREADABLE = "couldn't get version/kind; json parse error: "
@@ -43,7 +43,7 @@ _APPLY = "application/apply-patch+yaml"
 
 
 class Sender(Protocol):
-    """What reading a body needs of its connection."""
+    """The part of a connection that reading a body needs."""
 
     @property
     def listener(self) -> Listening: ...
@@ -64,10 +64,10 @@ class Listening(Protocol):
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """All bytes of the body, YAML that is large as JSON.
+    """All bytes of the body; large YAML is returned as JSON.
 
-    Raises RequestEntityTooLarge, Timeout, TooManyRequests, UnsupportedMediaType (it is compressed), BadRequest (cut
-    off in the middle).
+    Raises RequestEntityTooLarge, Timeout, TooManyRequests, UnsupportedMediaType (it is compressed), BadRequest (the
+    body is incomplete).
     """
     body = await _read(request)
     said = REMARKS.get()
@@ -173,7 +173,7 @@ def head_problems(value: Any) -> Iterator[str]:
 
 
 def kindless(body: bytes, kind: str) -> BadRequest:
-    """The refusal of a body that names no kind, where it has to."""
+    """The refusal of a body without a kind, where one is required."""
     why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
     return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {why} ({quoted(body)})")
 
@@ -224,7 +224,7 @@ def decode_patch(body: bytes, prefix: str) -> Any:
 
 def _decode_yaml(body: bytes, kind: str) -> Any:
     if body[:1] == b"{":
-        # JSON is YAML too, and what most clients send as such.
+        # JSON is YAML too, and most clients send it as such.
         try:
             return with_whole_numbers(_decode_json(body, kind))
         except BadRequest:
@@ -233,7 +233,7 @@ def _decode_yaml(body: bytes, kind: str) -> Any:
         value = yaml.load(body)
     except ValueError as error:
         raise _unrecognized(kind, f"yaml parse error: {error}") from None
-    # Dates, sets and odd keys exist in YAML only: one trip through JSON proves there are none.
+    # Dates, sets and non-text keys exist only in YAML: a round trip through JSON proves that there are none.
     try:
         return with_whole_numbers(_decode_json(orjson.dumps(value), kind))
     except (orjson.JSONEncodeError, RecursionError) as error:
@@ -241,7 +241,7 @@ def _decode_yaml(body: bytes, kind: str) -> Any:
 
 
 def _go_syntax(error: orjson.JSONDecodeError) -> str:
-    """The error in Go's words where it is the commonest, a body that ends too early."""
+    """The error in Go's words for the most frequent case, a body that ends too early."""
     text = str(error)
     if text.startswith(("unexpected end of data", "Input is a zero-length, empty document")):
         return "unexpected end of JSON input"
@@ -253,7 +253,7 @@ def _unrecognized(kind: str, why: str) -> BadRequest:
 
 
 def _check_depth(body: bytes, value: Any) -> None:
-    """Refuse deep nesting without recursion; orjson itself stops at 1,024 levels."""
+    """Refuses deep nesting without recursion; orjson itself stops at 1,024 levels."""
     if body.count(b"{") + body.count(b"[") <= DEEPEST:
         return
     level = [value]
@@ -270,10 +270,10 @@ def _check_depth(body: bytes, value: Any) -> None:
 
 
 def duplicate_fields(body: bytes, decoded: Any) -> list[str]:
-    """Paths of keys that stand twice in one object of a JSON `body`, as strict decoding names them (`spec.x`).
+    """Paths of duplicate keys in one object of a JSON `body`, as strict decoding names them (`spec.x`).
 
-    Written compactly again, a body without duplicates has as many keys as before; only when the counts differ is it
-    read a second time, slowly.
+    A body without duplicates has the same number of keys after compact encoding; only when the counts differ is it
+    parsed a second time, slowly.
     """
     if body.count(b'":') + body.count(b'" :') == orjson.dumps(decoded).count(b'":'):
         return []
@@ -306,8 +306,8 @@ def _duplicates_in(value: Any, path: str) -> list[str]:
 def with_whole_numbers(value: Any) -> Any:
     """`value` with its whole floats of 64 bits as integers, as Go's JSON writes them; containers are changed in place.
 
-    Custom resources and YAML go through Go's untyped values, which end as JSON: `2.0` is `2` from then on. A typed
-    field of a built-in kind takes no `2.0` for an integer, so JSON for those is left as it is.
+    In Go, custom resources and YAML pass through untyped values, which are written as JSON: `2.0` becomes `2`. A typed
+    integer field of a built-in kind refuses `2.0`, so JSON for those is not changed.
     """
     kind = type(value)
     if kind is dict:

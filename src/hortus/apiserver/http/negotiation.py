@@ -1,4 +1,4 @@
-"""What representation a client wants: JSON or YAML, and of lists and objects a Table or their metadata alone.
+"""Content negotiation: JSON, YAML or protobuf, and for lists and objects a Table or their metadata alone.
 
 kubectl's Accept names a Table first and plain JSON as its fallback; Go's typed clients name protobuf first. The first
 range that can be served wins, as in kube-apiserver; quality values are not weighed there either.
@@ -58,10 +58,10 @@ def media_types(accept: str) -> tuple[MediaType, ...]:
 
 @lru_cache(maxsize=512)
 def wanted_of(accept: str, *, protobuf: bool = False, listing: bool = False) -> Wanted:
-    """The representation to answer with; `protobuf` says whether what is asked for has such a form, whole;
-    the metadata of any object has. `listing` says that it is a list, which may be watched too.
+    """The representation to answer with. `protobuf` is True if the whole object has such a form; the metadata of any
+    object has. `listing` is True for a list, which may be watched too.
 
-    Raises NotAcceptable when none that is asked for can be served.
+    Raises NotAcceptable when none of the requested ones can be served.
     """
     ranges = media_types(accept)
     if not ranges:

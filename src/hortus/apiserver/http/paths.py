@@ -1,8 +1,8 @@
-"""What a URL path and a method ask for.
+"""The request that a URL path and a method mean.
 
-The grammar is that of "Kubernetes API Concepts", resource URIs, below an optional `/clusters/<name>`. Everything that
-could name one object twice (`//`, `..`, encoded slashes, double encoding, NUL) is refused here, once, so that
-authorization and storage always see the same plain names.
+The grammar is that of "Kubernetes API Concepts", resource URIs, below an optional `/clusters/<name>`. Every second
+spelling of a path (`//`, `..`, encoded slashes, double encoding, NUL) is refused here, so that authorization and
+storage always see the same plain names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_PATH = 4096
 
 
 class RequestInfo(NamedTuple):
-    """One request as routing and authorization see it. `resource` is empty when `path` asks for no API object."""
+    """One request as routing and authorization see it. `resource` is empty for a non-resource path."""
 
     cluster: str
     method: str
@@ -47,7 +47,7 @@ class RequestInfo(NamedTuple):
 
 
 def request_info(method: str, raw_path: str) -> RequestInfo:
-    """Parse the undecoded path (no query). Raises BadRequest for a path that is not in its one plain form."""
+    """Parses the undecoded path (no query). Raises BadRequest for a path that is not in canonical form."""
     path = _plain(raw_path)
     cluster = ROOT_CLUSTER
     if path.startswith(_CLUSTERS):

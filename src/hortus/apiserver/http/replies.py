@@ -1,4 +1,4 @@
-"""Answers: bytes with a code, written to the socket with as little ceremony as HTTP allows."""
+"""Answers: bytes with a code and the headers that HTTP requires."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def json_reply(value: Any, *, code: int = 200, content_type: str = "application/
 
 
 def status_reply(error: ApiError) -> Reply:
-    """The Status body of an error, with Retry-After where the error asks for patience."""
+    """The Status body of an error, with Retry-After where the error has one."""
     headers = {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(max(1, round(error.retry_after)))
@@ -54,7 +54,7 @@ def status_reply(error: ApiError) -> Reply:
 def warning_headers(texts: Sequence[str]) -> list[str]:
     """RFC 7234 section 5.5 with code 299 and no agent, as KEP-1693 has it; unprintable characters are dropped.
 
-    When they are more than 4,096 characters together, the first sixteen are said, each cut to 256.
+    When they exceed 4,096 characters together, the first sixteen are sent, each cut to 256.
     """
     plain = ["".join(each for each in text if each.isprintable() and each.isascii()) for text in texts]
     if sum(map(len, plain)) > _MOST_WARNINGS:
@@ -64,7 +64,8 @@ def warning_headers(texts: Sequence[str]) -> list[str]:
 
 
 def compressed(reply: Reply, accept_encoding: str) -> bytes | None:
-    """The gzip form of a large body when the client takes it. Level 1: a list is read once, soon, from near by."""
+    """The gzip form of a large body when the client accepts it. Level 1, because a list is read once and the network is
+    fast."""
     body = reply.body
     if len(body) < _GZIP_FROM or "gzip" not in accept_encoding:
         return None

@@ -1,6 +1,6 @@
-"""What is done to pods through subresources of their own: `eviction` and `binding`.
+"""Actions on pods through subresources: `eviction` and `binding`.
 
-An action is given the sent body, judged like any creation, and answers with a Status.
+An action gets the sent body, which admission reviews like any creation, and answers with a Status.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`pods/binding`: a scheduler says on which node a pod is to run (core/v1 Binding)."""
+"""`pods/binding`: a scheduler assigns a pod to a node (core/v1 Binding)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hortus.kube.objects import Object, format_time
 
 
 async def bind(ctx: Context, scope: Scope, binding: Object, options: WriteOptions) -> None:
-    """Put the pod on a node. Raises NotFound, BadRequest, Conflict when it has one or is on its way out."""
+    """Assigns the pod to a node. Raises NotFound, BadRequest, Conflict when it has a node or is being deleted."""
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
     if not isinstance(metadata, dict) or not isinstance(target, dict):
         raise BadRequest('Binding in version "v1" cannot be handled as a Binding: metadata and target are objects')
@@ -33,7 +33,7 @@ async def bind(ctx: Context, scope: Scope, binding: Object, options: WriteOption
             )
         return _assigned(pod, target["name"], metadata.get("annotations") or {}, now)
 
-    # The binding has been judged; the pod is written on its behalf.
+    # Admission has reviewed the binding; the pod is written on its behalf.
     await modify(msgspec.structs.replace(ctx, reviewer=None), scope, assign, options)
 
 

@@ -1,7 +1,7 @@
 """`pods/eviction`: a deletion that PodDisruptionBudgets may refuse (policy/v1 Eviction, "API-initiated Eviction").
 
-The budget's status is believed as it stands: who runs workloads here keeps it. An eviction takes one disruption from it
-before the pod goes, so two at once cannot both have the last.
+The budget's status is trusted: the runner of the workloads maintains it. An eviction takes one disruption from it
+before the pod is deleted, so that two concurrent ones cannot both take the last.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from hortus.kube.selectors import LabelSelector
 
 _GROUP = "policy"
 _MOST_DISRUPTED = 2000
-"""Evicted pods that a budget's controller has not seen to yet (policy/v1, MaxDisruptedPodSize)."""
+"""Evicted pods that a budget's controller has not processed yet (policy/v1, MaxDisruptedPodSize)."""
 _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 _ENDED = ("Succeeded", "Failed", "Pending")
 
 
 async def evict(ctx: Context, scope: Scope, eviction: Object, options: WriteOptions) -> None:
-    """Delete the pod unless a budget forbids it. Raises NotFound, TooManyRequests, BadRequest, Conflict, Forbidden."""
+    """Deletes the pod unless a budget forbids it. Raises NotFound, TooManyRequests, BadRequest, Conflict, Forbidden."""
     metadata = eviction.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise BadRequest('Eviction in version "v1" cannot be handled as a Eviction: metadata is not an object')
@@ -39,7 +39,7 @@ async def evict(ctx: Context, scope: Scope, eviction: Object, options: WriteOpti
     if record is None:
         raise not_found(scope.kind, scope.name)
     pod = scope.kind.decode(record.value)
-    # The eviction has been judged; what follows is done on its behalf.
+    # Admission has reviewed the eviction; the rest is done on its behalf.
     ctx = msgspec.structs.replace(ctx, reviewer=None)
     if "deletionTimestamp" not in pod["metadata"] and pod.get("status", {}).get("phase") not in _ENDED:
         await _ask_budget(ctx, scope, pod, dry_run=deletion.dry_run)
@@ -103,7 +103,7 @@ def _unhealthy_may_go(budget: Object) -> bool:
 
 
 def _with_one_less(budget: Object, pod: str, now: str) -> Object:
-    """The budget after one more disruption. Raises TooManyRequests when it has none to give."""
+    """The budget after one more disruption. Raises TooManyRequests when it allows none."""
     name, status = budget["metadata"]["name"], dict(budget.get("status") or {})
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _too_many(f"The disruption budget {name} is still being processed by the server.", retry_after=10)
@@ -156,7 +156,7 @@ def _forbidden(name: str, why: str) -> Forbidden:
 
 
 async def _mark(ctx: Context, scope: Scope) -> None:
-    """Say in the pod why it goes (KEP-3329); seen where a finalizer holds it."""
+    """Writes the reason into the pod (KEP-3329); it is visible where a finalizer keeps the pod."""
     now = format_time(ctx.clock.now())
     condition = {
         "type": "DisruptionTarget",

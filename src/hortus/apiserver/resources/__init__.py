@@ -1,7 +1,7 @@
-"""Kinds and what can be done with their objects: create, get, list, update, patch, delete, watch.
+"""Kinds and the operations on their objects: create, get, list, update, patch, delete, watch.
 
-Works on decoded objects and stored bytes; knows neither sockets nor who may do what. `Context` is what every operation
-is given, `Scope` says whose request it is and what it is about.
+Works on decoded objects and stored bytes; knows neither sockets nor permissions. Every operation gets a `Context`, the
+parts of the server, and a `Scope`, the user and the target of the request.
 """
 
 from hortus.apiserver.resources.context import Admission, Context, NamespaceGate

@@ -1,4 +1,4 @@
-"""What every operation needs, composed once by the server and handed down."""
+"""The parts of the server that every operation needs, composed once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hortus.kube.objects import Object
 
 
 class Admission(Protocol):
-    """Judges writes after the schema was checked and before they are stored; the seam of webhooks and policies."""
+    """Reviews writes after validation and before they are stored; the interface of the server's own admission."""
 
     async def admit(
         self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
@@ -28,28 +28,28 @@ class Admission(Protocol):
 
 
 class Review(Protocol):
-    """The judgement of one write by those whom the cluster's own objects name."""
+    """The review of one write by the webhooks and policies of its cluster."""
 
     async def mutate(self, obj: Object | None, old: Object | None) -> bool:
         """Reports whether `obj` was changed in place; called before the kind's own rules. Raises an ApiError to
         refuse."""
 
     async def validate(self, obj: Object | None, old: Object | None) -> None:
-        """Look at what is about to be stored. Raises an ApiError to refuse."""
+        """Validates the object that is about to be stored. Raises an ApiError to refuse."""
 
 
 class Reviewer(Protocol):
     """Webhooks and policies."""
 
     def awake(self, cluster: str) -> bool:
-        """Reports whether writes in the cluster may have to be judged."""
+        """Reports whether writes in the cluster may need a review."""
 
     async def begin(self, scope: Scope, operation: str, options: WriteOptions | DeleteOptions) -> Review | None:
-        """The judgement of a write; None when nobody asked for one."""
+        """The review of a write; None when no webhook or policy applies."""
 
 
 class NamespaceGate(Protocol):
-    """Says whether objects may be created in a namespace."""
+    """Decides on creation of objects in a namespace."""
 
     async def check(self, scope: Scope) -> None:
         """Raises NotFound, or Forbidden while the namespace is being terminated."""
@@ -57,7 +57,7 @@ class NamespaceGate(Protocol):
 
 class CreateGuard(Protocol):
     async def check_create(self, scope: Scope) -> None:
-        """Raise Forbidden unless the user may create what an update or apply is about to create."""
+        """Raises Forbidden unless the user may create the object that an update or apply is about to create."""
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -67,19 +67,19 @@ class Context(msgspec.Struct, frozen=True):
     namespaces: NamespaceGate
     admission: Sequence[Admission] = ()
     creation: CreateGuard | None = None
-    """Asked when a PUT or apply creates; None lets everybody."""
+    """Called when a PUT or apply creates; None allows every user."""
     reviewer: Reviewer | None = None
     turns: Turns = msgspec.field(default_factory=Turns)
     """Turns of the event loop, for work that can take long."""
     lists: JoinedLists = msgspec.field(default_factory=JoinedLists)
 
     def pace(self, scope: Scope) -> Pace:
-        """For work on a request of this scope."""
+        """The pace of long work for this scope."""
         return Pace(self.turns, tenant_of(scope.cluster, scope.user.username))
 
 
 async def review_of(ctx: Context, scope: Scope, operation: str, options: WriteOptions | DeleteOptions) -> Review | None:
-    """Who wants to judge this write."""
+    """The review of this write, None without one."""
     return None if ctx.reviewer is None else await ctx.reviewer.begin(scope, operation, options)
 
 

@@ -1,7 +1,8 @@
-"""Continue tokens: where the next page begins and in which snapshot.
+"""Continue tokens: the start of the next page and its snapshot.
 
-The token is not a secret and not trusted: it holds a revision and a name relative to what the request may list anyway,
-so a forged one can at most skip. Form as in kube-apiserver (base64url of JSON), version `meta.k8s.io/v1`.
+The token is neither secret nor trusted: it holds a revision and a name relative to the collection that the request may
+list anyway, so a forged one can only skip objects. Form as in kube-apiserver (base64url of JSON), version
+`meta.k8s.io/v1`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _ALPHABET = string.ascii_letters + string.digits + "-_"
 class Position(NamedTuple):
     revision: int
     after: str
-    """Names that sort after this one follow; relative to the namespace when one is listed."""
+    """The last name of the page before; relative to the namespace when one is listed."""
 
 
 def token_of(position: Position) -> str:
@@ -30,7 +31,7 @@ def token_of(position: Position) -> str:
 
 
 def position_of(token: str) -> Position:
-    """Raises BadRequest for what no server gave out."""
+    """The position in a token. Raises BadRequest for a token that no server issued."""
     body = _body_of(token)
     version, revision, start = body.get("v", ""), body.get("rv", 0), body.get("start", "")
     if version != _VERSION:
@@ -58,7 +59,7 @@ def _not_valid(why: str) -> BadRequest:
 
 
 def expired(after: str) -> Expired:
-    """410 with a token that goes on from the same name in the present state."""
+    """A 410 with a token that continues from the same name in the present state."""
     fresh = token_of(Position(-1, after))
     error = Expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list "

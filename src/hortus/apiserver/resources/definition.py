@@ -1,4 +1,4 @@
-"""What the API server knows of one kind: built in, defined by a CRD, or brought by an extension such as the garden."""
+"""The definition of a kind: built in, from a CRD, or from an extension such as the garden."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ class FieldProblem(NamedTuple):
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column of `kubectl get`. `path` is a JSONPath below the object, as in a CRD (`.spec.replicas`),
-    or the name of a computed cell which the kind's strategy gives.
-    """
+    """One column of `kubectl get`. `path` is a JSONPath below the object, as in a CRD (`.spec.replicas`), or the name
+    of a cell that the kind's strategy computes."""
 
     name: str
     path: str
@@ -37,7 +36,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class WriteContext(msgspec.Struct, frozen=True):
-    """What a strategy may know about the request it prepares."""
+    """The attributes of a request that its strategy may use."""
 
     cluster: str
     namespace: str
@@ -48,11 +47,11 @@ class WriteContext(msgspec.Struct, frozen=True):
 
 
 class Strategy(Protocol):
-    """The rules of one kind beyond its schema. Hooks change `obj` in place; validation returns every problem it finds.
+    """The rules of one kind beyond its schema. Hooks change `obj` in place; validation returns every problem.
 
-    Order on create: defaults, prepare_create, schema validation, validate. On update (also after every sort of
-    patch): defaults, prepare_update, schema validation, validate_update. The generic part - names, immutable metadata,
-    generation, managed fields - is the server's own and never repeated here.
+    Order on create: defaults, prepare_create, schema validation, validate. On update (also after every sort of patch):
+    defaults, prepare_update, schema validation, validate_update. The server itself does the generic part: names,
+    immutable metadata, generation, managed fields.
     """
 
     def prepare_create(self, obj: Object, context: WriteContext) -> None: ...
@@ -64,7 +63,7 @@ class Strategy(Protocol):
     def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]: ...
 
     def check_delete(self, obj: Object, context: WriteContext) -> None:
-        """Raise an ApiError when this object may not be deleted now."""
+        """Raises an ApiError when this object may not be deleted now."""
 
     def generation_changed(self, obj: Object, old: Object) -> bool:
         """Reports whether this update raises metadata.generation (usually: the spec differs)."""
@@ -78,18 +77,19 @@ SubresourceHandler = Callable[[Object, Object, WriteContext], Awaitable[Object]]
 
 
 Answerer = Callable[[Object, WriteContext], Awaitable[Object]]
-"""Answers a POST of a kind that is never stored, such as a SubjectAccessReview: the object -> it with its answer."""
+"""Answers a POST of a kind that is never stored, such as a SubjectAccessReview: the object -> the object with its
+answer."""
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """Another form in which objects of a kind lie in the store, because a kind of another version shares them."""
+    """The stored form of a kind's objects, where a kind of another version shares them."""
 
     api_version: str
-    """Of the kind whose objects they are; that one has the same plural."""
+    """The apiVersion of the stored kind, which has the same plural."""
     read: Callable[[Object], Object]
     """From the stored form to this kind's; the result is a new object, apiVersion included."""
     write: Callable[[Object], Object]
-    """From this kind's form to the stored one; likewise."""
+    """From this kind's form to the stored one; the result is a new object."""
 
 
 Step = Callable[[Object, WriteContext], None]
@@ -111,7 +111,7 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     status_on_create: bool = False
     """True if the status sent with a create is kept all the same, as a kubelet's Node is."""
     ignored: Mapping[str, dict[str, Any]] = msgspec.field(default_factory=dict)
-    """Fields that an endpoint ignores, by subresource, where that is not the usual split of spec and status."""
+    """Fields that an endpoint ignores, by subresource, where this differs from the usual split of spec and status."""
     scale: Mapping[str, str] | None = None
     """Paths specReplicasPath, statusReplicasPath, labelSelectorPath when there is a scale subresource."""
     verbs: frozenset[str] = frozenset(
@@ -124,27 +124,28 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     field_selectors: tuple[str, ...] = ()
     """Selectable fields beyond metadata.name and metadata.namespace."""
     field_values: Mapping[str, Callable[[Object], str]] = msgspec.field(default_factory=dict)
-    """How to read those of them that are not simply the text at their path."""
+    """Readers of selectable fields whose value is not the text at their path."""
     complete: Step | None = None
-    """Fills in what the creator of an object does not come to own: what kube-apiserver's admission plugins add."""
+    """Fills in the fields that kube-apiserver's admission plugins add; the creator does not own them."""
     read_for_status: Callable[[Object], None] | None = None
-    """Checks the types of a whole body of which the status alone is written; adds what a status always has."""
+    """Checks the types of a whole body of which only the status is written; adds the fields that a status always
+    has."""
     allocate: Callable[[Object, Object | None], None] | None = None
-    """Fills in, on create (None) and update (the old object), what the store's own code gives out, such as addresses:
-    nobody comes to own it."""
+    """Fills in, on create (None) and update (the old object), allocated values such as addresses; they have no
+    owner."""
     end: Step | None = None
-    """Changes an object when it is deleted for the first time, such as a finalizer that the server itself has on it."""
+    """Changes an object at the first request to delete it, for example adds a finalizer of the server."""
     zero: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """What of spec and status Go marshals when nothing is set: what is there already, no creator comes to own."""
+    """Spec and status as Go marshals them with nothing set; the creator does not own these fields."""
     stored: Stored | None = None
     """Set when the objects are another kind's, shown in this kind's form."""
     generation: bool = True
     """True if objects of this kind carry metadata.generation at all; some built-in kinds (Secret, Service) never do."""
     prune: bool = True
     name_rule: Literal["subdomain", "label", "path-segment"] = "subdomain"
-    """What metadata.name may look like: DNS-1123 subdomain or label, or anything that is one path segment (RBAC)."""
+    """The form of metadata.name: DNS-1123 subdomain or label, or any path segment (RBAC)."""
     shows_deleted: bool = False
-    """True when a deletion is answered with the object as it was, not with a Status."""
+    """True if a deletion is answered with the deleted object, not with a Status."""
     create_on_update: bool = False
     """True if a PUT to a name that is not there creates it."""
     unconditional_update: bool = True

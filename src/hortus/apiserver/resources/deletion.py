@@ -1,9 +1,9 @@
 """DELETE: of one object or of a collection, with preconditions, propagation and finalizers.
 
-An object that nothing holds is removed at once. One with finalizers is marked with a deletionTimestamp and goes with
-the write that takes its last finalizer (writing.store_update). What becomes of dependents is written into the object
-as a finalizer too (`foregroundDeletion`, `orphan`), and carried out by the garbage collector (KEP: garbage collection,
-API Concepts "Cascading deletion").
+An object without finalizers is removed at once. One with finalizers is marked with a deletionTimestamp and removed by
+the write that removes its last finalizer (writing.store_update). The propagation policy for dependents is written into
+the object as a finalizer too (`foregroundDeletion`, `orphan`), and carried out by the garbage collector (KEP: garbage
+collection, API Concepts "Cascading deletion").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hortus.apiserver.resources.failures import not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
 from hortus.apiserver.resources.scope import DeleteOptions, Outcome, Preconditions, Scope
 from hortus.apiserver.resources.versions import presented_record, read, stored_value
-from hortus.apiserver.resources.writing import may_go
+from hortus.apiserver.resources.writing import is_finalized
 from hortus.apiserver.store.backend import Mismatch, Record
 from hortus.kube.errors import Conflict
 from hortus.kube.objects import Object, format_time
@@ -27,7 +27,7 @@ _PROPAGATION = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
 
 
 async def delete(ctx: Context, scope: Scope, options: DeleteOptions) -> Outcome:
-    """Delete or mark one object. Raises NotFound, Conflict (a precondition), and what the kind's strategy refuses."""
+    """Deletes or marks one object. Raises NotFound, Conflict (a precondition), and errors of the kind's strategy."""
     record = await read(ctx, scope)
     while True:
         if record is None:
@@ -52,8 +52,8 @@ async def _delete_state(ctx: Context, scope: Scope, record: Record, options: Del
         await review.validate(None, old)
     obj = _marked(kind, old, options, context)
     if options.dry_run:
-        return _outcome(kind, _ended(kind, obj, now) if may_go(obj) else obj, gone=may_go(obj))
-    if may_go(obj):
+        return _outcome(kind, _ended(kind, obj, now) if is_finalized(obj) else obj, gone=is_finalized(obj))
+    if is_finalized(obj):
         final = obj if obj["metadata"].get("finalizers") else old
         revision = await ctx.storage.delete(record, await stored_value(kind, scope.cluster, final))
         obj["metadata"]["resourceVersion"] = str(revision)
@@ -75,7 +75,7 @@ def _ended(kind: Kind, obj: Object, now: float) -> Object:
 
 
 def _marked(kind: Kind, old: Object, options: DeleteOptions, context: WriteContext) -> Object:
-    """The object as it stands while it waits for its finalizers."""
+    """The object while it waits for its finalizers."""
     obj = {**old, "metadata": dict(old["metadata"])}
     metadata = obj["metadata"]
     finalizers = _finalizers(list(metadata.get("finalizers", ())), options.propagation)
@@ -85,10 +85,10 @@ def _marked(kind: Kind, old: Object, options: DeleteOptions, context: WriteConte
         metadata.pop("finalizers", None)
     if kind.definition.end is not None and "deletionTimestamp" not in metadata:
         kind.definition.end(obj, context)
-    if "deletionTimestamp" not in metadata and not may_go(obj):
+    if "deletionTimestamp" not in metadata and not is_finalized(obj):
         metadata["deletionTimestamp"] = format_time(context.now)
         if kind.definition.end is None:
-            # kube-apiserver deletes those that end in a way of their own by hand, without a grace period.
+            # kube-apiserver deletes kinds with a deletion of their own without a grace period.
             metadata["deletionGracePeriodSeconds"] = 0
             if metadata.get("generation"):
                 metadata["generation"] += 1
@@ -123,7 +123,7 @@ def _check(kind: Kind, old: Object, preconditions: Preconditions) -> None:
 
 
 def _unlike(kind: Kind, name: str, why: str) -> Conflict:
-    """A precondition that does not hold; told by the kind, unlike other conflicts."""
+    """A precondition that does not hold; its message names the kind, unlike other conflicts."""
     details = {"name": name, "group": kind.resource.group, "kind": kind.resource.kind}
     message = f'Operation cannot be fulfilled on {kind.group_kind} "{name}": {why}'
     return Conflict(message, details={key: value for key, value in details.items() if value})

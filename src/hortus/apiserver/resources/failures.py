@@ -1,4 +1,4 @@
-"""The refusals every kind shares, in kube-apiserver's words; clients match on them."""
+"""Errors of all kinds, in kube-apiserver's words; clients match on them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def method_not_supported(kind: Kind, verb: str) -> MethodNotAllowed:
 
 def invalid(kind: Kind, name: str, problems: Sequence[FieldProblem]) -> Invalid:
     """422 with one cause per problem; the message lists them as an aggregate error does."""
-    return invalid_object(kind.group_kind, kind.told_group, kind.resource.kind, name, problems)
+    return invalid_object(kind.group_kind, kind.error_group, kind.resource.kind, name, problems)
 
 
 def invalid_options(options: str, problems: Sequence[FieldProblem]) -> Invalid:
@@ -99,7 +99,7 @@ def forbidden_field(path: str, message: str) -> FieldProblem:
 
 
 class CannotDecode(BadRequest):
-    """An object that Go's types could not hold. `why` is the decoder's sentence."""
+    """An object that Go's types could not hold. `why` is the decoder's message."""
 
     def __init__(self, message: str, why: str) -> None:
         super().__init__(message)
@@ -107,7 +107,7 @@ class CannotDecode(BadRequest):
 
 
 def cannot_decode(resource: Resource, why: str, *, sent: tuple[str, str] | None = None) -> CannotDecode:
-    """`sent` is the kind and version of what was sent, where they are not the resource's."""
+    """The error for an undecodable object; `sent` is its kind and version, where they are not the resource's."""
     kind, version = sent or (resource.kind, resource.version)
     return CannotDecode(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}', why)
 

@@ -1,4 +1,4 @@
-"""Who owns which field: metadata.managedFields of every write, and server-side apply (KEP-555), by schema.merge."""
+"""Ownership of fields: metadata.managedFields of every write, and server-side apply (KEP-555), with schema.merge."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ALL_BUT_STATUS_OF_CUSTOM: FieldSet = {"f:spec": {}, "f:metadata": {}}
 
 
 def record(kind: Kind, old: Object | None, obj: Object, scope: Scope, manager: str, now: float) -> None:
-    """Write down in `obj` that `manager` made what differs from `old` (None: all of it)."""
+    """Records in `obj` that `manager` owns the difference from `old` (None: everything)."""
     if scope.subresource == "binding" and old is not None:
-        obj["metadata"]["managedFields"] = old["metadata"].get("managedFields", [])  # nobody owns where a pod runs
+        obj["metadata"]["managedFields"] = old["metadata"].get("managedFields", [])  # the assigned node has no owner
         return
     entries = update(
         old,
@@ -40,7 +40,7 @@ def record(kind: Kind, old: Object | None, obj: Object, scope: Scope, manager: s
 
 
 def _untimed(entry: Object) -> Object:
-    """kube-apiserver takes ownership through a Scale and back, which has no place for times."""
+    """kube-apiserver converts ownership to that of a Scale and back, which loses the times."""
     if entry.get("subresource") != "scale":
         return entry
     return {key: value for key, value in entry.items() if key != "time"}
@@ -73,7 +73,7 @@ def merge_failed(error: MergeError) -> ApiError:
 
 
 def _reset_fields(kind: Kind, subresource: str) -> FieldSet | None:
-    """What this endpoint takes no notice of, and so gives nobody ownership of."""
+    """The fields that this endpoint ignores, so that its writes do not own them."""
     own = kind.definition.ignored
     if own and subresource in own:
         return own[subresource]

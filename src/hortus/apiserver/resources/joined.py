@@ -1,8 +1,9 @@
-"""Items of lists, joined and compressed once for all who ask while nothing in their bucket changes.
+"""Items of lists, joined and compressed once for all clients while their bucket does not change.
 
 After a restart or an outage, every client asks for the same lists at once. Joining 3,000 small objects costs as much as
-sending them, and compressing them three times as much. What is asked for a second time is kept, within a bound of
-bytes; the metadata of a list differs with each revision of the store, so head and tail are put around what is kept.
+sending them, and compressing them three times as much. A list that is requested a second time is cached, within a bound
+of bytes; the metadata of a list changes with each revision of the store, so head and tail are put around the cached
+items.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hortus.apiserver.store.backend import Page
 _MOST_BYTES = 32 * 1024 * 1024
 """The size of all kept items, compressed ones included."""
 _MOST = 4096
-"""Lists of which it is remembered that somebody asked."""
+"""Lists whose first request is remembered."""
 _GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 """RFC 1952: deflate, no name, no time, fastest, from no system in particular."""
 _POLYNOMIAL = 0xEDB88320
@@ -26,7 +27,7 @@ _ONE, _X = 1 << 31, 1 << 30
 
 
 class Joined:
-    """Items as bytes, and how a gzip stream is made of them without compressing them again."""
+    """Items as bytes, from which a gzip stream is made without compressing them again."""
 
     __slots__ = ("_checksum", "_deflated", "_shift", "items")
 
@@ -37,7 +38,7 @@ class Joined:
 
     @property
     def size(self) -> int:
-        """Bytes at most: of the items and of their compressed form, if somebody asks for it."""
+        """The most bytes: those of the items and of their compressed form, if it is requested."""
         return 2 * len(self.items)
 
     def packed(self, head: bytes, tail: bytes) -> bytes:
@@ -48,7 +49,7 @@ class Joined:
             self._shift = _power(8 * len(self.items))
         checksum = _times(self._shift, zlib.crc32(head)) ^ self._checksum
         end = struct.pack("<LL", zlib.crc32(tail, checksum), (len(head) + len(self.items) + len(tail)) & 0xFFFFFFFF)
-        # A full flush ends on a byte, and what follows refers to nothing before it.
+        # A full flush ends on a byte, and the bytes after it do not refer back.
         parts = _GZIP_HEAD, _deflated(head, zlib.Z_FULL_FLUSH), self._deflated, _deflated(tail, zlib.Z_FINISH), end
         return b"".join(parts)
 
@@ -70,7 +71,7 @@ def _times(left: int, right: int) -> int:
 
 
 def _power(exponent: int) -> int:
-    """x to the power of `exponent`: by it a checksum is multiplied when so many bits of 0 follow."""
+    """x to the power of `exponent`, the factor of a checksum when that many zero bits follow."""
     power, square = _ONE, _X
     while exponent:
         if exponent & 1:
@@ -81,7 +82,7 @@ def _power(exponent: int) -> int:
 
 
 class _Asked:
-    """A list that was asked for, in the state of its bucket at that time."""
+    """A requested list, with the state of its bucket at that time."""
 
     __slots__ = ("joined", "kind", "state")
 
@@ -99,7 +100,7 @@ class JoinedLists:
         self._asked: OrderedDict[tuple[str, str, str], _Asked] = OrderedDict()
 
     def of(self, kind: Kind, bucket: str, prefix: str, page: Page) -> Joined | None:
-        """The page's items as `kind` shows them; None where they are asked for the first time or cannot be kept."""
+        """The page's items in the version of `kind`; None at the first request, and where they cannot be cached."""
         if page.state is None or kind.upgrade or kind.converter is not None:
             return None
         key = bucket, prefix, kind.resource.api_version

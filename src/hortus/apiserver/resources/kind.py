@@ -1,10 +1,10 @@
-"""A served kind: a definition made ready for requests.
+"""A served kind: a definition that is compiled for requests.
 
 Compiling a schema costs milliseconds and there are a hundred kinds, so both schemas are compiled at first use. One
 `Kind` serves all logical clusters that define it alike; it holds nothing of any of them.
 
-Objects are stored as JSON that begins `{"apiVersion":…,"kind":…,"metadata":{"resourceVersion":"…"`, so that the
-revision can be put in, an item of a list stripped of its type, or another version's name put on, by cutting bytes.
+Objects are stored as JSON that begins `{"apiVersion":…,"kind":…,"metadata":{"resourceVersion":"…"`, so that slices of
+bytes suffice to insert the revision, to remove the type of a list item, or to set another version.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RESOURCE_VERSION = b'"resourceVersion":"'
 
 
 class Converter(Protocol):
-    """Makes objects of one version out of another's, where that takes more than another apiVersion."""
+    """Converts objects between versions, where they differ by more than the apiVersion."""
 
     async def presented(self, cluster: str, values: Sequence[bytes], kind: Kind) -> list[bytes]:
         """Stored objects in the version of `kind`, laid out as stored ones. Raises InternalError."""
@@ -46,9 +46,9 @@ class Kind:
         upgrade: bool = False,
         converter: Converter | None = None,
     ) -> None:
-        """`storage_version` is the version objects are written in, this one unless said; `upgrade` says that objects
-        may lie there which were written under another schema or version and need work when read; `converter` makes
-        other versions of objects where they differ by more than their apiVersion."""
+        """`storage_version` is the version that objects are stored in, by default this one; `upgrade` means that
+        objects may have been stored under another schema or version and need conversion when read; `converter` converts
+        versions that differ by more than their apiVersion."""
         resource = definition.resource
         self.definition = definition
         self.resource: Resource = resource
@@ -59,9 +59,9 @@ class Kind:
         group, _, version = stored.api_version.rpartition("/") if stored else (resource.group, "", storage_version)
         self.storage_version = version or resource.version
         self.suffix = f"{group or 'core'}/{resource.plural}"
-        """What a store's bucket is called after the cluster's name."""
+        """The name of a store's bucket after the cluster's name."""
         self.group_resource = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-        self.told_group = group
+        self.error_group = group
         """The group that messages about an object name: the one it is stored in, which few kinds share with another."""
         self.group_kind = f"{resource.kind}.{group}" if group else resource.kind
         self.upgrade = upgrade
@@ -88,7 +88,7 @@ class Kind:
         return MergeSchema.compile(self.definition.schema, empty=None if self.custom else self._empty())
 
     def _empty(self) -> Object:
-        """What Go marshals a built-in kind to when nothing is set: structs that are no pointers always appear."""
+        """A built-in kind as Go marshals it with nothing set: structs that are no pointers always appear."""
         parts = self.definition.schema.get("properties", {})
         structs: Object = {part: {} for part in ("spec", "status") if part in parts}
         return {"metadata": {"creationTimestamp": None}, **structs, **self.definition.zero}
@@ -97,7 +97,7 @@ class Kind:
         return f"{cluster}/{self.suffix}"
 
     def encode(self, obj: Object) -> Value:
-        """The bytes to store, cut where the revision goes."""
+        """The bytes to store, split where the revision is inserted."""
         if self._stored is not None:
             obj = self._stored.write(obj)
         return self._cut(self._write_head, obj)
@@ -118,7 +118,7 @@ class Kind:
         return Value(head, b'",%s}' % tail, leaving)
 
     def decode(self, value: bytes) -> Object:
-        """The stored object as this version shows it. Every call gives a fresh object."""
+        """The stored object in this version. Every call returns a new object."""
         if self.converter is not None and not value.startswith(self.type_head):
             raise InternalError(f"{self.group_resource}: an object of another version has not been converted")
         obj: Object = orjson.loads(value)
@@ -130,7 +130,7 @@ class Kind:
         return obj
 
     def reshaped(self, obj: Object, own: Kind) -> Object:
-        """An object of another version of this resource as this version shows it; `obj` stays as it is."""
+        """An object of another version of this resource in this version; `obj` is not changed."""
         if own._stored is not None:
             obj = own._stored.write(obj)
         if self._stored is not None:
@@ -138,7 +138,7 @@ class Kind:
         return {**obj, "apiVersion": self.resource.api_version}
 
     def shown(self, value: bytes) -> bytes:
-        """The stored bytes as this version shows them."""
+        """The stored bytes in this version."""
         if not self.upgrade and value.startswith(self.type_head):
             return value
         obj = self.decode(value)
@@ -146,7 +146,7 @@ class Kind:
         return orjson.dumps(obj)
 
     def items(self, values: list[bytes]) -> bytes:
-        """Shown values joined as items of a list. Built-in kinds leave the type out there, as kube-apiserver does."""
+        """Shown values joined as items of a list. Built-in kinds omit the type there, as in kube-apiserver."""
         if self._items_typed:
             return b",".join(values)
         cut = slice(len(self.type_head) - len(b'"metadata":{'), None)
@@ -158,13 +158,13 @@ class Kind:
 
 
 def cut_revision(value: bytes) -> Value:
-    """Stored bytes cut where their revision stands, without decoding them."""
+    """Stored bytes split at their revision, without decoding them."""
     start = value.index(_RESOURCE_VERSION) + len(_RESOURCE_VERSION)
     return Value(value[:start], value[value.index(b'"', start) :])
 
 
 def revision_in(value: bytes) -> str:
-    """The revision that stands in stored bytes."""
+    """The revision in stored bytes."""
     start = value.index(_RESOURCE_VERSION) + len(_RESOURCE_VERSION)
     return value[start : value.index(b'"', start)].decode()
 

@@ -1,4 +1,4 @@
-"""ObjectMeta: read with its types, filled in by the server, checked, and kept from change where it may not change.
+"""ObjectMeta: decoding with its types, the server's own fields, validation and immutability.
 
 Sources: API conventions "Metadata"; KEP-2885 for unknown fields. Every function works on the decoded object in place.
 """
@@ -67,7 +67,7 @@ _GO_TYPES: dict[Any, str] = {
     "ownerReferences": "[]v1.OwnerReference",
     "managedFields": "[]v1.ManagedFieldsEntry",
 }
-"""By type, or by field where it is another than the type's."""
+"""The names of Go's types in errors, by type, or by field where they differ."""
 _GO_ITEMS = {"finalizers": "string", "ownerReferences": "v1.OwnerReference", "managedFields": "v1.ManagedFieldsEntry"}
 _LARGEST_ANNOTATIONS = 256 * 1024
 """Bytes of all keys and values together (apimachinery TotalAnnotationSizeLimitB)."""
@@ -75,13 +75,13 @@ _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSe
 
 
 def check_type(kind: Kind, obj: Object) -> None:
-    """apiVersion and kind are this kind's, or absent and then filled in. Raises BadRequest."""
+    """Checks that apiVersion and kind are this kind's; fills them in when they are missing. Raises BadRequest."""
     resource = kind.resource
     api_version, name = _type_text(kind, obj, "apiVersion"), _type_text(kind, obj, "kind")
     if not kind.custom and (api_version not in ("", resource.api_version) or name not in ("", resource.kind)):
         raise _another_kind(kind, api_version or resource.api_version, name or resource.kind)
     if kind.custom and not name:
-        # Bodies are looked at where they are read; here it is a patch or an apply that takes the kind away.
+        # Bodies are checked where they are read; only a patch or an apply can remove the kind here.
         why = f"Object 'Kind' is missing in '{orjson.dumps(obj).decode()}'"
         raise CannotDecode(f"the object provided is unrecognized (must be of type {resource.kind}): {why}", why)
     if api_version != resource.api_version and (api_version or kind.custom):
@@ -116,7 +116,7 @@ def _name_of(obj: Object) -> str:
 
 
 def _another_kind(kind: Kind, api_version: str, name: str) -> CannotDecode:
-    """What Go's decoder says: of a version that it has not, or of a kind that does not convert to this one."""
+    """The error of Go's decoder for a version that it lacks, or for a kind that does not convert to this one."""
     resource = kind.resource
     version = api_version.rpartition("/")[2]
     if api_version != resource.api_version:
@@ -128,7 +128,7 @@ def _another_kind(kind: Kind, api_version: str, name: str) -> CannotDecode:
 
 
 def read_metadata(kind: Kind, obj: Object) -> list[str]:
-    """Make `metadata` a well-typed ObjectMeta; returns the paths of unknown fields, which are dropped.
+    """Makes `metadata` a well-typed ObjectMeta; returns the paths of unknown fields, which are dropped.
 
     Raises BadRequest where a type is wrong, as decoding into Go's struct does. Nulls and empty lists and maps vanish.
     """
@@ -210,7 +210,7 @@ def _wrong_type(kind: Kind, field: str, value: Any, wanted: str) -> ApiError:
 
 
 def without_repeated_owners(obj: Object) -> list[str]:
-    """Drop owners that are named twice; what their writer is to be warned of."""
+    """Drops owners that are named twice; returns the warnings for the writer."""
     owners = obj["metadata"].get("ownerReferences", ())
     if len(owners) < 2:
         return []
@@ -227,7 +227,7 @@ def without_repeated_owners(obj: Object) -> list[str]:
 
 
 def begin(kind: Kind, obj: Object, namespace: str, now: float) -> None:
-    """What the server itself says of a new object. The namespace in the body is the request's or absent."""
+    """Sets the server's own fields of a new object. The namespace in the body is the request's or absent."""
     metadata = obj["metadata"]
     check_namespace(metadata, namespace)
     for field in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
@@ -249,7 +249,7 @@ def check_namespace(metadata: dict[str, Any], namespace: str) -> None:
 
 
 def carry_over(kind: Kind, obj: Object, old: Object) -> None:
-    """What an update cannot change is taken from the stored object."""
+    """Takes the fields that an update cannot change from the stored object."""
     metadata, stored = obj["metadata"], old["metadata"]
     metadata.pop("selfLink", None)
     for field in _KEPT:
@@ -265,7 +265,7 @@ def carry_over(kind: Kind, obj: Object, old: Object) -> None:
 
 
 def problems(kind: Kind, obj: Object) -> list[FieldProblem]:
-    """What is wrong with the metadata of an object about to be stored."""
+    """The problems of the metadata of an object that is about to be stored."""
     metadata = obj["metadata"]
     found: list[FieldProblem] = []
     name = metadata.get("name", "")
@@ -319,7 +319,7 @@ def _annotation_problems(annotations: dict[str, str]) -> list[FieldProblem]:
 def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
     found: list[FieldProblem] = []
     controllers: list[str] = []
-    path = "metadata.ownerReferences"  # kube-apiserver does not say which of them
+    path = "metadata.ownerReferences"  # kube-apiserver does not name the index
     for owner in owners:
         for field in ("apiVersion", "kind", "name", "uid"):
             value = owner.get(field)
@@ -347,7 +347,7 @@ def _has_version(api_version: object) -> bool:
 
 
 def update_problems(kind: Kind, obj: Object, old: Object) -> list[FieldProblem]:
-    """What only a comparison with the stored object shows."""
+    """The problems that only a comparison with the stored object finds."""
     metadata, stored = obj["metadata"], old["metadata"]
     if "deletionTimestamp" not in stored:
         return []
@@ -370,17 +370,17 @@ def is_kubernetes(kind: Kind) -> bool:
 
 
 def names_revision(text: str) -> bool:
-    """True when a resourceVersion means one; what is no number means none."""
+    """Reports whether a resourceVersion names a revision; "0" and other texts do not."""
     return text.isascii() and text.isdigit() and int(text) != 0
 
 
 def nameless(name: str) -> BadRequest:
-    """An object that is sent to the place called `name` without a name of its own."""
+    """The error for an object without a name that is sent to the path of `name`."""
     return BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
 
 
 def check_resource_version(kind: Kind, name: str, metadata: dict[str, Any]) -> int:
-    """The revision a writer believes in, 0 when it names none. Raises Invalid for what is no revision."""
+    """The revision that a writer expects, 0 when it names none. Raises Invalid for a text that is no revision."""
     text = metadata.get("resourceVersion", "")
     if not text or text == "0":
         return 0

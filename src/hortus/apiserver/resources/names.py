@@ -1,4 +1,4 @@
-"""Names, label keys and label values: what is wrong with them, remembered, as a fleet repeats them in every object."""
+"""Validation of names, label keys and label values, cached because a fleet repeats them in every object."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from hortus.kube import naming
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""Of generated suffixes: no vowels and no look-alikes, so no words come out."""
+"""The alphabet of generated suffixes: no vowels and no look-alikes, so that they form no words."""
 _SUFFIX = 5
 _LONGEST_BASE = 63 - _SUFFIX
 
@@ -20,7 +20,7 @@ def generated_name(base: str) -> str:
 
 @lru_cache(maxsize=4096)
 def name_problems(name: str, rule: str) -> tuple[str, ...]:
-    """What is wrong with an object's name under `subdomain`, `label` or `path-segment`."""
+    """The problems of an object's name under `subdomain`, `label` or `path-segment`."""
     checks = {
         "label": naming.dns_label,
         "path-segment": naming.path_segment,
@@ -31,7 +31,7 @@ def name_problems(name: str, rule: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def key_problems(key: str) -> tuple[str, ...]:
-    """What is wrong with a label key, annotation key or finalizer (`[prefix/]name`)."""
+    """The problems of a label key, annotation key or finalizer (`[prefix/]name`)."""
     return tuple(naming.qualified_name(key))
 
 
@@ -46,7 +46,7 @@ _random: list[str] = []
 def random_uid() -> str:
     """A UUID of version 4 (RFC 9562) as text; `uuid.uuid4` spends most of its time on the object around it."""
     if not _random:
-        # 256 at a time: a call of the kernel costs more than all the rest.
+        # 256 at a time: a system call costs more than all the rest.
         text = secrets.token_hex(16 * 256)
         _random.extend(text[start : start + 32] for start in range(0, len(text), 32))
     text = _random.pop()

@@ -1,4 +1,4 @@
-"""PartialObjectMetadata: an object cut down to its metadata, without decoding the rest of it."""
+"""PartialObjectMetadata: an object reduced to its metadata, without decoding the rest."""
 
 from __future__ import annotations
 

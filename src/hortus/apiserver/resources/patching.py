@@ -1,7 +1,7 @@
 """PATCH: JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge, and server-side apply (KEP-555).
 
-A patch is a function from the object as it is to the object as it should be. When another writer comes between, it is
-applied again to what is there then; only a patch that names a resourceVersion itself answers Conflict.
+A patch is a function from the present object to the wanted one. When another writer was first, it is applied again to
+the new state; only a patch that names a resourceVersion itself answers Conflict.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _PATCHES = (JSON_PATCH, MERGE_PATCH, APPLY)
 _STEP = frozenset({"op", "from", "path", "value"})
 _MAP = "map[string]interface {}"
 _TRIES = 10
-"""Lost races before a patch gives up; each means that another writer made progress."""
+"""Lost races before a patch fails; each means that another writer made progress."""
 
 Change = Callable[[Object], Object]
-"""From the stored object, which it may use up, to the wanted one."""
+"""From the stored object, which it may modify, to the wanted one."""
 
 
 async def patch(ctx: Context, scope: Scope, body: bytes, media_type: str, options: WriteOptions) -> Outcome:
-    """Carry out a PATCH request. Raises UnsupportedMediaType, Invalid, Conflict, NotFound, BadRequest."""
+    """Executes a PATCH request. Raises UnsupportedMediaType, Invalid, Conflict, NotFound, BadRequest."""
     media = media_type_of(media_type)
     if media == APPLY:
         check_manager(options)
@@ -69,20 +69,20 @@ async def patch(ctx: Context, scope: Scope, body: bytes, media_type: str, option
 
 
 def check_unforced(options: WriteOptions) -> None:
-    """Raises Invalid where `force` is said of a patch that knows none."""
+    """Raises Invalid for `force` with a patch other than apply."""
     if options.force:
         problem = forbidden_field("force", "may not be specified for non-apply patch")
         raise invalid_options("PatchOptions", [problem])
 
 
 def check_manager(options: WriteOptions) -> None:
-    """Raises Invalid for an apply by nobody."""
+    """Raises Invalid for an apply without a field manager."""
     if options.manager == "":
         raise invalid_options("PatchOptions", [required("fieldManager", "is required for apply patch")])
 
 
 def read_intent(body: bytes, resource: Resource) -> Object:
-    """The object of an apply, which names its type. Raises BadRequest."""
+    """The object of an apply, which must name its type. Raises BadRequest."""
     try:
         found = decode_value(body, "application/yaml", resource.kind)
     except BadRequest as error:
@@ -100,7 +100,7 @@ def read_intent(body: bytes, resource: Resource) -> Object:
 
 
 def change_of(kind: Kind, body: bytes, media: str) -> Change:
-    """What the body of a PATCH (other than apply) does. Raises UnsupportedMediaType, BadRequest."""
+    """The change that the body of a PATCH (other than apply) means. Raises UnsupportedMediaType, BadRequest."""
     if media == JSON_PATCH:
         operations = _operations(decode_patch(body, "error decoding patch: "))
         return lambda obj: _patched(lambda: patches.apply_json_patch(obj, operations))
@@ -142,7 +142,7 @@ def _check_map(document: Any, prefix: str) -> None:
 
 
 def _operations(found: Any) -> list[Any]:
-    """The steps of a JSON patch. Raises BadRequest for what has not their types."""
+    """The operations of a JSON patch. Raises BadRequest for wrong types."""
     wrong = ""
     if found is None:
         return []
@@ -174,7 +174,8 @@ def _patched(step: Callable[[], Any]) -> Object:
 
 
 async def modify(ctx: Context, scope: Scope, change: Change, options: WriteOptions) -> Outcome:
-    """Read, change and write, again when another writer was first. Raises NotFound, Conflict, what `change` raises."""
+    """Reads, changes and writes, and starts again when another writer was first. Raises NotFound, Conflict, what
+    `change` raises."""
     record = await read(ctx, scope)
     for _ in range(_TRIES):
         if record is None:
@@ -205,7 +206,7 @@ async def _modified(ctx: Context, scope: Scope, record: Record, obj: Object, opt
 
 
 def _check_same(kind: Kind, scope: Scope, obj: Object, record: Record) -> None:
-    """A patch cannot make an object another one; unlike a PUT, it does not ask for one by its uid either."""
+    """Refuses a patch that changes the uid; in a PUT the uid is a precondition instead."""
     uid = obj["metadata"].get("uid")
     if uid and b'"uid":"%s"' % uid.encode() not in record.value:
         raise _other_uid(kind, scope.name, uid)
@@ -269,7 +270,7 @@ async def _apply_over(ctx: Context, scope: Scope, record: Record, applied: Objec
     obj = fields.applied_to(scope, old, applied, options, ctx.clock.now())
     if obj is old and (ctx.reviewer is None or not ctx.reviewer.awake(scope.cluster)):
         return Outcome(scope.kind.shown(record.value), 200, (), old)
-    # A map whose last key an apply gives up is left as null, which ObjectMeta reads as nothing.
+    # A map whose last key an apply removes is left as null, which ObjectMeta reads as absent.
     obj["metadata"] = {key: value for key, value in obj["metadata"].items() if value is not None}
     obj["metadata"]["resourceVersion"] = str(record.revision)
     return await store_update(ctx, scope, record, obj, options, applied=True)

@@ -1,8 +1,8 @@
-"""GET and LIST. Lists join stored bytes; an object is decoded only when a selector or a conversion has to look inside.
+"""GET and LIST. Lists join stored bytes; an object is decoded only for a selector or a conversion.
 
 resourceVersion and limit follow "Kubernetes API Concepts", "Semantics for get and list": an exact revision gives that
-snapshot or 410, "0" what this server has, also while its store cannot be reached, any other what is newest, and a
-page's token keeps to the snapshot of the first page.
+snapshot or 410, "0" the state known to this server, also while its store is unreachable, any other the newest state,
+and a page's token keeps the snapshot of the first page.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _BATCH = 500
 
 
 class Listing(NamedTuple):
-    """Part of a collection in one snapshot, as bytes in the asked version."""
+    """Part of a collection in one snapshot, as bytes in the requested version."""
 
     values: list[bytes]
     revision: int
     continuation: str = ""
     remaining: int | None = None
     joined: Joined | None = None
-    """In place of `values`, where the caller takes that."""
+    """Set instead of `values`, where the caller accepts that."""
 
     def meta(self) -> dict[str, object]:
         """The ListMeta."""
@@ -50,7 +50,7 @@ class Listing(NamedTuple):
 
 
 async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
-    """The object as bytes. Raises NotFound; Timeout for a resourceVersion that is not there yet."""
+    """The object as bytes. Raises NotFound; Timeout for a resourceVersion in the future."""
     if "resourceVersion" in query:
         await check_not_future(ctx, revision_in(query))
     record = await read(ctx, scope, fresh=not any_age(query))
@@ -60,7 +60,7 @@ async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
 
 
 async def collect(ctx: Context, scope: Scope, query: Query, *, joined: bool = False) -> Listing:
-    """The collection that `scope` and `query` name, its items `joined` where they are kept so.
+    """The collection that `scope` and `query` name, with its items `joined` where they are cached.
 
     Raises BadRequest, Expired, Timeout, Invalid.
     """
@@ -145,7 +145,7 @@ def _shown_if(kind: Kind, record: Record, selection: Selection) -> bytes | None:
 
 
 async def _start(ctx: Context, query: Query) -> Position:
-    """Where and in which snapshot to begin; revision 0 is the newest."""
+    """The start of the page and its snapshot; revision 0 is the newest."""
     match, token = query.get("resourceVersionMatch", ""), query.get("continue", "")
     revision = revision_in(query)
     _check_match(match, query, revision, token)
@@ -194,7 +194,8 @@ def revision_in(query: Query) -> int:
 
 
 def any_age(query: Query) -> bool:
-    """Reports whether the client takes what this server has, however old ("API Concepts": resourceVersion="0")."""
+    """Reports whether the client accepts the state known to this server, however old ("API Concepts":
+    resourceVersion="0")."""
     return query.get("resourceVersion") == "0" and not query.get("continue")
 
 

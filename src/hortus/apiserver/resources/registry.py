@@ -1,4 +1,4 @@
-"""Which kinds a logical cluster serves: the built-in ones everywhere, extensions where they are bound, CRDs on top.
+"""The kinds that a logical cluster serves: built-in ones everywhere, extensions where they are bound, and CRDs.
 
 Thousands of clusters share one table of built-in kinds; a cluster of its own costs an entry only when it defines
 something. A cluster's CRDs are read at its first request for a kind that is not built in.
@@ -23,7 +23,7 @@ class Registry:
     def __init__(
         self, definitions: Sequence[ResourceDefinition], *, synced: Callable[[], Awaitable[object]] | None = None
     ) -> None:
-        """`synced` returns when what other servers on the same store have written is known here."""
+        """`synced` returns when the writes of other servers on the same store are known here."""
         self._synced = synced
         self._shared = _table([Kind(definition) for definition in definitions])
         self._bound: dict[str, _Table] = {}
@@ -31,13 +31,13 @@ class Registry:
         self._loader: Loader | None = None
 
     def bind(self, cluster: str, definitions: Sequence[ResourceDefinition]) -> None:
-        """Serve further kinds in one cluster."""
+        """Serves further kinds in one cluster."""
         self._bound.setdefault(cluster, {}).update(_table([Kind(definition) for definition in definitions]))
 
     def replace_strategy(
         self, group: str, plural: str, make: Callable[[Strategy], Strategy], *, complete: Step, end: Step
     ) -> None:
-        """Give a shared kind another strategy, made from the one it has, and steps for its creation and deletion."""
+        """Gives a shared kind another strategy, made from its present one, and steps for its creation and deletion."""
         for key, kind in self._shared.items():
             if key[0] == group and key[2] == plural:
                 strategy = make(kind.definition.strategy)
@@ -70,7 +70,7 @@ class Registry:
         return kind
 
     async def load(self, cluster: str) -> None:
-        """Read the cluster's CRDs when that has not happened yet."""
+        """Reads the cluster's CRDs unless that has happened already."""
         if self._loader is not None and cluster not in self._custom:
             await self._loader(cluster)
         self._custom.setdefault(cluster, {})
@@ -80,11 +80,11 @@ class Registry:
         return any(key[0] == group and key[2] == plural for key in (*self._shared, *self._bound.get(cluster, ())))
 
     def forget(self, cluster: str) -> None:
-        """The cluster is gone."""
+        """Drops the kinds of a removed cluster."""
         self._custom.pop(cluster, None)
 
     def define(self, cluster: str, group: str, plural: str, kinds: Sequence[Kind]) -> None:
-        """Serve these versions of one custom resource, and no other version of it; none of a built-in one."""
+        """Serves these versions of one custom resource, and no other version of it; never those of a built-in one."""
         if self.is_built_in(cluster, group, plural):
             kinds = ()
         table = self._custom.setdefault(cluster, {})
@@ -102,7 +102,7 @@ class Registry:
         yield from self._custom.get(cluster, {}).values()
 
     def signature(self, cluster: str) -> Hashable:
-        """Equal where, and as long as, the same kinds are served; holds none of them."""
+        """A value that is equal where, and as long as, the same kinds are served; it references none of them."""
         custom = tuple(
             (key, kind.digest, tuple(kind.definition.verbs)) for key, kind in self._custom.get(cluster, {}).items()
         )

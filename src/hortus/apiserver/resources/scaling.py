@@ -1,4 +1,4 @@
-"""The scale subresource: replicas of any kind that has some, seen as an autoscaling/v1 Scale."""
+"""The scale subresource: the replicas of any kind, as an autoscaling/v1 Scale."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def scale_of(kind: Kind, obj: Object) -> Object:
 
 
 def scale_problems(kind: Kind, obj: Object, subresource: str) -> list[FieldProblem]:
-    """Values of a custom resource at the paths of its Scale that no Scale can have."""
+    """The problems of a custom resource whose values at the paths of its Scale do not fit a Scale."""
     paths = kind.definition.scale or {}
     if not kind.custom or not paths:
         return []
@@ -58,7 +58,7 @@ def _replicas_problems(obj: Object, path: str) -> list[FieldProblem]:
 
 
 def _wrong(obj: Object, path: str, wanted: type, go_type: str) -> str:
-    """The reason why there is no such value at `path`, in Go's words; empty when there is, or nothing at all."""
+    """The reason why the value at `path` has the wrong type, in Go's words; empty when it fits or is absent."""
     value: Any = obj
     for step in path.strip(".").split("."):
         if not isinstance(value, dict):
@@ -84,7 +84,7 @@ def _printed(value: Any) -> str:
 
 
 def has_replicas(kind: Kind, obj: Object) -> bool:
-    """True when the object says how many replicas it wants."""
+    """Reports whether the object has a number of replicas."""
     return _at(obj, (kind.definition.scale or {})["specReplicasPath"]) is not None
 
 

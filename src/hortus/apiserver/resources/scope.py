@@ -1,4 +1,4 @@
-"""Values that a request becomes once its kind is known, and what carrying it out gives back."""
+"""The values of a request whose kind is known, and the result of its execution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hortus.kube.objects import Object
 
 
 class Scope(NamedTuple):
-    """Whose request it is and what it is about. `namespace` empty: cluster scope, or all namespaces."""
+    """The user and the target of a request. `namespace` empty: cluster scope, or all namespaces."""
 
     cluster: str
     kind: Kind
@@ -21,7 +21,7 @@ class Scope(NamedTuple):
     name: str = ""
     subresource: str = ""
     unnamed: bool = False
-    """True when `name` is from the object alone, as in a POST: rights to names are none to such a request."""
+    """True if `name` comes from the object, as in a POST: rules with resourceNames do not apply to such a request."""
 
     @property
     def bucket(self) -> str:
@@ -36,7 +36,7 @@ class WriteOptions(NamedTuple):
     dry_run: bool = False
     manager: str = "unknown"
     validation: str = "Ignore"
-    """`Strict`, `Warn` or `Ignore`: what becomes of unknown and duplicate fields."""
+    """`Strict`, `Warn` or `Ignore`: the treatment of unknown and duplicate fields."""
     force: bool = False
     kind: str = ""
     """CreateOptions, UpdateOptions or PatchOptions as the client sent them; empty for the server's own writes."""
@@ -46,7 +46,7 @@ class WriteOptions(NamedTuple):
 
 class Preconditions(NamedTuple):
     uid: str | None = None
-    """An empty one holds for no object."""
+    """An empty one matches no object."""
     resource_version: str = ""
 
 
@@ -54,12 +54,12 @@ class DeleteOptions(NamedTuple):
     dry_run: bool = False
     preconditions: Preconditions = Preconditions()
     propagation: str = ""
-    """`Foreground`, `Background`, `Orphan`, or empty for what the object's finalizers already say."""
+    """`Foreground`, `Background`, `Orphan`, or empty for the policy in the object's finalizers."""
     grace_period: int | None = None
 
 
 class Outcome(NamedTuple):
-    """What a write did. `body` is the object as it is now, or a Status; `object` the same decoded where at hand."""
+    """The result of a write. `body` is the present object, or a Status; `object` the same decoded, where available."""
 
     body: bytes
     code: int = 200

@@ -1,4 +1,4 @@
-"""Which objects a list or watch shows: label and field selectors, and cheap refusals on the stored bytes."""
+"""Selection of the objects of a list or watch: label and field selectors, with cheap checks on the stored bytes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ALWAYS = ("metadata.name", "metadata.namespace")
 
 
 class Selection:
-    """Both selectors of one request. `None` from `selection_of` means that everything is shown."""
+    """Both selectors of one request. `selection_of` returns None when everything is selected."""
 
     def __init__(
         self, labels: LabelSelector | None, fields: FieldSelector | None, readers: Mapping[str, Callable[[Object], str]]
     ) -> None:
-        """`readers` has, for each path in `fields`, how to read it from an object."""
+        """`readers` has a reader for each path in `fields`."""
         self._labels = labels
         self._fields = fields
         self._needles = _needles(labels)
@@ -41,7 +41,7 @@ class Selection:
 
 
 def _needles(labels: LabelSelector | None) -> list[bytes]:
-    """`"key":"value"` of each equality: in the compact JSON of the store it must stand somewhere."""
+    """`"key":"value"` of each equality: the compact JSON of the store must contain it."""
     if labels is None:
         return []
     return [

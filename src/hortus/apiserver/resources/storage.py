@@ -1,10 +1,9 @@
 """The store as writers see it, and its commits as caches see them.
 
-Caches that a client may rely on at once (which kinds a CRD serves, which namespaces take objects, who may do what)
-listen here. They are told of every commit in order of revision, before its writer is answered: of this process's own
-writes and, where several servers share a store, of those that others made. So what has been acknowledged here has taken
-effect here, and what another server acknowledged takes effect before anybody can read it here. Listeners must be quick;
-whatever takes time puts a key into a queue and looks at the store itself.
+Caches that must be current for clients (kinds of CRDs, states of namespaces, RBAC rules) listen here. They get every
+commit in order of revision, before its writer is answered: this process's own writes and, where several servers share a
+store, those of the others. So an acknowledged write has taken effect here, and a write that another server acknowledged
+takes effect before it can be read here. Listeners must be quick; long work is queued by key and reads the store itself.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from hortus.kube.errors import RequestEntityTooLarge
 
 Listener = Callable[[Change], None]
 LARGEST_OBJECT = 1536 * 1024 - 2048
-"""Bytes; etcd takes requests of 1.5 MiB, less what a request needs beside the object. The same for every store."""
+"""Bytes; etcd accepts requests of 1.5 MiB; the rest is for the request around the object. The same for every store."""
 
 _log = logging.getLogger("hortus.apiserver.storage")
 
@@ -29,17 +28,18 @@ class Storage:
         self._listeners: dict[str, list[Listener]] = {}
         self._everything: list[Listener] = []
         self._forgetting: list[Callable[[str], None]] = []
-        backend.follow(self._tell, self._dropped)
+        backend.follow(self._notify, self._dropped)
 
     def listen(self, listener: Listener, suffix: str = "") -> None:
-        """Tell `listener` of each change of the kind `<group or core>/<plural>` in any cluster, or of every change."""
+        """Calls `listener` with each change of the kind `<group or core>/<plural>` in any cluster, or with every
+        change."""
         if suffix:
             self._listeners.setdefault(suffix, []).append(listener)
         else:
             self._everything.append(listener)
 
     def on_dropped(self, forget: Callable[[str], None]) -> None:
-        """Call `forget` with a logical cluster's name when all its objects went in one step."""
+        """Calls `forget` with a logical cluster's name when all its objects were dropped."""
         self._forgetting.append(forget)
 
     @property
@@ -50,26 +50,26 @@ class Storage:
         return await self.backend.get(key, fresh=fresh)
 
     async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record:
-        """Write over `replaced` (None: the object must not exist).
+        """Writes over `replaced` (None: the object must not exist).
 
-        Raises Mismatch when something else is there, RequestEntityTooLarge.
+        Raises Mismatch when the stored state is another one, RequestEntityTooLarge.
         """
         if len(value.head) + len(value.tail) > LARGEST_OBJECT:
             raise RequestEntityTooLarge(f"the object is larger than the {LARGEST_OBJECT} bytes that can be stored")
         return await self.backend.put(key, value, expected=0 if replaced is None else replaced.revision)
 
     async def delete(self, replaced: Record, final: Value) -> int:
-        """Remove exactly this state of an object. Raises Mismatch when it has changed or gone."""
+        """Removes exactly this state of an object. Raises Mismatch when it has changed or was removed."""
         return await self.backend.delete(replaced.key, expected=replaced.revision, final=final)
 
     async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
         return await self.backend.list(bucket, **options)
 
     async def survey(self, look: Callable[[Record], object], suffix: str = "") -> None:
-        """Show `look` every object of the kind `suffix` in any cluster, or every object there is.
+        """Calls `look` with every object of the kind `suffix` in any cluster, or with every object.
 
-        For parts that start from the stored objects. An object that `look` cannot take is logged and left out, so that
-        it harms its author alone.
+        For parts that start from the stored objects. An object for which `look` fails is logged and skipped, so that it
+        only affects its author.
         """
         for bucket in await self.buckets(""):
             if suffix and not bucket.endswith(f"/{suffix}"):
@@ -89,23 +89,23 @@ class Storage:
     def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
         return self.backend.watch(bucket, after=after, prefix=prefix)
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         bucket = change.bucket
         for listener in self._listeners.get(bucket[bucket.index("/") + 1 :], ()):
-            _told(listener, change)
+            _notify_one(listener, change)
         for listener in self._everything:
-            _told(listener, change)
+            _notify_one(listener, change)
 
     def _dropped(self, prefix: str) -> None:
         for forget in self._forgetting:
             forget(prefix.rstrip("/"))
 
 
-def _told(listener: Listener, change: Change) -> None:
+def _notify_one(listener: Listener, change: Change) -> None:
     try:
         listener(change)
     except Exception:
-        # The commit is made and others must hear of it, whatever one listener thinks of the object.
+        # The commit is made, and the other listeners must get it even when one fails.
         _log.exception("a cache could not follow a change", extra=_place(change.key))
 
 

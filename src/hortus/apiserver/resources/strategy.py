@@ -1,4 +1,4 @@
-"""What every kind may build on: a strategy without rules of its own."""
+"""The base of strategies: one without rules of its own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Objects of one version of a kind as another version shows them.
+"""Conversion of objects between the versions of a kind.
 
 Built-in kinds and CRDs without a webhook convert where they are decoded. A conversion webhook takes a call over the
-network, so what is read from the store goes through here first, and what is written to it goes out through here; for
-every other kind that costs a look at one attribute. After it, an object's bytes are those of the version asked for.
+network, so objects pass through this module after every read from the store and before every write; for all other kinds
+that costs a look at one attribute. After it, an object's bytes are those of the requested version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hortus.kube.objects import Object
 
 
 async def read(ctx: Context, scope: Scope, *, fresh: bool = True) -> Record | None:
-    """The stored object that a request is about, in the request's version."""
+    """The stored object of a request, in the request's version."""
     return await presented_record(scope.kind, scope.cluster, await ctx.storage.get(scope.key, fresh=fresh))
 
 
@@ -51,7 +51,7 @@ async def presented_page(kind: Kind, cluster: str, page: Page) -> Page:
 
 
 async def presented_changes(kind: Kind, cluster: str, changes: Sequence[Change]) -> Sequence[Change]:
-    """Changes as a watcher of this version is to see them. Raises InternalError when a webhook fails."""
+    """Changes in the version of a watcher. Raises InternalError when a webhook fails."""
     if kind.converter is None:
         return changes
     return [await _presented_change(kind, cluster, change) for change in changes]
@@ -78,7 +78,7 @@ async def stored_value(kind: Kind, cluster: str, obj: Object) -> Value:
 
 
 def shown_written(kind: Kind, value: bytes, obj: Object) -> bytes:
-    """What was just stored as `value`, in the writer's version, of which `obj` is."""
+    """The object just stored as `value`, in the writer's version, which is that of `obj`."""
     if kind.converter is None or value.startswith(kind.type_head):
         return kind.shown(value)
     return kind.typed(obj, revision_in(value))
@@ -90,7 +90,7 @@ def shown_unwritten(kind: Kind, value: Value, obj: Object) -> bytes:
 
 
 async def shown_as(kind: Kind, own: Kind, cluster: str, obj: Object | None) -> Object | None:
-    """`obj`, which is of `own`, as `kind` shows it; both are versions of one resource. Never changes `obj`."""
+    """`obj`, of version `own`, in version `kind`; both are versions of one resource. Never changes `obj`."""
     if obj is None or kind is own or obj.get("kind") != own.resource.kind:
         return obj
     if own.converter is not None:

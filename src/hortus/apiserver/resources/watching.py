@@ -1,8 +1,8 @@
-"""WATCH: changes of the store turned into lines of ADDED, MODIFIED, DELETED, BOOKMARK and ERROR events.
+"""WATCH: changes of the store as lines of ADDED, MODIFIED, DELETED, BOOKMARK and ERROR events.
 
-Each event is encoded once per kind and version however many watchers there are: a small table per kind holds the
-newest lines by revision. With a selector, MODIFIED becomes ADDED or DELETED as the object enters or leaves what the
-selector shows. Sources: "Kubernetes API Concepts", efficient detection of changes; KEP-3157 (sendInitialEvents).
+Each event is encoded once per kind and version however many watchers there are: a small table per kind holds the newest
+lines by revision. With a selector, MODIFIED becomes ADDED or DELETED as the object enters or leaves the selection.
+Sources: "Kubernetes API Concepts", efficient detection of changes; KEP-3157 (sendInitialEvents).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _BOOKMARK_EVERY = 60.0
 """Seconds between bookmarks (kube-apiserver sends one about each minute)."""
 _SHORTEST_TIMEOUT, _LONGEST_TIMEOUT = 1.0, 24 * 3600.0
 _DEFAULT_TIMEOUT = 45 * 60.0
-"""Seconds a watch stays open when the client does not say (kube-apiserver: 30 to 60 minutes)."""
+"""Default seconds for which a watch stays open (kube-apiserver: 30 to 60 minutes)."""
 _KEPT_LINES, _KEPT_BYTES = 2048, 16 * 1024 * 1024
 _PIECE = 256 * 1024
-"""Bytes that are sent before the client is waited for, so that a slow one does not make the server hold all at once."""
+"""Bytes that are sent before the server waits for the client, to bound the buffer of a slow one."""
 
 Send = Callable[[bytes], Awaitable[None]]
 """Writes whole lines to the client; raises ConnectionError when it has gone."""
@@ -50,15 +50,15 @@ class Options(NamedTuple):
     initial: bool
     """Begin with the present state as ADDED events."""
     initial_end: bool
-    """Say with a bookmark where the initial events end."""
+    """Send a bookmark at the end of the initial events."""
     bookmarks: bool
     timeout: float
     fresh: bool = True
-    """True if the present state is to be that of the whole store, or as this server knows it."""
+    """True if the present state must be that of the whole store, not just the state known to this server."""
 
 
 async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
-    """Raises Invalid, BadRequest, Timeout (initial events of a revision that is not there yet)."""
+    """The options of a watch. Raises Invalid, BadRequest, Timeout (initial events of a revision in the future)."""
     selection = selection_of(scope.kind, query.get("labelSelector", ""), _fields(scope, query))
     revision = revision_in(query)
     sent = query.get("sendInitialEvents")
@@ -93,7 +93,7 @@ async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
 
 
 def _fields(scope: Scope, query: Query) -> str:
-    """The field selector; a watch of one object by its path shows that one alone. Raises BadRequest."""
+    """The field selector; a watch of one object by its path selects that one alone. Raises BadRequest."""
     fields = query.get("fieldSelector", "")
     if not scope.name:
         return fields
@@ -130,17 +130,17 @@ class SharedLines:
 
 
 class Encoder:
-    """How one sort of client is shown events. Subclasses give other representations than plain JSON."""
+    """Encodes events as plain JSON; subclasses encode other representations."""
 
     form = "json"
     content_type = "application/json"
     bookmark_head = b""
-    """How the object of a bookmark begins, up to its metadata; empty for the kind's own type."""
+    """The begin of a bookmark's object, up to its metadata; empty for the kind's own type."""
 
     def __init__(self, kind: Kind, shared: SharedLines) -> None:
         self.kind = kind
         self._shared = shared
-        # By the group too: events are two groups' objects in one store.
+        # By the group too: events belong to two groups in one store.
         self._form = f"{self.form} {kind.resource.api_version}"
 
     def line(self, type_: str, value: bytes, revision: int) -> bytes:
@@ -170,9 +170,9 @@ class Encoder:
 async def watch(
     ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, opened: Callable[[Watch], None]
 ) -> None:
-    """Send events until the time is over, the store closes, or somebody closes the watch that `opened` is told of.
+    """Sends events until the time is over, the store closes, or the watch is closed that was passed to `opened`.
 
-    A watch from a revision that is yet to come is silent up to it. Raises ConnectionError when the client has gone.
+    A watch from a future revision is silent up to it. Raises ConnectionError when the client has gone.
     """
     prefix = f"{scope.namespace}/" if scope.namespace else ""
     after = options.after
@@ -182,7 +182,7 @@ async def watch(
         elif not after:
             after = ctx.storage.revision
         elif after > ctx.storage.revision:
-            current = await ctx.storage.backend.sync()  # another server on the same store may have given it out
+            current = await ctx.storage.backend.sync()  # another server on the same store may have issued it
             after = min(after, current)
         changes = ctx.storage.watch(scope.bucket, after=after, prefix=prefix)
     except InternalError as error:
@@ -256,7 +256,8 @@ async def _follow(scope: Scope, options: Options, encoder: Encoder, send: Send, 
 
 
 class _Outgoing:
-    """Changes on their way to one client. Cut off at any point and called again, none is lost and none sent twice."""
+    """Changes on their way to one client. When cancelled at any point and called again, none is lost and none sent
+    twice."""
 
     __slots__ = ("_batch", "_encoder", "_options", "_pieces", "_scope", "_send")
 
@@ -270,11 +271,11 @@ class _Outgoing:
 
     @property
     def behind(self) -> bool:
-        """True if there is something left that the watch has handed over already."""
+        """True if changes that the watch has handed over are not sent yet."""
         return bool(self._batch) or self._pieces is not None
 
     async def send_all(self, changes: Watch) -> None:
-        """Until the watch ends."""
+        """Sends all changes until the watch ends."""
         await self._rest()
         async for batch in changes:
             self._batch = batch
@@ -289,7 +290,7 @@ class _Outgoing:
             self._pieces, self._batch = _pieces(_lines(scope.kind, options.selection, self._encoder, batch)), ()
         if self._pieces is not None:
             for piece in self._pieces:
-                # What `send` was given has gone out, also when waiting for the client is cut off.
+                # Bytes passed to `send` are sent, also when the wait for the client is cancelled.
                 await self._send(piece)
             self._pieces = None
 
@@ -302,7 +303,7 @@ def _lines(kind: Kind, selection: Selection | None, encoder: Encoder, batch: Seq
 
 
 def event_of(kind: Kind, selection: Selection | None, change: Change) -> Event | None:
-    """What a watcher with this selection sees of a change; None when nothing."""
+    """The event of a change for a watcher with this selection; None without one."""
     value, previous = change.value, change.previous
     if value is None:
         last = change.final or previous or b""

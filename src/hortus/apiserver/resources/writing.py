@@ -1,10 +1,10 @@
-"""Create and update: from an object that somebody sent to bytes in the store.
+"""Create and update: from the sent object to bytes in the store.
 
-Every write runs the same phases in kube-apiserver's order: type and metadata are read, unknown fields dropped,
-defaults set, the kind's strategy prepares, field ownership is recorded, webhooks may change the object (then read and
-prepared again; what they set is nobody's), schema and strategy validate, admission judges, and the store decides
-whether the revision still holds. PUT, every sort of patch, apply, status, scale and the server's own controllers all
-end in `store_update`, so no path skips a rule.
+Every write runs the same phases in kube-apiserver's order: type and metadata are read, unknown fields dropped, defaults
+set, the kind's strategy prepares, field ownership is recorded, webhooks may change the object (it is then read and
+prepared again; their fields have no owner), schema and strategy validate, admission reviews, and the store checks the
+revision. PUT, every sort of patch, apply, status, scale and the server's own controllers all end in `store_update`, so
+no path skips a rule.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from hortus.schema.merge import unchanged
 
 _QUIET = WriteOptions()
 _PATIENCE = 0.01
-"""Seconds of rules on the loop; what takes longer begins again in a thread."""
+"""Seconds of CEL rules on the loop; longer ones start again in a thread."""
 _NOBODY = {"apiVersion": "", "kind": "", "name": "", "uid": ""}
-"""An owner reference as Go reads it: what is not there is empty, which `metadata.problems` refuses."""
+"""An owner reference as Go reads it: missing fields are empty, which `metadata.problems` refuses."""
 
 
 async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions, *, applied: bool = False) -> Outcome:
@@ -60,7 +60,7 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
         raise ApiError("resourceVersion should not be set on objects to be created", code=500, reason="")
     if kind.resource.namespaced:
         metadata.check_namespace(obj["metadata"], scope.namespace)
-        # A refusal names what the client sent: the name, or that by which one is to be generated.
+        # A refusal names the client's value: the name, or the prefix of a generated one.
         sent = obj["metadata"].get("name") or obj["metadata"].get("generateName", "")
         await ctx.namespaces.check(scope._replace(name=sent))
     if kind.definition.answer is not None:
@@ -90,12 +90,12 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
 
 
 async def _answered(scope: Scope, obj: Object, warnings: Sequence[str], manager: str, context: WriteContext) -> Outcome:
-    """A kind that is a question: nothing is stored, the body comes back with its status."""
+    """Answers a kind that is never stored: the body is returned with its status."""
     kind = scope.kind
     assert kind.definition.answer is not None
     kind.structural.default(obj)
     kind.definition.strategy.prepare_create(obj, context)
-    obj.pop("status", None)  # what Go clients send is empty, and not valid as an answer
+    obj.pop("status", None)  # Go clients send an empty one, which is not valid as an answer
     found = [FieldProblem(*error) for error in kind.structural.validate(obj)]
     _check(kind, scope, [*found, *kind.definition.strategy.validate(obj, context)])
     fields.record(kind, None, obj, scope, manager, context.now)
@@ -118,7 +118,7 @@ async def _store_create(
     except Mismatch as mismatch:
         error = _taken(kind, scope.name, mismatch.current)
         if generated:
-            # The client did not choose this name and may simply ask again for another.
+            # The client did not choose this name and may retry to get another one.
             error.retry_after = 1
         raise error from None
     return Outcome(shown_written(kind, record.value, obj), 201, warnings, with_revision(obj, record))
@@ -156,7 +156,7 @@ async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions
     if not believed and not kind.definition.unconditional_update:
         problem = bad_value("metadata.resourceVersion", 0, "must be specified for an update")
         resource = kind.resource
-        # By the plural, unlike other problems: kube-apiserver finds this one in its store, which knows no kinds.
+        # Named by the plural, unlike other problems: kube-apiserver finds this one in its store, which knows no kinds.
         raise invalid_object(kind.group_resource, resource.group, resource.plural, scope.name, [problem])
     while True:
         if believed and believed != record.revision:
@@ -181,10 +181,10 @@ async def store_update(
     *,
     applied: bool = False,
 ) -> Outcome:
-    """Write `obj` over `record` when the rules allow it; nothing is written when nothing changed.
+    """Writes `obj` over `record` when the rules allow it; writes nothing when nothing changed.
 
-    `applied` says that field ownership has been settled by server-side apply. Raises store.Mismatch when another
-    writer was first: the caller knows whether to try again.
+    `applied` means that server-side apply has set field ownership. Raises store.Mismatch when another writer was first:
+    the caller decides about a retry.
     """
     kind, now = scope.kind, ctx.clock.now()
     old = with_revision(kind.decode(record.value), record)
@@ -221,8 +221,8 @@ async def store_update(
     value = await stored_value(kind, scope.cluster, obj)
     if options.dry_run:
         return Outcome(shown_written(kind, value.at(record.revision), obj), 200, warnings, obj)
-    if "deletionTimestamp" in obj["metadata"] and may_go(obj):
-        # Nothing is written before it goes: watchers see it as it was stored, the writer as it would have been.
+    if "deletionTimestamp" in obj["metadata"] and is_finalized(obj):
+        # The last update is not stored: watchers see the stored object, the writer the updated one.
         await ctx.storage.delete(record, await stored_value(kind, scope.cluster, old))
         return Outcome(shown_written(kind, value.at(record.revision), obj), 200, warnings, obj)
     written = await ctx.storage.put(record.key, value, replaced=record)
@@ -230,15 +230,15 @@ async def store_update(
 
 
 def _reread(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
-    """What webhooks made of an update; parts that this endpoint does not write stay as they are stored."""
+    """Reads the object after webhooks changed it; parts that this endpoint does not write keep their stored values."""
     read_object(kind, obj, _QUIET)
     obj = _isolated(kind, subresource, obj, old)
     metadata.carry_over(kind, obj, old)
     return obj
 
 
-def may_go(obj: Object) -> bool:
-    """Reports whether nothing holds an object any more that is marked for deletion."""
+def is_finalized(obj: Object) -> bool:
+    """Reports whether an object in deletion has neither finalizers nor a grace period left."""
     if obj["metadata"].get("finalizers") or obj["metadata"].get("deletionGracePeriodSeconds"):
         return False
     held = obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1" and obj.get("spec", {}).get("finalizers")
@@ -246,7 +246,7 @@ def may_go(obj: Object) -> bool:
 
 
 def read_object(kind: Kind, obj: Object, options: WriteOptions, *, prune: bool = True) -> list[str]:
-    """Check types and drop unknown fields; returns what is to be warned of. Raises BadRequest."""
+    """Checks types and drops unknown fields; returns the warnings. Raises BadRequest."""
     metadata.check_type(kind, obj)
     unknown = metadata.read_metadata(kind, obj)
     if kind.custom:
@@ -299,9 +299,9 @@ def _prepare_update(kind: Kind, obj: Object, old: Object, context: WriteContext)
 
 
 def _isolated(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
-    """What this endpoint may write of the object: the main one all but the status, `status` the status alone.
+    """The parts of the object that this endpoint may write: the main one all but the status, `status` the status alone.
 
-    Built-in kinds let metadata through on `status` too, custom resources do not (KEP-95, CRD subresources).
+    Built-in kinds accept metadata on `status` too, custom resources do not (KEP-95, CRD subresources).
     """
     if not kind.definition.status or subresource == "binding":
         return obj
@@ -356,7 +356,7 @@ async def _problems(ctx: Context, scope: Scope, obj: Object, old: Object | None)
 
 
 def _below_status(problem: FieldProblem) -> FieldProblem:
-    """A custom resource's status is judged by itself: what is said of a field counts from there."""
+    """A custom resource's status is validated alone, so that paths start there."""
     start = f"{problem.path} in body"
     if not problem.path.startswith("status") or start not in problem.message:
         return problem
@@ -364,7 +364,8 @@ def _below_status(problem: FieldProblem) -> FieldProblem:
 
 
 def _unread(kind: Kind, obj: Object) -> Object:
-    """What of a built-in kind its schema still has to judge: `read_metadata` knows all of ObjectMeta but the owners.
+    """The parts of a built-in kind that its schema still has to validate: `read_metadata` checks all of ObjectMeta but
+    the owners.
 
     Walking the managedFields of a small object costs more than all the rest of it.
     """
@@ -376,7 +377,7 @@ def _unread(kind: Kind, obj: Object) -> Object:
 
 def _check(kind: Kind, scope: Scope, found: list[FieldProblem]) -> None:
     if found:
-        # A schema says that a value is missing, a strategy may say why it is needed: the latter is enough.
+        # Where the schema misses a value and the strategy explains why, the explanation suffices.
         explained = {p.path for p in found if p.reason == "FieldValueRequired" and p.message != "Required value"}
         found = [p for p in found if p.message != "Required value" or p.path not in explained]
         raise invalid(kind, scope.name, found)

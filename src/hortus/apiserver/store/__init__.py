@@ -1,8 +1,8 @@
-"""Where the API server keeps its objects: one small protocol, `Backend`, and the stores behind it.
+"""Stores of the API server's objects: one small protocol, `Backend`, and its implementations.
 
-`MemoryBackend` forgets at exit; `SqliteBackend` keeps one machine's state in a file; `EtcdBackend` shares an etcd
-with other servers. All answer reads and watches from the same index in memory (`_index`) and differ in how a write
-becomes durable. A server is handed one by its composition root; nothing below the resources' layer knows which.
+`MemoryBackend` forgets at exit; `SqliteBackend` keeps one machine's state in a file; `EtcdBackend` shares an etcd with
+other servers. All answer reads and watches from the same index in memory (`_index`) and differ in how a write becomes
+durable. A server gets one from its composition root; nothing below the resources' layer knows which.
 """
 
 from hortus.apiserver.store._etcdwire import EtcdLogin

@@ -1,7 +1,7 @@
 """One bucket: its records by name, its names in order, and its part of the history.
 
-Names are sorted when somebody first lists and kept sorted from then on, so a bucket that is only written to and read
-by name pays nothing for order. The history is a list that stays None until there is one.
+Names are sorted at the first list and kept sorted from then on, so a bucket that is only written and read by name pays
+nothing for order. The history is None until the first change.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Bucket:
         return changes[bisect_right(changes, revision, key=_revision) :]
 
     def forget(self, revision: int) -> None:
-        """Drop the history up to and including `revision`."""
+        """Drops the history up to and including `revision`."""
         if self.changes:
             gone = bisect_right(self.changes, revision, key=_revision)
             if gone:
@@ -79,13 +79,13 @@ class Bucket:
             self.changes = None
 
     def span(self, prefix: str, after: str, limit: int) -> tuple[list[Record], int]:
-        """The records of now in a range, in order, and how many more there are behind `limit`."""
+        """The present records in a range, in order, and the number of further ones beyond `limit`."""
         names, low, high = self._range(prefix, after)
         end = min(high, low + limit) if limit else high
         return list(map(self.records.__getitem__, names[low:end])), high - end
 
     def span_before(self, changes: Sequence[Change], prefix: str, after: str, limit: int) -> tuple[list[Record], int]:
-        """The same as it was before `changes`, the newest ones of this bucket, were made."""
+        """The same for the state before `changes`, the newest ones of this bucket."""
         then: dict[str, Record | None] = {}
         for change in changes:
             then.setdefault(change.name, change.replaced)
@@ -109,7 +109,7 @@ class Bucket:
 
 
 def _behind(prefix: str) -> str:
-    """The least string that sorts after everything that begins with `prefix`; empty when there is none."""
+    """The least string that sorts after all strings with `prefix`; empty when there is none."""
     head = prefix.rstrip(_LAST)
     return head[:-1] + chr(ord(head[-1]) + 1) if head else ""
 

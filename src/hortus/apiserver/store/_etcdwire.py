@@ -1,12 +1,12 @@
-"""etcd's v3 API as it is spoken over HTTP/1.1: JSON, keys and values in base64 (etcd.io, "gRPC gateway").
+"""etcd's v3 API over HTTP/1.1: JSON, keys and values in base64 (etcd.io, "gRPC gateway").
 
-Chosen over gRPC because it needs nothing but the HTTP client we have: the gRPC clients for Python bring a compiled
-runtime with threads of its own. The price is base64 and JSON around every value. One watch is one streaming request.
+Preferred to gRPC because it only needs the HTTP client in use: the gRPC clients for Python bring a compiled runtime
+with threads of its own. The cost is base64 and JSON around every value. One watch is one streaming request.
 
-**Login.** With a user name, a token is fetched before the first request and again whenever etcd takes the one we have
-for expired or for older than its roles; tokens of etcd's own sort expire after 5 minutes (`--auth-token-ttl`).
-The password is read from its source each time, so it can be changed under a running server. The name of a client
-certificate is no login here: etcd does not look at it when the gateway stands between (etcd.io, "Authentication").
+**Login.** With a user name, a token is fetched before the first request and again whenever etcd reports it as expired
+or older than its roles; etcd's simple tokens expire after 5 minutes (`--auth-token-ttl`). The password is read from its
+source each time, so it can be changed while the server runs. The name of a client certificate is no login: etcd ignores
+it behind the gateway (etcd.io, "Authentication").
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ import orjson
 from hortus.apiserver.store.backend import ObjectTooLarge, StoreFailed
 
 Message = dict[str, Any]
-"""One decoded JSON message; numbers of 64 bits are strings in it, and zero values are left out."""
+"""One decoded JSON message; 64-bit numbers are strings in it, and zero values are omitted."""
 
 _OUT_OF_RANGE, _UNAUTHENTICATED = 11, 16
 _LOGGED_OUT = ("user name is empty", "invalid auth token", "revision of auth store is old")
 _LOGIN = "/v3/auth/authenticate"
 CONNECTIONS = 64
-"""Calls in flight at once, watches apart: each has a socket, and etcd commits what comes together in one batch."""
+"""Concurrent calls, without watches: each has a socket, and etcd commits concurrent requests in one batch."""
 _CONNECT_SECONDS = 3.0
 _CALL_SECONDS = 10.0
-"""etcd gives a request up after about 7 s by itself (5 s and two election timeouts)."""
+"""Seconds; etcd itself ends a request after about 7 s (5 s and two election timeouts)."""
 
 
 class EtcdLogin(NamedTuple):
-    """A user of etcd. `password` is called for each login and its answer is kept nowhere."""
+    """A user of etcd. `password` is called for each login and its result is not kept."""
 
     username: str
     password: Callable[[], str]
 
 
 class _LoggedOut(Exception):
-    """etcd wants a new token."""
+    """etcd requires a new token."""
 
 
 class OutOfRange(Exception):
-    """A revision that is compacted or in the future."""
+    """The revision is compacted or in the future."""
 
 
 def text(raw: bytes) -> str:
@@ -75,7 +75,7 @@ def _behind(prefix: bytes) -> bytes:
 
 
 class EtcdWire:
-    """Talks to one member at a time, to the next one when it cannot be reached."""
+    """A client of one member at a time, and of the next one when that is unreachable."""
 
     def __init__(
         self, endpoints: Sequence[str], tls: ssl.SSLContext | None = None, login: EtcdLogin | None = None
@@ -92,7 +92,7 @@ class EtcdWire:
         self._stream: aiohttp.ClientResponse | None = None
 
     async def start(self) -> None:
-        # Without a limit of its own: `_places` bounds the calls, and the watch must not wait for them.
+        # Without a limit of its own: `_places` bounds calls, and the watch must not wait for them.
         connector = aiohttp.TCPConnector(limit=0, ssl=self._tls or True, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(connector=connector)
 
@@ -104,7 +104,7 @@ class EtcdWire:
     async def call(self, path: str, body: Message) -> Message:
         """One request, one answer; raises OutOfRange, StoreFailed.
 
-        It goes to another member only when it surely has not reached this one: a write must not happen twice.
+        It is sent to another member only when it has certainly not reached this one: a write must not happen twice.
         """
         if self._login is None:
             try:
@@ -183,7 +183,7 @@ class EtcdWire:
             self._stream = None
 
     def cut(self) -> None:
-        """End the watch that is open: nothing comes although something should."""
+        """Ends the open watch, which is silent although events are due."""
         if self._stream is not None:
             self._stream.close()
 
@@ -193,7 +193,7 @@ class EtcdWire:
         if self._session is None:
             raise StoreFailed("the connection to etcd is closed")
         timeout = timeout or aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
-        # A stream, because the client warns of large bodies that are handed over whole.
+        # A stream, because the client warns of large bodies in one piece.
         headers = {"Authorization": self._token} if self._token and path != _LOGIN else None
         data = io.BytesIO(orjson.dumps(body))
         return self._session.post(self.endpoints[0] + path, data=data, timeout=timeout, headers=headers)
@@ -222,7 +222,7 @@ def _checked(status: int, message: Message) -> Message:
 
 
 def _refused_not(message: Message) -> Message:
-    """A watch's message, unless it says that we may not watch: etcd tells that within the stream."""
+    """A watch's message; raises for a refusal, which etcd sends within the stream."""
     reason = str(message.get("cancel_reason", ""))
     if any(each in reason for each in _LOGGED_OUT):
         raise _LoggedOut(reason)

@@ -1,9 +1,8 @@
-"""What the store remembers of the past: enough to continue a paged list and to resume a watch, within bounds.
+"""The history of a store: enough to continue a paged list and to resume a watch, within bounds.
 
-Every change is held twice: in its bucket, for those who ask, and here in order of revision, to know what to forget
-next. A value that is still current costs the history nothing; one that was replaced is counted where it was replaced.
-Forgetting is done an eighth at a time, so that one commit in thousands pays for it. Age is looked at when something
-is written or asked for; an idle store runs no timer.
+Every change is held twice: in its bucket, for readers, and here in order of revision, for the next removal. A current
+value costs the history nothing; a replaced one is counted at its replacement. An eighth is removed at a time, so that
+one commit in thousands pays for it. Age is checked at writes and reads; an idle store runs no timer.
 """
 
 from __future__ import annotations
@@ -17,11 +16,12 @@ from hortus.apiserver.store.backend import Change, Record
 from hortus.kube.clock import Clock
 
 _ENTRY_BYTES = 120
-"""A change beside its values: the struct and its two places (measured on CPython 3.11)."""
+"""Bytes of a change without its values: the struct and its two places (measured on CPython 3.11)."""
 
 
 class HistoryLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Whichever is reached first. 300 s is the compaction interval of kube-apiserver (`--etcd-compaction-interval`)."""
+    """Limits of the history; the first that is reached applies. 300 s is the compaction interval of kube-apiserver
+    (`--etcd-compaction-interval`)."""
 
     changes: int = 50_000
     bytes: int = 32 * 1024 * 1024
@@ -29,7 +29,7 @@ class HistoryLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drop(msgspec.Struct, frozen=True, gc=False):
-    """All buckets that began with `prefix` were dropped at `revision`; `dropped` are the revisions they held."""
+    """All buckets with `prefix` were dropped at `revision`; `dropped` are the revisions they held."""
 
     revision: int
     prefix: str
@@ -54,7 +54,8 @@ class History:
         self.compacted = 0
         """History above this revision is complete in every bucket."""
         self.barrier = 0
-        """History up to this revision is gone in every bucket: an explicit compaction, or a start without history."""
+        """History up to this revision is missing in every bucket: an explicit compaction, or a start without
+        history."""
         self._limits = limits
         self._clock = clock
         self._forgotten = forgotten
@@ -79,7 +80,7 @@ class History:
             self.expire()
 
     def expire(self) -> None:
-        """Forget what is older than the limit in seconds, give or take a sixteenth."""
+        """Removes entries older than the limit in seconds, to a sixteenth of it."""
         oldest = self._clock.monotonic() - self._limits.seconds
         revision = 0
         while self._slots and self._slots[0].until < oldest:

@@ -1,8 +1,8 @@
-"""The state and recent history of a store in memory, which every store answers reads and watches from.
+"""The state and recent history of a store in memory, from which every store answers reads and watches.
 
-What flows in are committed changes, in order of revision; checking expectations and making them durable is the store's.
-Buckets are grouped by the first part of their names, the logical cluster, so that what concerns one cluster costs what
-that cluster is large. A bucket exists while it holds a record or remembers a change.
+In: committed changes, in order of revision; the store checks expectations and makes changes durable. Buckets are
+grouped by the first part of their names, the logical cluster, so that the cost of an operation on a cluster depends on
+the size of that cluster. A bucket exists while it holds a record or a change of the history.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Index:
         watches: WatchLimits,
         forgotten: Callable[[Sequence[Entry]], None] = _nothing,
     ) -> None:
-        """`forgotten` is told the entries that history has let go of, in order."""
+        """`forgotten` is called with the entries that leave the history, in order."""
         self.revision = 0
         self.history = History(history, clock, forgotten=self._on_forgotten)
         self.hub = WatchHub(watches, lambda: self.revision)
-        self._tell = forgotten
+        self._forgotten = forgotten
         self._buckets: dict[str, Bucket] = {}
         self._clusters: dict[str, list[str]] = {}
         self._followers: list[tuple[Follower, Callable[[str], None]]] = []
@@ -54,7 +54,7 @@ class Index:
         self._followers.append((follower, dropped))
 
     def hand_over(self, other: Index) -> None:
-        """Let `other`, which takes this index's place, tell those who follow it, first of how it differs from this."""
+        """Moves the followers to `other`, which replaces this index; they first get the differences."""
         other._followers = self._followers
         for change in _differences(self, other):
             for follower, _ in self._followers:
@@ -72,14 +72,14 @@ class Index:
         self.hub.publish(change)
 
     def drop(self, prefix: str, revision: int) -> int:
-        """Commit the removal of all buckets that begin with `prefix`; returns how many objects went."""
+        """Commits the removal of all buckets with `prefix`; returns the number of removed objects."""
         dropped = [record.revision for bucket in self._under(prefix) for record in bucket.records.values()]
         for bucket in self._under(prefix):
             self._close(bucket)
         self.revision = revision
         self.history.add(Drop(revision, prefix, tuple(dropped)))
-        for _, told in self._followers:
-            told(prefix)
+        for _, dropped_prefix in self._followers:
+            dropped_prefix(prefix)
         self.hub.end(prefix, RevisionCompacted)
         return len(dropped)
 
@@ -90,7 +90,7 @@ class Index:
         self.history.forget(revision)
 
     def keep(self, key: Key, value: bytes, revision: int, replaced: Record | None) -> Record:
-        """The record of a write; the strings of its names are shared with what is kept already."""
+        """The record of a write; its names share the strings of stored ones."""
         if replaced is not None:
             return Record(replaced.bucket, replaced.name, value, revision)
         bucket = self._buckets.get(key.bucket)
@@ -143,7 +143,7 @@ class Index:
         return self.hub.add(name, prefix, () if bucket is None else bucket.changes_after(after))
 
     def _require(self, name: str, revision: int) -> None:
-        """Raise unless every change of the bucket after `revision` is remembered."""
+        """Raises unless every change of the bucket after `revision` is in the history."""
         self.history.expire()
         if revision > self.revision:
             raise RevisionInFuture(f"revision {revision} is ahead of the store's {self.revision}")
@@ -189,11 +189,11 @@ class Index:
                 bucket.forget(gone[-1].revision)
                 if bucket.idle:
                     self._close(bucket)
-        self._tell(gone)
+        self._forgotten(gone)
 
 
 def _differences(before: Index, now: Index) -> Sequence[Change]:
-    """What was removed, then what was written, by revision."""
+    """The removals, then the writes, by revision."""
     removed, written = [], []
     for name in before._buckets.keys() | now._buckets.keys():
         old, new = (each._buckets[name].records if name in each._buckets else {} for each in (before, now))
@@ -206,14 +206,14 @@ def _differences(before: Index, now: Index) -> Sequence[Change]:
 
 
 def holds(current: Record | None, expected: int | None, *, removing: bool = False) -> bool:
-    """Reports whether a write may go ahead: `current` is at `expected` (0: nothing is there; None: anything goes)."""
+    """Reports whether a write may proceed: `current` is at `expected` (0: no object; None: any state)."""
     if current is None:
         return not removing and not expected
     return expected is None or expected == current.revision
 
 
 def check(key: Key, current: Record | None, expected: int | None, *, removing: bool = False) -> None:
-    """Raise Mismatch where the write may not go ahead."""
+    """Raises Mismatch where the write may not proceed."""
     if not holds(current, expected, removing=removing):
         raise Mismatch(key, current)
 

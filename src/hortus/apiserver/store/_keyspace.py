@@ -1,10 +1,10 @@
-"""What stands where in etcd, and how it is read and written there: the layout that all servers of one root share.
+"""The layout of keys and values in etcd, which all servers of one root share.
 
 **Keys.** Below the root, `objects/<bucket>:<name>` holds an object and `last` is written by every transaction: its
-revision is that of the last write of any server, and one watch on the root sees all. `last` also carries what a
-deletion cannot: the final state of the object, or the prefix of a dropped cluster. `format` says how to read the rest.
+revision is that of the last write of any server, and one watch on the root sees all. `last` also holds the final state
+of a deleted object, or the prefix of a dropped cluster. `format` holds the version of this layout.
 
-**Values** are kept in their two halves; the revision is put between them when they are read.
+**Values** are kept in their two halves; the revision is inserted between them at reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from hortus.apiserver.store.backend import Key, Record, Value
 FORMAT = b"1"
 """Version of this layout, as `format` holds it."""
 FINAL, DROP = b"f", b"d"
-"""How a note in `last` begins: the final state of the object deleted follows, or the prefix of a dropped cluster."""
+"""The first byte of a note in `last`: the final state of the deleted object follows, or the prefix of a dropped
+cluster."""
 
 
 class Keyspace:
@@ -30,13 +31,13 @@ class Keyspace:
         self.format = self.root + b"format"
 
     def path(self, key: Key) -> bytes:
-        """Where an object lies. Raises ValueError when its bucket's name has a colon."""
+        """The key of an object in etcd. Raises ValueError when its bucket's name has a colon."""
         if ":" in key.bucket:
             raise ValueError(f"bucket {key.bucket!r} has a colon; etcd's keys need it to tell bucket from name")
         return self.objects + f"{key.bucket}:{key.name}".encode()
 
     def key(self, entry: Message) -> Key | None:
-        """Whose entry that is; None when it is no object's."""
+        """The object's key of an entry; None when it is no object's entry."""
         path = raw(entry, "key")
         if not path.startswith(self.objects) or b":" not in path:
             return None
@@ -44,7 +45,7 @@ class Keyspace:
         return Key(bucket, name)
 
     def records(self, entries: Iterable[Message]) -> Sequence[Record]:
-        """The objects among what etcd holds; what was not written by a Hortus is passed over."""
+        """The objects among etcd's entries; entries that Hortus did not write are skipped."""
         records = []
         for entry in entries:
             key, revision = self.key(entry), number(entry, "mod_revision")
@@ -60,7 +61,7 @@ def packed(value: Value) -> bytes:
 
 
 def spliced(stored: bytes, revision: int) -> bytes | None:
-    """The object that `packed` has stored, as of that revision; None when it is nothing of the kind."""
+    """The object in a `packed` value, with that revision; None when the value has another form."""
     length, colon, halves = stored.partition(b":")
     if not colon or not length.isdigit():
         return None
@@ -74,5 +75,5 @@ def writing(where: bytes, value: bytes) -> Message:
 
 
 def revision_is(where: bytes, expected: int) -> Message:
-    """The part of a transaction that compares; 0 is the revision of what is not there."""
+    """The part of a transaction that compares; 0 is the revision of a missing key."""
     return {"key": text(where), "target": "MOD", "result": "EQUAL", "mod_revision": expected}

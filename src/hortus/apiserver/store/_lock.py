@@ -1,4 +1,4 @@
-"""One process per state file: an advisory lock that the kernel gives back when the holder dies, however it dies."""
+"""One process per state file: an advisory lock that the kernel releases when the holder ends, however it ends."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hortus.apiserver.store.backend import StoreFailed
 
 
 class FileLock:
-    """The file stays behind when the lock is released; only the kernel's lock on it means anything."""
+    """The file remains when the lock is released; only the kernel's lock on it counts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock and leave our process id in the file; raises StoreFailed naming the holder."""
+        """Takes the lock and writes the process id into the file; raises StoreFailed, which names the holder."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -32,7 +32,7 @@ class FileLock:
         except OSError:
             os.close(descriptor)
             raise
-        # Written over, not cut first: on a full disk the block that the file has would be gone.
+        # Overwritten, not truncated first: on a full disk the file would lose its block.
         os.ftruncate(descriptor, os.pwrite(descriptor, b"%d\n" % os.getpid(), 0))
         self._descriptor = descriptor
 

@@ -1,20 +1,20 @@
 """The durable log of the SQLite store: one append-only table, a row for each revision.
 
-Everything here blocks and runs on the store's one writer thread. Rows flow in by batches; they flow out once, when the
-store starts and replays them. A row is needed while it is an object's present state or while history remembers it;
-`forget` deletes the others.
+Everything here blocks and runs on the store's one writer thread. Rows are written in batches and read once, when the
+store starts and replays them. A row is needed while it is an object's present state or part of the history; `forget`
+deletes the others.
 
-**Durability.** `journal_mode=WAL` with `synchronous=FULL`: SQLite syncs the WAL before a commit returns, so what was
-acknowledged survives the loss of power and not only of the process; with NORMAL it would survive the process alone
-(sqlite.org/pragma.html#pragma_synchronous). `fullfsync` asks the same of macOS, where fsync does not reach the disk.
+**Durability.** `journal_mode=WAL` with `synchronous=FULL`: SQLite syncs the WAL before a commit returns, so
+acknowledged writes survive a power failure; with NORMAL they would only survive a crash of the process
+(sqlite.org/pragma.html#pragma_synchronous). `fullfsync` does the same on macOS, where fsync does not reach the disk.
 
 **One statement per batch.** Each step of a statement releases the interpreter lock, and getting it back from a busy
 event loop takes up to a switch interval. A batch is therefore a single INSERT in autocommit mode: one release, around
 writing and syncing.
 
-**After an error** nobody knows which pages reached the disk, and a second fsync may report success for pages that the
-kernel has thrown away. The connection is opened anew, the WAL is emptied into the synced database file, so that nothing
-new is written behind frames of doubtful state, and rows above the last acknowledged revision are deleted.
+**After an error** it is unknown which pages reached the disk, and a second fsync may report success for pages that the
+kernel has dropped. The connection is opened again, the WAL is emptied into the synced database file, so that nothing
+new is written behind frames of unknown state, and rows above the last acknowledged revision are deleted.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ BATCH_ROWS = 500
 
 _VACUUM_PAGES = 256
 _VACUUMS = 32
-"""Pages moved within the file between two checkpoints, and how often in a row, while the disk is full: 32 MiB."""
+"""Pages moved within the file between two checkpoints, and repetitions, while the disk is full: 32 MiB."""
 
 _PROBE_BYTES = 65536
-"""Space that must be there before a disk that was full counts as good again."""
+"""Free bytes that are required before a disk that was full is used again."""
 
 PUT, DELETE, DROP = 0, 1, 2
 
@@ -90,7 +90,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 class Log:
     def __init__(self, path: Path, *, connect: Connect = connect, must_exist: bool = False) -> None:
-        """With `must_exist` a file that is missing or empty has been lost, and is refused."""
+        """With `must_exist` a missing or empty file is refused: its content was lost."""
         self.path = path
         self._connect = connect
         self._must_exist = must_exist
@@ -99,12 +99,12 @@ class Log:
         self._connection: sqlite3.Connection | None = None
         self._acknowledged = 0
         self.doubtful = False
-        """Since a failed write: what the file holds above the last acknowledged revision is not known."""
+        """True since a failed write: the content above the last acknowledged revision is unknown."""
 
     # Opening
 
     def open(self) -> Past:
-        """Lock, create or open and check the file; raises StoreFailed saying what a person can do."""
+        """Locks, creates or opens and checks the file; raises StoreFailed, which names the fix."""
         try:
             self._lock.acquire()
             self._create()
@@ -123,7 +123,7 @@ class Log:
 
     @property
     def tight(self) -> bool:
-        """True when the disk was full and the reserve is in use: only deletions are to be written."""
+        """True when the disk was full and the reserve is in use: only deletions are written."""
         return not self._reserve.held
 
     def rows(self) -> Iterator[Row]:
@@ -134,7 +134,7 @@ class Log:
             raise StoreFailed(f"cannot read the state in {self.path}: {error}; {self._advice(error)}") from error
 
     def _create(self) -> None:
-        """Make the file for the owner's eyes alone, before SQLite writes to it; its WAL inherits the mode."""
+        """Makes the file with mode 0600 before SQLite writes to it; its WAL inherits the mode."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = not self.path.exists()
         if new or not self.path.stat().st_size:
@@ -149,7 +149,7 @@ class Log:
             _sync_folder(self.path.parent)
 
     def _refuse_lost(self) -> None:
-        """Refuse a log without its database, and a file that is known to have held objects: both have been lost."""
+        """Refuses a WAL without its database, and an empty file that held objects before: both mean lost content."""
         wal = self.path.with_name(self.path.name + "-wal")
         if self._must_exist or (wal.exists() and wal.stat().st_size):
             raise StoreFailed(
@@ -163,7 +163,7 @@ class Log:
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             new = self._check_format(connection)
-            if new:  # on a file that is there it would be a write, for which a full disk has no space
+            if new:  # on an existing file it would be a write, for which a full disk has no space
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
                 raise StoreFailed(f"the file system of {self.path} does not allow SQLite's WAL: use a local disk")
@@ -179,7 +179,7 @@ class Log:
         return connection
 
     def _check_format(self, connection: sqlite3.Connection) -> bool:
-        """Reports whether the file is new; raises StoreFailed when it is not ours to read."""
+        """Reports whether the file is new; raises StoreFailed when it has another format."""
         version, application = (_pragma(connection, name) for name in ("user_version", "application_id"))
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if version == 0 and application == 0 and tables == 0:
@@ -204,7 +204,7 @@ class Log:
     # Writing
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Make the rows durable, all or none; raises sqlite3.Error or OSError."""
+        """Makes the rows durable, all or none; raises sqlite3.Error or OSError."""
         try:
             self._append(rows)
         except (sqlite3.Error, OSError) as error:
@@ -222,7 +222,7 @@ class Log:
         self._acknowledged = rows[-1].revision
 
     def make_room(self) -> None:
-        """Give back to the disk what forgotten rows held, some of it at a time; raises sqlite3.Error or OSError."""
+        """Returns the space of deleted rows to the disk, some of it at a time; raises sqlite3.Error or OSError."""
         connection = self._sound()
         with self._doubting():
             for _ in range(_VACUUMS):
@@ -232,11 +232,11 @@ class Log:
                 _checkpoint(connection)
 
     def relax(self) -> None:
-        """Take the reserve again, after which everything is written; raises OSError where the disk is still full."""
+        """Takes the reserve again, after which all writes are accepted; raises OSError while the disk is full."""
         self._reserve.take()
 
     def forget(self, revisions: Sequence[int], past: Past) -> None:
-        """Delete rows that are neither present nor history, and remember that history begins at `past.compacted`."""
+        """Deletes rows that are neither present nor history, and records that history begins at `past.compacted`."""
         connection = self._sound()
         with self._doubting(), _transaction(connection):
             for start in range(0, len(revisions), BATCH_ROWS):
@@ -248,15 +248,15 @@ class Log:
             _vacuum(connection)
 
     def probe(self) -> None:
-        """Find out whether the disk takes writes again; raises sqlite3.Error or OSError."""
-        self.doubtful = True  # a connection that knew a full disk is no witness
+        """Tests the disk by a write; raises sqlite3.Error or OSError."""
+        self.doubtful = True  # a connection from before cannot be trusted after a full disk
         connection = self._sound()
         with self._doubting():
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('probe', zeroblob(?))", (_PROBE_BYTES,))
             connection.execute("DELETE FROM meta WHERE key = 'probe'")
 
     def close(self) -> None:
-        """Empty the WAL into the database and let go of the file. What was acknowledged is safe either way."""
+        """Empties the WAL into the database and releases the file. Acknowledged writes are safe either way."""
         with contextlib.suppress(sqlite3.Error):
             if self._connection is not None:
                 self._connection.close()
@@ -278,7 +278,7 @@ class Log:
             raise
 
     def _sound(self) -> sqlite3.Connection:
-        """The connection, after an error a new one to a file whose content is certain."""
+        """The connection; after an error a new one, to a file whose content is known."""
         if not self.doubtful:
             return self._open_connection()
         if self._connection is not None:
@@ -300,7 +300,7 @@ class Log:
         if "locked" in text:
             return "another program has it open: close that, or use another state directory"
         if "malformed" in text or "not a database" in text:
-            return f"it is damaged: restore {self.path.parent} from a backup, or move it away to start anew"
+            return f"it is damaged: restore {self.path.parent} from a backup, or move it away to start from scratch"
         return "check that the disk has space and that you may write there"
 
 
@@ -317,7 +317,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _vacuum(connection: sqlite3.Connection) -> None:
-    # As a script: the statement frees one page a step, and `execute` takes one step of what has no columns.
+    # As a script: the statement frees one page a step, and `execute` makes one step of a statement without columns.
     connection.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
 
 

@@ -1,8 +1,8 @@
-"""Space set aside on the disk, so that objects can still be deleted when it is full.
+"""A reserve of disk space, so that objects can still be deleted when the disk is full.
 
-A deletion is a write too: it needs room in the log, and the room it makes comes free only when the log has been emptied
-into the database, which needs room again. So a file of zeros lies next to the database. When a write finds the disk
-full, the file is cut to nothing, and from then on only deletions are written, until the whole file can be had again.
+A deletion is a write too: it needs space in the log, and its space is freed only when the log has been emptied into the
+database, which needs space again. So there is a file of zeros next to the database. When a write finds the disk full,
+the file is truncated, and only deletions are written until the whole file can be allocated again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import sqlite3
 from pathlib import Path
 
 RESERVE_BYTES = 32 * 1024 * 1024
-"""Bytes that emptying the log can need: 2,000 pages of 4 KiB and the batch that went beyond, and as much again that was
+"""Bytes that emptying the log can need: 2,000 pages of 4 KiB and the batch beyond them, and as much again that was
 written after the first attempt failed; the deletions themselves take some kilobytes each."""
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _LITTLE = 1024 * 1024
-"""Free bytes below which any failed write is put down to lack of space: fsync reports it as an I/O error."""
+"""Free bytes below which any failed write counts as a full disk, because fsync reports that as an I/O error."""
 
 
 class Reserve:
@@ -31,7 +31,7 @@ class Reserve:
         self.held = False
 
     def take(self) -> None:
-        """Have the whole file. Raises OSError where the disk has not that much, and then takes nothing."""
+        """Allocates the whole file. Raises OSError where the disk lacks the space, without taking any."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             _allocate(descriptor, self._size)
@@ -43,7 +43,7 @@ class Reserve:
         self.held = True
 
     def release(self) -> None:
-        """Give its space to others. Never raises: what cannot be given back is missed by the next write."""
+        """Frees its space. Never raises: the next write fails if the space was not freed."""
         self.held = False
         with contextlib.suppress(OSError):
             os.truncate(self.path, 0)

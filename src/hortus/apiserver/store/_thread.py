@@ -1,7 +1,7 @@
-"""The one thread that writes to the disk, and the hand-over of work to it.
+"""The one thread that writes to the disk, and the handover of work to it.
 
-A pool's executor costs two futures, a lock and a copy of the context for each batch of writes, which is more than the
-batch costs SQLite. Here a batch is an item in a queue on the way out and one call of the loop on the way back.
+A thread pool costs two futures, a lock and a copy of the context for each batch of writes, which is more than SQLite
+needs for the batch. Here a batch costs an item in a queue and one callback of the loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from queue import SimpleQueue
 
 _PATIENCE = 0.001
 _GIVE_WAY = 0.0001
-"""Seconds after which the loop lets the thread have the interpreter, and for how long it sleeps to do so."""
+"""Seconds after which the loop yields the interpreter to the thread, and seconds for which it sleeps to do so."""
 
 _Work = tuple[Callable[[], None], asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
@@ -30,14 +30,14 @@ class WriterThread:
         self._thread: threading.Thread | None = None
 
     async def run(self, work: Callable[..., None], *arguments: object) -> None:
-        """Run `work` on the thread, making sure that a busy loop does not keep it from the interpreter lock.
+        """Runs `work` on the thread, and prevents a busy loop from keeping the interpreter lock.
 
-        A loop on uvloop gives the lock up and takes it back many times a millisecond. Each time wakes the waiting
-        thread, too late to get the lock and too early for its wait to count as one that earns a forced switch: with
-        the loop at 100 % it has been seen to starve for seconds. A loop that really sleeps for a moment lets it in.
+        A loop on uvloop releases and takes the lock many times a millisecond. Each release wakes the waiting thread too
+        late to get the lock, and too early for a forced switch: with the loop at 100 % it was observed to starve for
+        seconds. A loop that really sleeps for a moment lets the thread run.
         """
         if self._thread is None:
-            # As a daemon: what nobody waits for any more has been acknowledged to nobody.
+            # As a daemon: work without a waiting caller has not been acknowledged.
             self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
         loop = asyncio.get_running_loop()
@@ -50,7 +50,7 @@ class WriterThread:
             patience.timer.cancel()
 
     def end(self) -> None:
-        """Wait until all work is done; there is to be none after it."""
+        """Waits until all work is done; no work may follow."""
         if self._thread is not None:
             self._waiting.put(None)
             self._thread.join()
@@ -65,15 +65,15 @@ class WriterThread:
             error: BaseException | None = None
             try:
                 work()
-            except BaseException as raised:  # it is its caller's, and the thread goes on
+            except BaseException as raised:  # the caller gets it, and the thread continues
                 error = raised
-            with contextlib.suppress(RuntimeError):  # the loop has been closed, so nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop has been closed, so no caller waits
                 loop.call_soon_threadsafe(_settle, done, error)
             del item, work, loop, done, error
 
 
 class _Patience:
-    """Lets other threads have the interpreter each time that the loop has had it for so long."""
+    """Yields the interpreter to other threads each time that the loop has had it for that long."""
 
     __slots__ = ("_loop", "timer")
 

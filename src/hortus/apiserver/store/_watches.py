@@ -1,8 +1,8 @@
-"""Who listens to what: watches by bucket and prefix, so that a commit touches only those that want it.
+"""Watches by bucket and prefix, so that a commit only touches those that match.
 
-A watch that waits is one future and a place in a dict; it is woken once per turn of the loop however many changes came.
-A watch whose reader is slow gathers a backlog up to a bound and then ends with RevisionCompacted; the objects in the
-backlog are shared with everyone else, so one slow reader costs references, not copies.
+A watch that waits is one future and a place in a dict; it is woken once per turn of the loop, whatever the number of
+changes. A watch with a slow reader collects a backlog up to a bound and then ends with RevisionCompacted; the objects
+in the backlog are shared, so a slow reader costs references, not copies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hortus.apiserver.store.backend import Change, RevisionCompacted
 
 
 class WatchLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How far behind a reader may fall before it is told to list again."""
+    """The backlog beyond which a reader must list again."""
 
     changes: int = 10_000
     bytes: int = 32 * 1024 * 1024
@@ -60,7 +60,7 @@ class HubWatch:
         self.end(StopAsyncIteration)
 
     def push(self, change: Change) -> bool:
-        """Hand over one change; False when the reader has fallen too far behind and is given up."""
+        """Hands over one change; False when the reader has fallen too far behind and the watch is ended."""
         self._pending.append(change)
         self._bytes += 0 if change.record is None else len(change.record.value)
         if len(self._pending) > self._hub.limits.changes or self._bytes > self._hub.limits.bytes:
@@ -81,7 +81,7 @@ class HubWatch:
 
 
 class _Listeners:
-    """The watches of one bucket by prefix, and how many of them there are per length of prefix."""
+    """The watches of one bucket by prefix, and their number per length of prefix."""
 
     __slots__ = ("by_prefix", "lengths")
 
@@ -136,7 +136,7 @@ class WatchHub:
             self.remove(change.bucket, prefix, watch)
 
     def end(self, prefix: str, reason: type[Exception]) -> None:
-        """End the watches of all buckets that begin with `prefix`; what is pending is still handed out."""
+        """Ends the watches of all buckets with `prefix`; pending changes are still delivered."""
         for bucket, watched, watch in [*self._all(prefix)]:
             self.remove(bucket, watched, watch)
             watch.end(reason)

@@ -1,12 +1,12 @@
-"""The seam between the API server and what keeps its objects: a dozen methods, as etcd would answer them.
+"""The interface between the API server and its store: a dozen methods with the semantics of etcd.
 
-A store is one ordered history. Every commit gets the next revision; revisions are global to the store, never reused
-and never go back, also not over a crash. Objects are bytes. Keys are split in two: a `bucket` (one kind of one logical
+A store is one ordered history. Every commit gets the next revision; revisions are global to the store, never reused and
+never decrease, also not after a crash. Objects are bytes. Keys are split in two: a `bucket` (one kind of one logical
 cluster, `<cluster>/<group or core>/<plural>`) and the rest (`<namespace>/<name>`, or `/<name>` without namespace);
-lists and watches are always within one bucket, which is what makes thousands of logical clusters cheap.
+lists and watches are always within one bucket, which makes thousands of logical clusters cheap.
 
-An object's own resourceVersion is its revision, which is known only when it is committed. So writers hand over the
-bytes in two halves and the store puts the decimal revision between them.
+An object's own resourceVersion is its revision, which is known only when it is committed. So writers pass the bytes in
+two halves and the store inserts the decimal revision between them.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ class Key(NamedTuple):
 
 
 class Value(NamedTuple):
-    """Encoded object, cut where its resourceVersion's digits stand."""
+    """An encoded object, split at the digits of its resourceVersion."""
 
     head: bytes
     tail: bytes
     leaving: bool = False
-    """The object is being deleted: this write brings its end closer, and is taken where space is left for ends only."""
+    """The object is being deleted: this write advances the deletion, and is accepted where only deletions still have
+    space."""
 
     def at(self, revision: int) -> bytes:
         return b"%s%d%s" % (self.head, revision, self.tail)
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One object as it is kept. Not a tuple: many of these must cost little and not burden the collector."""
+    """One stored object. Not a tuple: there are many, which must be small and not burden the garbage collector."""
 
     bucket: str
     name: str
@@ -54,7 +55,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """One committed write: `record` is kept now (None: deleted), `replaced` was kept before (None: nothing).
+    """One committed write: `record` is stored now (None: deleted), `replaced` was stored before (None: nothing).
 
     `final` is the last state of a deleted object with the deletion's own revision in it, as watchers are shown it.
     """
@@ -96,9 +97,9 @@ class Page(NamedTuple):
     revision: int
     """The revision this page is a snapshot of."""
     remaining: int
-    """How many more records follow in that snapshot; 0 on the last page."""
+    """The number of further records in that snapshot; 0 on the last page."""
     state: object | None = None
-    """Of a whole bucket or of all that begins with a prefix: the same object until something in the bucket changes."""
+    """A token of a whole bucket or a prefix in it: the same object until the bucket changes."""
 
 
 class Usage(NamedTuple):
@@ -108,15 +109,15 @@ class Usage(NamedTuple):
 
 
 class RevisionCompacted(Exception):
-    """The revision asked for is older than what is kept."""
+    """The requested revision is older than the history."""
 
 
 class RevisionInFuture(Exception):
-    """The revision asked for has not been written yet."""
+    """The requested revision has not been written yet."""
 
 
 class Mismatch(Exception):
-    """A write's expectation did not hold; `current` is what is there (None: nothing)."""
+    """A write's expectation did not hold; `current` is the stored state (None: nothing)."""
 
     def __init__(self, key: Key, current: Record | None) -> None:
         super().__init__(f"{key.bucket}/{key.name}")
@@ -129,7 +130,7 @@ class StoreFailed(Exception):
 
 
 class ObjectTooLarge(StoreFailed):
-    """The store takes other writes, but never one of this size."""
+    """The store accepts other writes, but none of this size."""
 
 
 class Watch(Protocol):
@@ -140,7 +141,7 @@ class Watch(Protocol):
 
     @property
     def seen(self) -> int:
-        """The revision up to which nothing is left to hand out: what a bookmark may say after the last batch."""
+        """The revision up to which all changes were delivered; a bookmark after the last batch may have it."""
 
     def __aiter__(self) -> Self: ...
 
@@ -152,7 +153,7 @@ class Watch(Protocol):
 
 
 Follower = Callable[[Change], None]
-"""Told of one commit. It must be quick and may not fail."""
+"""Called with one commit. It must be quick and may not fail."""
 
 
 class ListOptions(TypedDict, total=False):
@@ -167,58 +168,60 @@ class ListOptions(TypedDict, total=False):
     revision: int
     """The state at this revision; 0 for the present."""
     fresh: bool
-    """False: as far as this process knows, also while the rest of a shared store cannot be reached."""
+    """False: the state known to this process, also while the rest of a shared store is unreachable."""
 
 
 class Backend(Protocol):
-    """Reads of a store that is shared with other processes see what those have acknowledged, or raise StoreFailed."""
+    """A store. Reads of one that processes share see the acknowledged writes of all, or raise StoreFailed."""
 
     async def start(self) -> None:
-        """Open, recover and be ready to serve. Raises StoreFailed with what a person can do about it."""
+        """Opens and recovers the store. Raises StoreFailed, which names the fix."""
 
     async def close(self) -> None:
-        """Finish what was acknowledged, end all watches, release files and connections."""
+        """Completes acknowledged writes, ends all watches, releases files and connections."""
 
     @property
     def revision(self) -> int:
         """The last committed revision that reads can see."""
 
     async def sync(self) -> int:
-        """Let reads and watches see all that was committed anywhere before this call; returns the revision.
+        """Makes reads and watches see everything that was committed anywhere before this call; returns the revision.
 
-        For revisions that a client brings from another server on the same store, before they are called future.
+        Called for revisions that a client got from another server on the same store, before they count as future.
         Raises StoreFailed when the rest of the store cannot be reached.
         """
 
     async def check(self) -> None:
-        """Raise StoreFailed, saying why, where the next write would fail as far as can be told without one."""
+        """Raises StoreFailed with the cause where the next write would fail, as far as that is known without a
+        write."""
 
     def follow(self, follower: Follower, dropped: Callable[[str], None]) -> None:
-        """Tell `follower` of every change from now on, whoever writes it, and `dropped` the prefix of every drop.
+        """Calls `follower` with every change from now on, of any writer, and `dropped` with the prefix of every drop.
 
-        In order of revision, in the step in which reads begin to see it: before its writer is answered and before any
-        watch hands it out. A change that this process could not see as it happened (it was cut off from a shared store
-        for longer than that keeps history) is told when it is found, as the difference that it made.
+        The calls are in order of revision, in the step in which reads begin to see the change: before its writer is
+        answered and before any watch delivers it. A change that this process missed (it was cut off from a shared store
+        for longer than the history) is reported when it is found, as the difference that it made.
         """
 
     @property
     def compacted(self) -> int:
-        """History above this revision is kept in full; of what is older, some or all is gone. The present never is."""
+        """History above this revision is complete; older history is partly or wholly removed. The present state never
+        is."""
 
     async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
-        """Write when the object's revision is `expected` (0: it must not exist; None: whatever it is).
+        """Writes when the object's revision is `expected` (0: it must not exist; None: any).
 
         Returns when the write is durable and visible. Raises Mismatch, StoreFailed.
         """
 
     async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
-        """Remove when the revision is `expected` (None: whatever it is); returns the revision of the removal.
+        """Removes when the revision is `expected` (None: any); returns the revision of the removal.
 
         Raises Mismatch, also when there is nothing to remove (its `current` is then None), and StoreFailed.
         """
 
     async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
-        """Not `fresh`: as far as this process knows, also while the rest of a shared store cannot be reached."""
+        """Without `fresh`, the state known to this process, also while the rest of a shared store is unreachable."""
 
     async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
         """Records of a bucket, sorted by name. Raises RevisionCompacted, RevisionInFuture."""
@@ -229,23 +232,23 @@ class Backend(Protocol):
         """The names of non-empty buckets that begin with `prefix`, sorted."""
 
     async def usage(self, prefix: str) -> Usage:
-        """What all buckets that begin with `prefix` hold, for quotas."""
+        """The usage of all buckets with `prefix`, for quotas."""
 
     async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
-        """Remove every object of all buckets that begin with `prefix`, without one change per object.
+        """Removes every object of all buckets with `prefix`, without one change per object.
 
-        For whole logical clusters: their watches end with RevisionCompacted. Returns how many objects went. With a
-        `guard` only while that object is at `expected` (0: does not exist), else Mismatch: so that of several servers
-        none empties a cluster that another has made again.
+        For whole logical clusters: their watches end with RevisionCompacted. Returns the number of removed objects.
+        With a `guard` only while that object is at `expected` (0: does not exist), else raises Mismatch, so that none
+        of several servers empties a cluster that another has made again.
         """
 
     def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
         """Every change of the bucket with a revision above `after`, in order, none twice, in batches as they commit.
 
-        Listens from this call on, and raises here what is already known to be wrong: RevisionCompacted when `after` is
-        older than the bucket's history, RevisionInFuture. Later RevisionCompacted means that this reader fell too far
-        behind, or that the bucket was dropped.
+        Listens from this call on, and raises known problems here: RevisionCompacted when `after` is older than the
+        bucket's history, RevisionInFuture. Later RevisionCompacted means that this reader fell too far behind, or that
+        the bucket was dropped.
         """
 
     async def compact(self, revision: int) -> None:
-        """Forget history up to and including `revision`."""
+        """Drops the history up to and including `revision`."""

@@ -1,4 +1,4 @@
-"""How objects lie in a store: JSON that begins with apiVersion, kind, and metadata with resourceVersion first."""
+"""The layout of stored objects: JSON that begins with apiVersion, kind, and metadata with resourceVersion first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hortus.kube.objects import Object
 
 
 def encode(obj: Object) -> Value:
-    """The object cut where its revision goes; whatever revision it carries is left out."""
+    """The object split where its revision is inserted; its present revision is dropped."""
     metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
     rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
     kind = msgspec.json.encode({key: obj[key] for key in ("apiVersion", "kind") if key in obj})[:-1]

@@ -1,13 +1,13 @@
 """The store of several API servers at once: objects in etcd v3, read from an index in memory that a watch feeds.
 
-What stands where in etcd says `_keyspace`.
+`_keyspace` describes the layout in etcd.
 
-**Writes** are transactions that compare the object's mod_revision. A write returns when our own watch has delivered it.
-**Reads** ask etcd for the revision of `last`, wait until the index is there and answer from it: what any server has
-acknowledged is seen by all. Reads that come in while one such question is on its way share the next. Pages of snapshots
-that are older than this process are read from etcd.
+**Writes** are transactions that compare the object's mod_revision. A write returns when this process's own watch has
+delivered it. **Reads** ask etcd for the revision of `last`, wait until the index has it and answer from there: all
+servers see the acknowledged writes of each. Reads that arrive while one such request is in flight share the next. Pages
+of snapshots that are older than this process are read from etcd.
 
-A start reads the oldest state that etcd still has, and what followed by the watch, so it knows the history, too.
+A start reads the oldest state that etcd still has, and later changes by the watch, so it has the history, too.
 
 **History** is compacted in etcd every `HistoryLimits.seconds`, for the whole of that etcd: it should be Hortus' own.
 
@@ -57,10 +57,10 @@ from hortus.kube.clock import Clock, SystemClock
 _PAGE = 500
 """Objects in one answer while loading: at most 750 MiB if all are as large as etcd allows, usually a megabyte."""
 _DELIVERY_SECONDS = 5.0
-"""How long a committed write may take to come back through the watch before the watch is taken for dead."""
+"""Seconds for which a committed write may be missing in the watch before the watch counts as dead."""
 _RETRY_SECONDS = 0.5
 _CHECK_SECONDS = 2.0
-"""How long a question about health waits for etcd."""
+"""Seconds for which a health check waits for etcd."""
 
 
 class EtcdBackend:
@@ -128,17 +128,17 @@ class EtcdBackend:
                 )
 
     async def _load(self, *, past: bool = False) -> None:
-        """Read everything at one revision into a new index; watches of the old one end.
+        """Reads everything at one revision into a new index; watches of the old one end.
 
-        With the `past`, as of the oldest revision that etcd and our limits keep: what followed comes by the watch and
-        makes a history, so that clients' watches go on after a restart.
+        With `past`, at the oldest revision that etcd and the limits keep: later changes come by the watch and make a
+        history, so that clients' watches continue after a restart.
         """
         while True:
             try:
                 records, revision = await self._snapshot(await self._oldest() if past else 0)
                 break
             except OutOfRange:
-                continue  # compacted while we read; the next attempt begins at a newer revision
+                continue  # compacted during the read; the next attempt begins at a newer revision
         index = self._empty()
         for record in sorted(records, key=lambda kept: kept.revision):
             index.commit(Change(record.revision, record, None))
@@ -149,14 +149,14 @@ class EtcdBackend:
         before.hub.end("", RevisionCompacted)
 
     async def _oldest(self) -> int:
-        """A revision that can be read and followed from, at most as many revisions ago as history keeps changes."""
+        """A revision that can be read and watched from, at most as many revisions back as the history keeps changes."""
         where = {"key": text(self._space.last)}
         answer = await self._wire.call("/v3/kv/range", where)
         oldest = max(number(answer["header"], "revision") - self._history.changes, 1)
         try:
             await self._wire.call("/v3/kv/range", {**where, "revision": oldest})
         except OutOfRange:
-            # Only a watch is told where what is kept begins.
+            # Only a watch reports the compacted revision.
             async with aclosing(self._wire.watch({**where, "start_revision": oldest})) as messages:
                 async for message in messages:
                     if message.get("canceled"):
@@ -164,14 +164,14 @@ class EtcdBackend:
         return oldest
 
     async def _catch_up(self) -> None:
-        """Return when the watch has brought all that was committed before; raises StoreFailed when it is silent."""
+        """Returns when the watch has delivered everything committed before; raises StoreFailed when it is silent."""
         while True:
             before = self._index.revision
             answer = await self._wire.call("/v3/kv/range", {"key": text(self._space.last)})
             last: Message = next(iter(answer.get("kvs", [])), {})
             try:
                 await self._reach(number(last, "mod_revision"))
-                # Every write of ours touches `last`, so up to the answer's revision there is nothing else to come.
+                # Every write of Hortus touches `last`, so nothing else is due up to the answer's revision.
                 self._index.revision = max(self._index.revision, number(answer["header"], "revision"))
                 return
             except StoreFailed:
@@ -207,11 +207,12 @@ class EtcdBackend:
             self._wake()
 
     async def _resume(self, cancellation: Message) -> None:
-        """Load from scratch if a compaction took what the index has not seen; StoreFailed for other cancellations."""
+        """Loads from scratch if a compaction removed changes that the index has not seen; StoreFailed for other
+        cancellations."""
         kept = number(cancellation, "compact_revision")
         if not kept:
             raise StoreFailed(f"etcd ended the watch: {cancellation.get('cancel_reason', 'no reason given')}")
-        # A watch that etcd has not begun yet asks for revisions that the index may have got past in the meantime.
+        # A watch that etcd has not begun yet asks for revisions that the index may have passed in the meantime.
         if kept > self._index.revision + 1:
             await self._load()
 
@@ -223,7 +224,7 @@ class EtcdBackend:
         self._wake()
 
     def _commit(self, revision: int, events: Sequence[Message]) -> None:
-        """One transaction's events: what it wrote to `last` says how to read the others."""
+        """Applies one transaction's events; its note in `last` defines how to read the others."""
         note = b""
         touched: list[Message] = []
         for event in events:
@@ -258,7 +259,7 @@ class EtcdBackend:
                 waiter.set_result(None)
 
     async def _reach(self, revision: int) -> None:
-        """Return when the index has seen `revision`."""
+        """Returns when the index has seen `revision`."""
         if revision <= self._index.revision:
             return
         waiter = asyncio.get_running_loop().create_future()
@@ -269,7 +270,7 @@ class EtcdBackend:
         except TimeoutError:
             self._wire.cut()
             raise StoreFailed(
-                f"etcd has revision {revision}, the watch has only delivered {self._index.revision}; it is begun anew"
+                f"etcd has revision {revision}, the watch has only delivered {self._index.revision}; it restarts"
             ) from None
 
     # Writing
@@ -295,7 +296,7 @@ class EtcdBackend:
         return revision
 
     async def _transact(self, key: Key, compare: list[Message], write: list[Message]) -> Message:
-        """The answer of a transaction that went through; raises Mismatch, when readers can see why."""
+        """The answer of a successful transaction; raises Mismatch, once readers can see the other state."""
         look = [{"request_range": {"key": text(where)}} for where in (self._space.path(key), self._space.last)]
         body = {"compare": compare, "success": write, "failure": look}
         answer = await self._write(body)
@@ -332,7 +333,7 @@ class EtcdBackend:
             try:
                 await self._compact_etcd(revision)
             except StoreFailed:
-                continue  # the next round forgets more
+                continue  # the next round compacts more
 
     async def _compact_etcd(self, revision: int) -> None:
         try:
@@ -361,7 +362,7 @@ class EtcdBackend:
         return self._index.history.compacted
 
     async def sync(self) -> int:
-        # A question that is on its way may have been answered before our caller's time: join the one after it.
+        # A request in flight may have been answered before this caller's time: join the next one.
         if self._asked is None:
             self._asked = asyncio.create_task(self._ask(self._asking))
             self._asked.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -371,7 +372,7 @@ class EtcdBackend:
         if before is not None and not before.done():
             await asyncio.wait((before,))
         self._asking, self._asked = self._asked, None
-        seen = self._index.revision  # of now: while the answer is on its way, the watch may bring what is newer
+        seen = self._index.revision  # read now: the watch may deliver newer changes before the answer comes
         answer = await self._wire.call("/v3/kv/range", {"key": text(self._space.last)})
         entries = answer.get("kvs", [])
         if number(answer["header"], "revision") < seen:

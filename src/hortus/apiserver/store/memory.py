@@ -1,4 +1,4 @@
-"""The store of tests and of `--ephemeral`: everything in memory, durable as the process."""
+"""The store of tests and of `--ephemeral`: everything in memory, lost at exit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MemoryBackend(IndexReads):
         self._index.hub.end("", StopAsyncIteration)
 
     async def check(self) -> None:
-        """Memory takes every write."""
+        """Memory accepts every write."""
 
     async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
         index = self._index

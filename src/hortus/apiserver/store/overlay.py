@@ -1,10 +1,10 @@
-"""Objects that every logical cluster is born with, kept once for all of them.
+"""Born objects: the objects that every logical cluster has from the start, stored once for all.
 
 A Backend over a Backend: where a cluster has not written an object of its own, the shared one is shown, at revision
-`BORN_REVISION`. A write over it stores a copy in that cluster, a deletion stores a tombstone, and both look to readers
-and watchers as if the object had always been there. So five thousand clusters with the default roles cost no bytes, and
-creating one costs no writes. The trade-off: a list of a bucket with born objects reads the bucket whole, also when
-it is asked for in pages; such buckets are small.
+`BORN_REVISION`. A write over it stores a copy in that cluster, a deletion stores a tombstone, and for readers and
+watchers both look as if the object had always been stored there. So five thousand clusters with the default roles cost
+no bytes, and creating one costs no writes. The trade-off: a list of a bucket with born objects reads the whole bucket,
+also for one page; such buckets are small.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Identify = Callable[[str, str, bytes], bytes]
 
 
 class Overlay:
-    """`backend` with `born` shown in every logical cluster. All writes to it must come through here."""
+    """`backend` with `born` in every logical cluster. All writes must go through this class."""
 
     def __init__(self, backend: Backend, born: Born) -> None:
         self._backend = backend
@@ -48,7 +48,7 @@ class Overlay:
         self._identify: Identify | None = None
 
     def identify(self, identify: Identify) -> None:
-        """Have `identify` make of a shared object what one cluster shows."""
+        """Sets the function that turns a shared object into that of one cluster."""
         self._identify = identify
 
     async def start(self) -> None:
@@ -140,7 +140,7 @@ class Overlay:
         return sorted({*stored, *(name for name in born if name.startswith(prefix))})
 
     async def usage(self, prefix: str) -> Usage:
-        """What the cluster itself stored; what it was born with is not counted."""
+        """The usage of the objects that the cluster itself stored, without born ones."""
         return await self._backend.usage(prefix)
 
     async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
@@ -154,7 +154,7 @@ class Overlay:
         await self._backend.compact(revision)
 
     def shown_change(self, change: Change) -> Change | None:
-        """The change as watchers may see it; None when nothing visible happened."""
+        """The change as watchers see it; None when it is invisible."""
         replaced = self._shown(change.key, change.replaced)
         if change.record is None or not _buried(change.record):
             return Change(change.revision, change.record, replaced, change.final)
@@ -211,7 +211,7 @@ def _buried(record: Record) -> bool:
 
 
 def _tombstone(final: Value | None) -> Value:
-    """It keeps the object's last state for those who watch."""
+    """A tombstone, which keeps the object's last state for watchers."""
     return Value(_TOMBSTONE + (final.head if final else b""), (final.tail if final else b"") + b"}", leaving=True)
 
 

@@ -1,13 +1,13 @@
 """The store of one machine: everything in memory to read, every write in an SQLite file before it is acknowledged.
 
 A write is checked against the newest state, pending writes included, gets its revision and joins the queue. One thread
-takes what has queued up and commits it in one transaction; meanwhile the next batch gathers (group commit). Only when
-its batch is durable does a write become visible, to readers, watchers and its own caller, in order of revision.
+takes what has queued up and commits it in one transaction; meanwhile the next batch gathers (group commit). A write
+becomes visible to readers, watchers and its own caller, in order of revision, only when its batch is durable. When a
+batch fails, all queued writes fail with it, because later writes were checked against earlier ones. Reads continue, and
+the next write tests whether the disk has recovered. Revisions of failed writes are not used again.
 
-When a batch fails, all that was queued fails with it, as later writes were checked against earlier ones. Reads go on,
-and the next write finds out whether the disk has recovered. Revisions given to failed writes are not used again.
-
-History is rows that are not deleted yet, so it survives a restart: a watch resumes where it was. Its age starts anew.
+History is rows that are not deleted yet, so it survives a restart: a watch resumes where it was. Its age is counted
+from the restart.
 
 Limits: everything must fit in memory; one process per file; not on network file systems.
 """
@@ -38,11 +38,11 @@ from hortus.apiserver.store.backend import (
 from hortus.kube.clock import Clock, SystemClock
 
 _FORGET_ROWS = 1_000
-"""Rows that history needs no more gather until there are so many; deleting them costs one more sync."""
+"""The number of unneeded rows at which they are deleted; the deletion costs one more sync."""
 
 
 _FAREWELL_BYTES = 16 * 1024
-"""By how much an object may grow by being deleted: a time, a finalizer, a condition; the tombstone of a born one."""
+"""Bytes by which a deletion may enlarge an object: a time, a finalizer, a condition; the tombstone of a born one."""
 
 
 class _Write:
@@ -58,7 +58,7 @@ class _Write:
 
 
 class SqliteBackend(IndexReads):
-    """A `Backend` in one file, `path`; beside it SQLite's `-wal` and a `.lock`. All have mode 0600."""
+    """A `Backend` in one file, `path`, with SQLite's `-wal` and a `.lock` next to it. All have mode 0600."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class SqliteBackend(IndexReads):
         connect: Connect = connect,
         must_exist: bool = False,
     ) -> None:
-        """`must_exist` refuses a file that is missing or empty: the caller knows that it held objects."""
+        """`must_exist` refuses a missing or empty file: the caller knows that it held objects."""
         self._index = Index(
             clock or SystemClock(),
             history=history or HistoryLimits(),
@@ -84,7 +84,7 @@ class SqliteBackend(IndexReads):
         self._drops: list[_Write] = []
         self._dead: deque[int] = deque()
         self._last = 0
-        """The last revision given out, committed or not."""
+        """The last assigned revision, committed or not."""
         self._noted = Past(0, 0)
         self._committing: asyncio.Task[None] | None = None
         self._open = False
@@ -105,7 +105,7 @@ class SqliteBackend(IndexReads):
         self._index.hub.end("", StopAsyncIteration)
 
     def _recover(self) -> None:
-        """Replay the log. What was compacted is replayed too and forgotten again, which finds rows left to delete."""
+        """Replays the log. Compacted history is replayed too and dropped again, which finds rows left to delete."""
         past = self._log.open()
         index = self._index
         try:
@@ -157,7 +157,7 @@ class SqliteBackend(IndexReads):
         current = await self._claim(key, expected, removing=True)
         revision = self._last + 1
         last_words = None if final is None else final.at(revision)
-        # On a full disk those who resume a watch after a restart get the object as it was before its deletion.
+        # On a full disk, watches that resume after a restart get the object's state from before its deletion.
         row = Row(revision, DELETE, key.bucket, key.name, None if self._log.tight else last_words)
         await self._submit(row, Change(revision, None, current, last_words))
         return revision
@@ -171,7 +171,8 @@ class SqliteBackend(IndexReads):
         self._index.compact(revision)
 
     async def _claim(self, key: Key, expected: int | None, *, removing: bool) -> Record | None:
-        """What the write replaces. A refusal is only given for what is durable; until then it waits and looks again."""
+        """The record that the write replaces. A refusal needs a durable state, so this waits for pending writes and
+        checks again."""
         while True:
             pending = self._newest(key)
             if pending is None:
@@ -194,11 +195,11 @@ class SqliteBackend(IndexReads):
         return newest
 
     async def _submit(self, row: Row, change: Change | None) -> int:
-        """Queue one write and wait until it is durable and visible; a drop gives how many objects went."""
+        """Queues one write and waits until it is durable and visible; a drop returns the number of removed objects."""
         if not self._open:
             raise StoreFailed(f"the store in {self._log.path} is closed")
         for name in (row.bucket, row.name):
-            name.isascii() or name.encode()  # half a surrogate pair fails here, alone, and not its whole batch
+            name.isascii() or name.encode()  # a lone surrogate fails here, instead of failing its whole batch
         write = _Write(row, change, asyncio.get_running_loop().create_future())
         self._last = row.revision
         self._queue.append(write)
@@ -211,7 +212,7 @@ class SqliteBackend(IndexReads):
 
     def _wake(self) -> None:
         if self._committing is None:
-            # The task begins in the next turn of the loop: what else is written in this one goes into the same batch.
+            # The task begins in the next turn of the loop: other writes of this turn go into the same batch.
             self._committing = asyncio.get_running_loop().create_task(self._commit_all())
 
     async def _commit_all(self) -> None:
@@ -230,7 +231,7 @@ class SqliteBackend(IndexReads):
         try:
             await self._thread.run(self._log.append, rows)
         except Exception as error:
-            # Whatever it was, its callers are told, and the log goes over the file before it writes again.
+            # Any failure is raised to the callers, and the log checks the file before it writes again.
             self._fail([*batch, *self._queue], error)
         else:
             for write in batch:
@@ -264,7 +265,7 @@ class SqliteBackend(IndexReads):
     # Forgetting
 
     def _forgotten(self, gone: Sequence[Entry]) -> None:
-        """Note the rows that nobody needs any more: older first, so that no object comes back from a half-done pass."""
+        """Notes the unneeded rows, older first, so that an interrupted deletion restores no object."""
         for entry in gone:
             if isinstance(entry, Drop):
                 self._dead.extend(entry.dropped)
@@ -276,7 +277,7 @@ class SqliteBackend(IndexReads):
                 self._dead.append(entry.revision)
 
     async def _make_room(self) -> None:
-        """On a full disk: forget the past, give back the space it took, and write everything again if that helped."""
+        """On a full disk: drops the history, frees its space, and accepts all writes again if that sufficed."""
         self._index.compact(self._index.revision)
         while self._dead:
             if not await self._forget_rows():
@@ -309,7 +310,7 @@ class SqliteBackend(IndexReads):
     # Health
 
     async def check(self) -> None:
-        """After a write has failed, try the disk; a sound log is believed."""
+        """Tests the disk after a failed write; a log without failures needs no test."""
         if not self._open:
             raise StoreFailed(f"the store in {self._log.path} is closed")
         if self._log.doubtful or self._log.tight:
@@ -322,6 +323,6 @@ class SqliteBackend(IndexReads):
 
 
 def _brings_an_end(value: Value, current: Record | None) -> bool:
-    """True when it is written while the disk is full."""
+    """Reports whether the write is accepted while the disk is full."""
     grown = len(value.head) + len(value.tail) - (0 if current is None else len(current.value))
     return value.leaving and grown <= _FAREWELL_BYTES

@@ -81,7 +81,7 @@ async def serve(
     admission.read_from(server.context.storage)
     _add_garden(server, garden, clock)
     server.interceptor = hibernation = Hibernation(server, GARDEN, Disruption(clock))
-    server.run_beside(hibernation)
+    server.add_part(hibernation)
     try:
         await server.start()
     except OSError as error:
