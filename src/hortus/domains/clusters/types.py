@@ -30,6 +30,7 @@ __all__ = [
     "Reason",
     "Runtime",
     "ShootAnnotation",
+    "ShootLabel",
     "State",
     "Worker",
 ]
@@ -395,6 +396,14 @@ class ShootAnnotation:
     """`true` is demanded by Gardener before a Shoot may be deleted."""
     FORCE_DELETION: Final = "confirmation.gardener.cloud/force-deletion"
     """`true` has Gardener give up resources it cannot clean up; admitted only during a deletion that failed."""
+
+
+class ShootLabel:
+    """Label keys of a Shoot."""
+
+    ACCOUNT: Final = "account"
+    """The global account that the Runtime had at the last patch."""
+    SUBACCOUNT: Final = "subaccount"
 
 
 class RequiredLabels:

@@ -19,9 +19,9 @@ from tests.domains.clusters.world import World
 
 from hortus.domains.clusters.adoption import Difference
 from hortus.domains.clusters.adoption.landscape import Choices, read_landscape
-from hortus.domains.clusters.adoption.planning import Plan
+from hortus.domains.clusters.adoption.planning import Plan, PlannedObject
 from hortus.domains.clusters.adoption.report import Entry, Outcome, Report
-from hortus.domains.clusters.adoption.sources import SECRETS
+from hortus.domains.clusters.adoption.sources import SECRETS, ClusterObject
 from hortus.domains.clusters.adoption.steps import Comparing, make
 from hortus.domains.clusters.commands import register
 from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
@@ -345,7 +345,8 @@ async def test_a_run_that_is_killed_at_any_write_is_finished_by_the_next(
     await grown(here)
     [before] = await orphaned(here)
     report = await shell.reported("shoots", "c-1", *GIVEN)
-    plan = Plan(report.clusters[0], report.clusters[0].manifests)
+    runtime, cluster = report.clusters[0].manifests
+    plan = Plan(report.clusters[0], (PlannedObject(RUNTIMES, runtime), PlannedObject(GARDENER_CLUSTERS, cluster)))
     async with Dying(here.client.access) as client:
         client.left = writes
         with pytest.raises(KeyboardInterrupt):
@@ -365,7 +366,7 @@ async def test_a_lock_is_taken_off_only_the_runtime_that_was_compared(here: Worl
     await here.resize(11)
     choices = Choices(shell.configuration, structured_authentication=True, audit_log_mandatory=False)
     comparing = Comparing(here.client, here.garden, read_landscape(choices, Path("/nonexistent")))
-    entry = await comparing.release(stale, accept=True)
+    entry = await comparing.release(ClusterObject(stale), accept=True)
     assert (entry.outcome, entry.why) == ("failed", "the Runtime changed meanwhile; run it again")
     found = await here.client.get(RUNTIMES, "rt-1", here.namespace)
     assert found["metadata"]["annotations"][Annotation.ADOPTION] == "locked"

@@ -22,6 +22,7 @@ from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
 from hortus.domains.clusters.inside.administrators import BINDINGS, binding_for
 from hortus.domains.clusters.inside.oidc import configure_oidc
 from hortus.domains.clusters.reading import runtime_of
+from hortus.domains.clusters.shoot import LiveShoot
 from hortus.domains.clusters.types import RUNTIMES, OidcConfig
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client, yaml
@@ -168,7 +169,7 @@ class Granting:
 async def test_administrators_and_login_providers_are_read_inside_the_cluster(here: World) -> None:
     inside: Client = here.inside.client
     document = here.server.kubeconfig_for(f"inside-{here.number}").read_bytes()
-    shoot: Object = {"metadata": {"name": "c-1", "namespace": here.garden_namespace}}
+    shoot = LiveShoot({"metadata": {"name": "c-1", "namespace": here.garden_namespace}})
     for name in ("a@example.org", "b@example.org"):
         await inside.create(BINDINGS, binding_for(name))
     runtime = here.runtime(kubernetes={"kubeAPIServer": {"additionalOidcConfig": [{**samples.OIDC, "jwks": "e30="}]}})

@@ -13,7 +13,7 @@ from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, LABELS, TENANT
 from tests.domains.clusters.shoot.test_laws import LAW, SLOWER, VALID
 
 from hortus.domains.clusters.adoption import Adoption, Holder, identity_of, runtime_from
-from hortus.domains.clusters.shoot import Context
+from hortus.domains.clusters.shoot import Context, LiveShoot
 from hortus.domains.clusters.types import Annotation, Runtime
 from hortus.kube import Object
 from hortus.schema import Structural, crd
@@ -25,8 +25,8 @@ LEGACY = Context(tenant=TENANT)
 def adopted(shoot: Object, context: Context = CONTEXT, *, like: Object | None = None) -> Adoption:
     """The adoption of a Shoot; its structured authentication is that of the Runtime `like`."""
     structured = authentication(like, CONFIG) if like is not None else None
-    identity = identity_of(shoot, [HOLDER], administrators=["admin@example.org"])
-    return runtime_from(shoot, CONFIG, context, identity=identity, structured=structured)
+    identity = identity_of(LiveShoot(shoot), [HOLDER], administrators=["admin@example.org"])
+    return runtime_from(LiveShoot(shoot), CONFIG, context, identity=identity, structured=structured)
 
 
 def paths(adoption: Adoption) -> list[str]:
@@ -154,7 +154,7 @@ def test_what_a_runtime_cannot_be_without_is_refused(change: Object, problem: st
 
 def test_missing_labels_are_all_listed_and_may_be_given() -> None:
     live = lived(shoot_for(runtime(), CONFIG, CONTEXT))
-    identity = identity_of(live)
+    identity = identity_of(LiveShoot(live))
     assert [problem.path for problem in identity.problems] == [
         f"metadata.labels[{key}]"
         for key in (
@@ -165,12 +165,14 @@ def test_missing_labels_are_all_listed_and_may_be_given() -> None:
             "kyma-project.io/platform-region",
         )
     ]
-    assert identity_of(live, given=HOLDER.labels).problems == ()
+    assert identity_of(LiveShoot(live), given=HOLDER.labels).problems == ()
 
 
 def test_two_sources_that_disagree_are_nobodys_to_decide() -> None:
     live = lived(shoot_for(runtime(), CONFIG, CONTEXT))
-    identity = identity_of(live, [HOLDER, Holder("Kyma kcp-system/k", {"kyma-project.io/runtime-id": "rt-2"})])
+    identity = identity_of(
+        LiveShoot(live), [HOLDER, Holder("Kyma kcp-system/k", {"kyma-project.io/runtime-id": "rt-2"})]
+    )
     [problem] = identity.problems
     assert str(problem) == (
         'metadata.labels[kyma-project.io/runtime-id]: Invalid value: "rt-2": Kyma kcp-system/k says so, but the shoot '

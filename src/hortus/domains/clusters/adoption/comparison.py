@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from hortus.domains.clusters.types import ShootAnnotation
+from hortus.domains.clusters.types import ShootAnnotation, ShootLabel
 from hortus.kube import Object, yaml
 
 _KEYS: Final = ("name", "type")
 """Items of lists are told apart by these, where all have one."""
 _MARKS: Final = (ShootAnnotation.RUNTIME_ID, ShootAnnotation.RUNTIME_GENERATION)
-_ACCOUNTS: Final = ("account", "subaccount")
+_ACCOUNTS: Final = (ShootLabel.ACCOUNT, ShootLabel.SUBACCOUNT)
 _SERVERS_OWN: Final = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
 
 _REASONS: Final = (

@@ -1,4 +1,4 @@
-"""Whose a cluster is, in the labels of a Runtime: found on the Shoot, its GardenerCluster and its Kyma, or given.
+"""The owner of a cluster, in the labels of a Runtime: found on the Shoot, its GardenerCluster and its Kyma, or given.
 
 A Shoot tells little: its runtime-id once it had a Runtime, the accounts, the region. Brokers wrote the rest on the
 objects beside it. Where two of them disagree nobody here decides.
@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from hortus.domains.clusters.types import Label, RequiredLabels, ShootAnnotation
+from hortus.domains.clusters.shoot import LiveShoot
+from hortus.domains.clusters.types import Label, RequiredLabels, ShootLabel
 from hortus.kube import Object
 from hortus.schema import FieldError
 from hortus.schema.problems import invalid, required
@@ -59,7 +60,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def identity_of(
-    shoot: Object,
+    shoot: LiveShoot,
     holders: Iterable[Holder] = (),
     *,
     given: Mapping[str, str] | None = None,
@@ -87,27 +88,25 @@ def identity_of(
     )
 
 
-def _of_shoot(shoot: Object) -> Holder:
-    metadata = shoot["metadata"]
-    annotations = metadata.get("annotations") or {}
-    labels = {**annotations, **(metadata.get("labels") or {})}
-    found = {key: str(labels[key]) for key in KNOWN if labels.get(key)}
-    if owner := annotations.get(ShootAnnotation.RUNTIME_ID):
-        found[Label.RUNTIME_ID] = owner
+def _of_shoot(shoot: LiveShoot) -> Holder:
+    labels = {**shoot.metadata.annotations, **shoot.metadata.labels}
+    found = {key: labels[key] for key in KNOWN if labels.get(key)}
+    if shoot.owner:
+        found[Label.RUNTIME_ID] = shoot.owner
     return Holder("the shoot", found)
 
 
-def _of_old(shoot: Object) -> Holder:
-    """What a Shoot says in words of its own: of the accounts, an older state, since its labels follow a moved account
-    only at the next patch (section 7)."""
-    labels, spec = shoot["metadata"].get("labels") or {}, shoot.get("spec") or {}
+def _of_old(shoot: LiveShoot) -> Holder:
+    """Labels from the Shoot's own fields. Those of the accounts may be old: they follow a moved account only at the
+    next patch."""
+    labels, spec = shoot.metadata.labels, shoot.spec
     found = {
-        Label.GLOBAL_ACCOUNT_ID: labels.get("account"),
-        Label.SUBACCOUNT_ID: labels.get("subaccount"),
-        Label.REGION: spec.get("region"),
-        Label.PROVIDER: (spec.get("provider") or {}).get("type"),
+        Label.GLOBAL_ACCOUNT_ID: labels.get(ShootLabel.ACCOUNT),
+        Label.SUBACCOUNT_ID: labels.get(ShootLabel.SUBACCOUNT),
+        Label.REGION: spec.region,
+        Label.PROVIDER: spec.provider.type,
     }
-    return Holder("the shoot", {key: str(value) for key, value in found.items() if value})
+    return Holder("the shoot", {key: value for key, value in found.items() if value})
 
 
 def _disagreement(key: str, known: tuple[str, str], value: str, holder: Holder) -> FieldError:

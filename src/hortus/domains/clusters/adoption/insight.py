@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from hortus.domains.clusters.adoption.identity import Inside
 from hortus.domains.clusters.garden import SHOOTS
 from hortus.domains.clusters.inside import administrators as bindings
 from hortus.domains.clusters.inside import oidc
+from hortus.domains.clusters.reading import free_spec
+from hortus.domains.clusters.shoot import LiveShoot
 from hortus.domains.clusters.types import MANAGER, Label
 from hortus.kube import Client, ConnectionSettings
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, key_of, shaped
 
 SECONDS: Final = 600
 """How long the kubeconfig lives: the least that Gardener grants."""
@@ -30,14 +34,31 @@ _REQUEST: Final = {
 _SETTINGS: Final = ConnectionSettings(connections=2, timeout=10.0, connect_timeout=5.0, user_agent="hortus-cli")
 
 
-async def look_inside(garden: Client, shoot: Object) -> Inside:
-    """What is inside a shoot's cluster; with the reason where it cannot be seen."""
-    metadata = shoot["metadata"]
+class _GrantStatus(msgspec.Struct, frozen=True):
+    kubeconfig: str = ""
+
+
+class _Grant(msgspec.Struct, frozen=True):
+    status: _GrantStatus = _GrantStatus()
+
+
+class _Jwks(msgspec.Struct, frozen=True):
+    keys: Any = None
+
+
+class _Provider(msgspec.Struct, frozen=True):
+    jwks: _Jwks | None = None
+
+
+async def look_inside(garden: Client, shoot: LiveShoot) -> Inside:
+    """The administrators and login providers of a shoot's cluster; with the reason where they cannot be read."""
+    metadata = shoot.metadata
     try:
         answer = await garden.create_subresource(
-            SHOOTS, metadata["name"], "adminkubeconfig", dict(_REQUEST), metadata["namespace"]
+            SHOOTS, metadata.name, "adminkubeconfig", dict(_REQUEST), metadata.namespace
         )
-        document = base64.b64decode((answer.get("status") or {}).get("kubeconfig") or "", validate=True)
+        granted = shaped(answer, _Grant) or _Grant()
+        document = base64.b64decode(granted.status.kubeconfig or "", validate=True)
         access = from_untrusted(document, trust=Trust()).access()
         async with Client(access, settings=_SETTINGS) as cluster:
             return Inside(await _administrators(cluster), await _providers(cluster))
@@ -59,19 +80,19 @@ async def _providers(cluster: Client) -> tuple[Object, ...]:
         found = (await cluster.list(oidc.PROVIDERS, labels=f"{Label.MANAGED_BY}={MANAGER}")).items
     except NotFound:
         return ()
-    specs = (one.get("spec") for one in sorted(found, key=_place))
+    specs = (free_spec(one) for one in sorted(found, key=_place))
     return tuple(_provider(spec) for spec in specs if isinstance(spec, dict))
 
 
 def _place(provider: Object) -> tuple[int, str]:
     """By number: kyma-oidc-10 comes after kyma-oidc-9."""
-    name = provider["metadata"]["name"]
+    name = key_of(provider).name
     return len(name), name
 
 
 def _provider(spec: Object) -> Object:
     """An OpenIDConnect in the words of a Runtime."""
     made = {here: spec[there] for here, there in oidc.FIELDS.items() if spec.get(there) not in (None, {}, [])}
-    jwks = spec.get("jwks")
-    keys = jwks.get("keys") if isinstance(jwks, dict) else None
+    found = shaped(spec, _Provider)
+    keys = found.jwks.keys if found is not None and found.jwks is not None else None
     return {**made, "jwks": keys} if keys else made

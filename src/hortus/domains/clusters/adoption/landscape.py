@@ -21,10 +21,9 @@ from hortus.domains.clusters.configuration import (
 )
 from hortus.domains.clusters.operatoraccess import OperatorAccess, Ranges
 from hortus.domains.clusters.settings import DEFAULT_CONFIGURATION
-from hortus.domains.clusters.shoot import Context
+from hortus.domains.clusters.shoot import Context, LiveShoot
 from hortus.engine import StepError
 from hortus.kube import Client
-from hortus.kube.objects import Object
 from hortus.schema import FieldError
 from hortus.schema.problems import required
 from hortus.terminal import CommandError
@@ -59,11 +58,11 @@ class Landscape(msgspec.Struct, frozen=True):
     def project(self) -> str:
         return self.config.converter.gardener.project_name
 
-    def context(self, shoot: Object) -> tuple[Context, list[FieldError]]:
-        """The context of one Shoot's conversion, and why there cannot be one."""
-        spec, tenant, problems = shoot.get("spec") or {}, None, []
+    def context(self, shoot: LiveShoot) -> tuple[Context, list[FieldError]]:
+        """The context of one Shoot's conversion, and the problems of finding it."""
+        tenant, problems = None, []
         try:
-            tenant = self.tenants.lookup((spec.get("provider") or {}).get("type") or "", spec.get("region") or "")
+            tenant = self.tenants.lookup(shoot.spec.provider.type, shoot.spec.region)
         except TenantMissing as error:
             if self.choices.audit_log_mandatory is not False:
                 text = f"{error}; or give --audit-log-mandatory=false as the controllers have it"

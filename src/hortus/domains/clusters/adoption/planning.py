@@ -1,30 +1,32 @@
-"""What becomes of each shoot, before anything is written: adopted, differing, present already, or refused and why."""
+"""The plan for each shoot, before anything is written: adopted, differing, present already, or refused and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.comparison import unified
 from hortus.domains.clusters.adoption.identity import Identity, Inside, identity_of
-from hortus.domains.clusters.adoption.inverse import Adoption, runtime_from
+from hortus.domains.clusters.adoption.inverse import Adoption, cluster_of, runtime_from
 from hortus.domains.clusters.adoption.landscape import Landscape
 from hortus.domains.clusters.adoption.report import Entry, Outcome
 from hortus.domains.clusters.adoption.sources import (
+    ClusterObject,
+    OfferedKubeconfig,
     Surroundings,
     kubeconfig_in,
     normal,
     server_of,
-    shoot_of_kyma,
 )
-from hortus.domains.clusters.outline import outline_of
-from hortus.domains.clusters.reading import runtime_of, shoot_name_of
+from hortus.domains.clusters.reading import shoot_name_of
 from hortus.domains.clusters.shoot import LiveShoot
-from hortus.domains.clusters.types import Annotation, Label
-from hortus.kube.objects import Object, ObjectKey
+from hortus.domains.clusters.types import RUNTIMES, Annotation, Label, Runtime
+from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 
 class Wishes(msgspec.Struct, frozen=True):
@@ -35,15 +37,34 @@ class Wishes(msgspec.Struct, frozen=True):
     administrators: tuple[str, ...] = ()
 
 
+class PlannedObject(NamedTuple):
+    """An object to make."""
+
+    resource: Resource
+    document: Object
+
+    @property
+    def key(self) -> ObjectKey:
+        return key_of(self.document)
+
+    @property
+    def shoot(self) -> str:
+        return shoot_name_of(self.document)
+
+    @property
+    def title(self) -> str:
+        return f"{self.resource.kind} {self.key}"
+
+
 class Plan(msgspec.Struct, frozen=True):
     """The entry of one cluster, and the objects to make for it, in this order."""
 
     entry: Entry
-    manifests: tuple[Object, ...] = ()
+    manifests: tuple[PlannedObject, ...] = ()
 
 
 def plan_shoot(
-    shoot: Object,
+    shoot: LiveShoot,
     around: Surroundings,
     landscape: Landscape,
     wishes: Wishes,
@@ -52,7 +73,7 @@ def plan_shoot(
     inside: Inside | None = None,
 ) -> Plan:
     """The Runtime and GardenerCluster of a shoot; `structured` is its ConfigMap with structured authentication."""
-    name = shoot["metadata"]["name"]
+    name = shoot.name
     identity = identity_of(
         shoot,
         around.holders_of(name),
@@ -70,9 +91,9 @@ def plan_shoot(
     return _planned(shoot, adoption, identity, reasons)
 
 
-def _planned(shoot: Object, adoption: Adoption, identity: Identity, reasons: list[str]) -> Plan:
-    name = shoot["metadata"]["name"]
-    made = tuple(one for one in (adoption.runtime, adoption.gardener_cluster) if one)
+def _planned(shoot: LiveShoot, adoption: Adoption, identity: Identity, reasons: list[str]) -> Plan:
+    wanted = (PlannedObject(RUNTIMES, adoption.runtime), PlannedObject(GARDENER_CLUSTERS, adoption.gardener_cluster))
+    made = () if reasons else wanted
     if reasons:
         outcome, why = Outcome.REFUSED, _first(reasons)
     elif adoption.differences:
@@ -80,72 +101,65 @@ def _planned(shoot: Object, adoption: Adoption, identity: Identity, reasons: lis
     else:
         outcome, why = Outcome.ADOPTED, "a patch would change nothing"
     notes = list(adoption.notes)
-    if owner := LiveShoot(shoot).owner:
-        notes.append(f"the shoot says it belongs to Runtime {owner}: no other controller may serve that any more")
+    if shoot.owner:
+        notes.append(f"the shoot says it belongs to Runtime {shoot.owner}: no other controller may serve that any more")
     entry = Entry(
-        shoot=name,
+        shoot=shoot.name,
         outcome=outcome,
         why=why,
         runtime_id=identity.runtime_id,
         problems=tuple(reasons),
         differences=adoption.differences,
         notes=tuple(notes),
-        manifests=() if reasons else made,
-        diff=unified(name, shoot, adoption.patched) if adoption.patched is not None else "",
+        manifests=tuple(one.document for one in made),
+        diff=unified(shoot.name, shoot.raw, adoption.patched) if adoption.patched is not None else "",
     )
-    return Plan(entry, () if reasons else made)
+    return Plan(entry, made)
 
 
-def _of_taken(shoot: Object, taken: list[Object], around: Surroundings) -> Plan:
+def _of_taken(shoot: LiveShoot, taken: list[ClusterObject], around: Surroundings) -> Plan:
     """A shoot that a Runtime here names already: nothing to do but what an earlier run left undone."""
-    name, runtime = shoot["metadata"]["name"], taken[0]
-    called = title(runtime)
+    found = taken[0]
+    runtime = found.runtime
     if len(taken) > 1 or not belongs(shoot, runtime):
-        names = ", ".join(map(title, taken))
-        whose = f"belongs to Runtime {LiveShoot(shoot).owner}" if LiveShoot(shoot).owner else "belongs to no Runtime"
+        names = ", ".join(one.title for one in taken)
+        whose = f"belongs to Runtime {shoot.owner}" if shoot.owner else "belongs to no Runtime"
         why = f"Runtime {names} names it, but the shoot {whose}"
-        return Plan(Entry(shoot=name, outcome=Outcome.REFUSED, why=why, runtime=called, problems=(why,)))
-    left: tuple[Object, ...] = ()
-    read = runtime_of(runtime)
-    if service.locked(read) and around.cluster_named(service.runtime_id(read)) is None:
-        left = (service.gardener_cluster(read, outline_of(shoot).domain),)
-    state = "locked" if service.locked(read) else "served"
-    why = f"Runtime {called} has it" + (", locked: compare and release it" if state == "locked" else "")
+        return Plan(Entry(shoot=shoot.name, outcome=Outcome.REFUSED, why=why, runtime=found.title, problems=(why,)))
+    is_locked = service.locked(runtime)
+    left: tuple[PlannedObject, ...] = ()
+    if is_locked and around.cluster_named(service.runtime_id(runtime)) is None:
+        left = (PlannedObject(GARDENER_CLUSTERS, service.gardener_cluster(runtime, shoot.outline.domain)),)
     entry = Entry(
-        shoot=name,
+        shoot=shoot.name,
         outcome=Outcome.PRESENT,
-        why=why,
-        runtime_id=service.runtime_id(read),
-        runtime=called,
-        manifests=left,
+        why=f"Runtime {found.title} has it" + (", locked: compare and release it" if is_locked else ""),
+        runtime_id=service.runtime_id(runtime),
+        runtime=found.title,
+        manifests=tuple(one.document for one in left),
     )
     return Plan(entry, left)
 
 
-def belongs(shoot: Object, runtime: Object) -> bool:
-    """Whether a shoot is a Runtime's, or is to become so by its uid."""
-    if owner := LiveShoot(shoot).owner:
-        return owner == service.runtime_id(runtime_of(runtime))
-    annotations = runtime["metadata"].get("annotations") or {}
-    return bool(annotations.get(Annotation.ADOPT) == shoot["metadata"].get("uid"))
+def belongs(shoot: LiveShoot, runtime: Runtime) -> bool:
+    """True when a shoot is a Runtime's, or is to become so by its uid."""
+    if shoot.owner:
+        return shoot.owner == service.runtime_id(runtime)
+    return runtime.metadata.annotations.get(Annotation.ADOPT) == shoot.metadata.uid
 
 
-def title(obj: Object) -> str:
-    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
-
-
-def plan_kyma(kyma: Object, shoots: Mapping[str, Object], around: Surroundings, wishes: Wishes) -> Plan:
+def plan_kyma(kyma: ClusterObject, shoots: Mapping[str, LiveShoot], around: Surroundings, wishes: Wishes) -> Plan:
     """The GardenerCluster of a Kyma's shoot."""
-    name = shoot_of_kyma(kyma)
+    name = kyma.metadata.labels.get(Label.SHOOT_NAME, "")
     if not name:
-        return _refused(title(kyma), f"Kyma {title(kyma)} has no label {Label.SHOOT_NAME}")
+        return _refused(kyma.title, f"Kyma {kyma.title} has no label {Label.SHOOT_NAME}")
     if name not in shoots:
-        return _refused(name, f"Kyma {title(kyma)} names a shoot that the project does not have")
+        return _refused(name, f"Kyma {kyma.title} names a shoot that the project does not have")
     return plan_cluster(shoots[name], around, wishes)
 
 
 def plan_kubeconfig(
-    origin: str, document: bytes, addresses: Mapping[str, Object], around: Surroundings, wishes: Wishes
+    origin: str, document: bytes, addresses: Mapping[str, LiveShoot], around: Surroundings, wishes: Wishes
 ) -> Plan:
     """The GardenerCluster of the shoot that a kubeconfig leads to."""
     try:
@@ -159,36 +173,31 @@ def plan_kubeconfig(
     return plan_cluster(shoot, around, wishes)
 
 
-def plan_secret(secret: Object, addresses: Mapping[str, Object], around: Surroundings, wishes: Wishes) -> Plan:
+def plan_secret(
+    secret: OfferedKubeconfig, addresses: Mapping[str, LiveShoot], around: Surroundings, wishes: Wishes
+) -> Plan:
     """The same for a Secret; its labels are the cluster's."""
-    origin = f"Secret {title(secret)}"
+    origin = f"Secret {secret.title}"
     try:
         document = kubeconfig_in(secret)
     except ValueError as error:
         return _refused(origin, f"{origin}: {error}")
-    labels = {**wishes.labels, **(secret["metadata"].get("labels") or {})}
+    labels = {**wishes.labels, **secret.metadata.labels}
     return plan_kubeconfig(origin, document, addresses, around, msgspec.structs.replace(wishes, labels=labels))
 
 
-def plan_cluster(shoot: Object, around: Surroundings, wishes: Wishes) -> Plan:
+def plan_cluster(shoot: LiveShoot, around: Surroundings, wishes: Wishes) -> Plan:
     """The GardenerCluster alone. Of the labels only the runtime-id must be there: it is the name."""
-    name = shoot["metadata"]["name"]
+    name = shoot.name
     identity = identity_of(shoot, around.holders_of(name), given=wishes.labels)
     if present := around.clusters_of(name):
-        why = f"GardenerCluster {title(present[0])} has it"
+        why = f"GardenerCluster {present[0].title} has it"
         return Plan(Entry(shoot=name, outcome=Outcome.PRESENT, why=why, runtime_id=identity.runtime_id))
     needed = f"metadata.labels[{Label.RUNTIME_ID}]"
     reasons = [str(one) for one in identity.problems if one.path == needed or "says so" in one.message]
     if reasons := [*reasons, *_strangers(name, identity.runtime_id, around)]:
         return _refused(name, *reasons, runtime_id=identity.runtime_id)
-    made = service.gardener_cluster_for(
-        ObjectKey(wishes.namespace, identity.labels.get(Label.RUNTIME_ID, "")),
-        labels=dict(identity.labels),
-        shoot=name,
-        region=(shoot.get("spec") or {}).get("region") or "",
-        platform_region=identity.platform_region,
-        domain=outline_of(shoot).domain,
-    )
+    made = cluster_of(shoot, identity, wishes.namespace)
     entry = Entry(
         shoot=name,
         outcome=Outcome.ADOPTED,
@@ -196,7 +205,7 @@ def plan_cluster(shoot: Object, around: Surroundings, wishes: Wishes) -> Plan:
         runtime_id=identity.runtime_id,
         manifests=(made,),
     )
-    return Plan(entry, (made,))
+    return Plan(entry, (PlannedObject(GARDENER_CLUSTERS, made),))
 
 
 def duplicates_refused(plans: Iterable[Plan]) -> list[Plan]:
@@ -205,10 +214,10 @@ def duplicates_refused(plans: Iterable[Plan]) -> list[Plan]:
     shoots: dict[str, set[str]] = {}
     for plan in listed:
         for manifest in plan.manifests:
-            shoots.setdefault(manifest["metadata"]["name"], set()).add(plan.entry.shoot)
+            shoots.setdefault(manifest.key.name, set()).add(plan.entry.shoot)
     found = []
     for plan in listed:
-        rivals = {shoot for one in plan.manifests for shoot in shoots[one["metadata"]["name"]]} - {plan.entry.shoot}
+        rivals = {shoot for one in plan.manifests for shoot in shoots[one.key.name]} - {plan.entry.shoot}
         if rivals:
             text = f"shoot {', '.join(sorted(rivals))} has the same runtime-id {plan.entry.runtime_id}"
             plan = _refused(plan.entry.shoot, text, runtime_id=plan.entry.runtime_id)
@@ -224,10 +233,10 @@ def _strangers(shoot: str, runtime_id: str, around: Surroundings) -> list[str]:
     """Objects of this runtime-id that are for another shoot."""
     found = []
     runtime, cluster = around.runtime_with(runtime_id), around.cluster_named(runtime_id)
-    if runtime is not None and shoot_name_of(runtime) != shoot:
-        found.append(f"runtime-id {runtime_id} is Runtime {title(runtime)}'s, for shoot {shoot_name_of(runtime)}")
-    if cluster is not None and shoot_name_of(cluster) != shoot:
-        found.append(f"GardenerCluster {title(cluster)} is for shoot {shoot_name_of(cluster)}")
+    if runtime is not None and runtime.shoot != shoot:
+        found.append(f"runtime-id {runtime_id} is Runtime {runtime.title}'s, for shoot {runtime.shoot}")
+    if cluster is not None and cluster.shoot != shoot:
+        found.append(f"GardenerCluster {cluster.title} is for shoot {cluster.shoot}")
     return found
 
 

@@ -30,14 +30,15 @@ from hortus.domains.clusters.adoption.planning import (
     plan_shoot,
 )
 from hortus.domains.clusters.adoption.report import Entry, Report, report_of
-from hortus.domains.clusters.adoption.sources import KYMAS, Selection, Surroundings
+from hortus.domains.clusters.adoption.sources import KYMAS, ClusterObject, Selection, Surroundings
 from hortus.domains.clusters.adoption.steps import Comparing, each, make, structured_authentication
-from hortus.domains.clusters.reading import runtime_of, shoot_name_of
+from hortus.domains.clusters.shoot import LiveShoot
 from hortus.domains.clusters.types import RUNTIMES
+from hortus.engine.typed import NotReadable
 from hortus.kube.clock import SystemClock
 from hortus.kube.errors import KubeError
 from hortus.kube.kubeconfig import KubeconfigError
-from hortus.kube.objects import Object, format_time
+from hortus.kube.objects import format_time
 from hortus.terminal import CommandError, Connections, Format, clean, plain, print_table
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ async def adopt_shoots(connections: Connections, work: Work) -> None:
         around = await sources.surroundings(client, work.wishes.namespace)
         shoots = await sources.shoots(garden, landscape.namespace, work.selection)
 
-        async def plan(shoot: Object) -> Plan:
-            if around.runtimes_of(shoot["metadata"]["name"]):
+        async def plan(shoot: LiveShoot) -> Plan:
+            if around.runtimes_of(shoot.name):
                 return plan_shoot(shoot, around, landscape, work.wishes)
             structured = await structured_authentication(garden, shoot)
             inside = await look_inside(garden, shoot) if work.inside else None
@@ -92,10 +93,11 @@ async def adopt_kymas(connections: Connections, work: Work) -> None:
         around = await sources.surroundings(client, work.wishes.namespace, kymas=True)
         matching = around.kymas
         if work.selection.labels:
-            matching = (await client.list(KYMAS, work.wishes.namespace, labels=work.selection.labels)).items
-        kymas = sources.chosen_kymas(around, matching, work.selection.names)
+            listed = (await client.list(KYMAS, work.wishes.namespace, labels=work.selection.labels)).items
+            matching = [ClusterObject(kyma) for kyma in listed]
+        kymas = sources.named(list(matching), work.selection.names, "Kyma")
         found = await _all_shoots(garden, landscape)
-        named = {shoot["metadata"]["name"]: shoot for shoot in found}
+        named = {shoot.name: shoot for shoot in found}
         plans = [plan_kyma(kyma, named, around, work.wishes) for kyma in kymas]
         await _finish("kyma", client, landscape, work, plans)
 
@@ -115,7 +117,7 @@ async def adopt_kubeconfigs(connections: Connections, work: Work, *, from_secret
         await _finish("kubeconfigs", client, landscape, work, plans)
 
 
-async def _of_secrets(client: Client, work: Work, addresses: dict[str, Object], around: Surroundings) -> list[Plan]:
+async def _of_secrets(client: Client, work: Work, addresses: dict[str, LiveShoot], around: Surroundings) -> list[Plan]:
     secrets = await sources.kubeconfig_secrets(client, work.wishes.namespace, work.selection.labels)
     secrets = sources.named(secrets, work.selection.names, "Secret with a kubeconfig")
     return [plan_secret(secret, addresses, around, work.wishes) for secret in secrets]
@@ -131,14 +133,14 @@ async def release(connections: Connections, work: Work, *, accept: bool) -> None
     async with _places(connections, work) as (client, garden, landscape):
         comparing = Comparing(client, garden, landscape)
 
-        async def step(runtime: Object) -> Entry:
+        async def step(runtime: ClusterObject) -> Entry:
             return await comparing.release(runtime, accept=accept)
 
         await _over_locked("release", client, landscape, work, step)
 
 
 async def _over_locked(
-    command: str, client: Client, landscape: Landscape, work: Work, step: Callable[[Object], Awaitable[Entry]]
+    command: str, client: Client, landscape: Landscape, work: Work, step: Callable[[ClusterObject], Awaitable[Entry]]
 ) -> None:
     runtimes = await _locked(client, work)
     with Progress(len(runtimes), work.telling) as progress:
@@ -146,25 +148,27 @@ async def _over_locked(
     _tell(command, landscape, entries, work, dry_run=command == "compare")
 
 
-async def _locked(client: Client, work: Work) -> list[Object]:
+async def _locked(client: Client, work: Work) -> list[ClusterObject]:
     """The chosen Runtimes that await their release, by their name, their shoot's or their runtime-id."""
     namespace, names = work.wishes.namespace, work.selection.names
-    listed = (await client.list(RUNTIMES, namespace, labels=work.selection.labels)).items
+    listed = [
+        ClusterObject(found) for found in (await client.list(RUNTIMES, namespace, labels=work.selection.labels)).items
+    ]
     if not names:
-        return [runtime for runtime in listed if service.locked(runtime_of(runtime))]
+        return [one for one in listed if service.locked(one.runtime)]
     found = []
     for name in dict.fromkeys(names):
         runtime = next((one for one in listed if name in _called(one)), None)
         if runtime is None:
             raise CommandError(f"no Runtime {name} in namespace {namespace}; `hortus adopt shoots {name} --apply`?")
-        if not service.locked(runtime_of(runtime)):
-            raise CommandError(f"Runtime {namespace}/{runtime['metadata']['name']} is not locked: it is served already")
+        if not service.locked(runtime.runtime):
+            raise CommandError(f"Runtime {runtime.title} is not locked: it is served already")
         found.append(runtime)
     return found
 
 
-def _called(runtime: Object) -> tuple[str, str, str]:
-    return runtime["metadata"]["name"], shoot_name_of(runtime), service.runtime_id(runtime_of(runtime))
+def _called(runtime: ClusterObject) -> tuple[str, str, str]:
+    return runtime.metadata.name, runtime.shoot, service.runtime_id(runtime.runtime)
 
 
 @asynccontextmanager
@@ -177,11 +181,11 @@ async def _places(connections: Connections, work: Work) -> AsyncIterator[tuple[C
             yield client, garden, await with_ranges(landscape, client, work.wishes.namespace)
     except CommandError as error:
         raise CommandError(str(error), code=max(error.code, EXIT_FAILED)) from error
-    except (KubeError, KubeconfigError) as error:
+    except (KubeError, KubeconfigError, NotReadable) as error:
         raise CommandError(str(error), code=EXIT_FAILED) from error
 
 
-async def _all_shoots(garden: Client, landscape: Landscape) -> list[Object]:
+async def _all_shoots(garden: Client, landscape: Landscape) -> list[LiveShoot]:
     return await sources.shoots(garden, landscape.namespace, Selection(everything=True))
 
 

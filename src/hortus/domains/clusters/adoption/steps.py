@@ -16,23 +16,19 @@ from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.comparison import Difference, differences_between, unified
 from hortus.domains.clusters.adoption.inverse import structured_differences
 from hortus.domains.clusters.adoption.landscape import Landscape
-from hortus.domains.clusters.adoption.planning import Plan, belongs, title
+from hortus.domains.clusters.adoption.planning import Plan, PlannedObject, belongs
 from hortus.domains.clusters.adoption.report import Entry, Outcome
+from hortus.domains.clusters.adoption.sources import ClusterObject
 from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
-from hortus.domains.clusters.outline import outline_of
-from hortus.domains.clusters.reading import runtime_of, shoot_name_of
 from hortus.domains.clusters.shoot import ConversionError, LiveShoot, Patch, patch_for
 from hortus.domains.clusters.types import FIELD_MANAGER, RUNTIMES, Annotation, Runtime
-from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.engine.typed import read
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from hortus.kube.objects import Object
+from hortus.kube.patches import apply_json_patch, apply_merge_patch
 
 MANAGER: Final = "hortus-adopt"
 """Field manager of what is made and released."""
-_KINDS: Final = {one.kind: one for one in (RUNTIMES, GARDENER_CLUSTERS)}
-_POOL_FIELDS: Final = ("workers", "infrastructureConfig", "controlPlaneConfig")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,13 +49,13 @@ async def each(
     return list(await asyncio.gather(*(one(item) for item in items)))
 
 
-async def structured_authentication(garden: Client, shoot: Object) -> Object | None:
+async def structured_authentication(garden: Client, shoot: LiveShoot) -> Object | None:
     """The ConfigMap by which a shoot knows its login provider. Raises KubeError."""
-    name = outline_of(shoot).authentication
+    name = shoot.outline.authentication
     if not name:
         return None
     try:
-        return await garden.get(CONFIG_MAPS, name, shoot["metadata"]["namespace"])
+        return await garden.get(CONFIG_MAPS, name, shoot.metadata.namespace)
     except NotFound:
         return None
 
@@ -68,42 +64,35 @@ async def make(client: Client, plan: Plan) -> Entry:
     """Make what a plan lacks."""
     entry, made = plan.entry, list[str]()
     for manifest in plan.manifests:
-        resource = _KINDS[manifest["kind"]]
         try:
-            await client.create(resource, manifest, field_manager=MANAGER)
-            made.append(f"{manifest['kind']} {title(manifest)}")
+            await client.create(manifest.resource, manifest.document, field_manager=MANAGER)
+            made.append(manifest.title)
         except AlreadyExists:
-            if problem := await _stranger(client, manifest):
+            if problem := await _rival(client, manifest):
                 return _failed(entry, problem, made)
         except KubeError as error:
-            return _failed(entry, f"{manifest['kind']} {title(manifest)}: {error}", made)
+            return _failed(entry, f"{manifest.title}: {error}", made)
     if not made:
         return entry
-    locked = any(manifest["kind"] == RUNTIMES.kind for manifest in plan.manifests)
+    locked = next((one for one in plan.manifests if one.resource == RUNTIMES), None)
     text = f"{' and '.join(made)} {'were' if len(made) > 1 else 'was'} made"
     return msgspec.structs.replace(
         entry,
-        outcome=Outcome.LOCKED if locked else Outcome.MADE,
-        why=f"{text}, locked" if locked else text,
-        runtime=title(plan.manifests[0]) if locked else entry.runtime,
+        outcome=Outcome.MADE if locked is None else Outcome.LOCKED,
+        why=text if locked is None else f"{text}, locked",
+        runtime=entry.runtime if locked is None else str(locked.key),
         made=tuple(made),
     )
 
 
-async def _stranger(client: Client, manifest: Object) -> str:
-    """Why an object that exists is not the one to be made; empty when it is."""
-    resource, name, namespace = (
-        _KINDS[manifest["kind"]],
-        manifest["metadata"]["name"],
-        manifest["metadata"]["namespace"],
-    )
+async def _rival(client: Client, manifest: PlannedObject) -> str:
+    """The reason why an object that exists is not the one to be made; empty when it is."""
+    name = manifest.key.name
     try:
-        found = await client.get(resource, name, namespace)
+        found = PlannedObject(manifest.resource, await client.get(manifest.resource, name, manifest.key.namespace))
     except KubeError as error:
-        return f"{manifest['kind']} {title(manifest)}: {error}"
-    if shoot_name_of(found) == shoot_name_of(manifest):
-        return ""
-    return f"{manifest['kind']} {title(found)} exists already, for shoot {shoot_name_of(found)}"
+        return f"{manifest.title}: {error}"
+    return "" if found.shoot == manifest.shoot else f"{found.title} exists already, for shoot {found.shoot}"
 
 
 def _failed(entry: Entry, why: str, made: Sequence[str]) -> Entry:
@@ -118,32 +107,36 @@ class Comparing:
         self._garden = garden
         self._landscape = landscape
 
-    async def compare(self, runtime: Object) -> Entry:
-        """What a patch of the shoot would change."""
-        name = shoot_name_of(runtime)
+    async def compare(self, runtime: ClusterObject) -> Entry:
+        """The changes that a patch would make in the shoot."""
+        name = runtime.shoot
         entry = Entry(
             shoot=name,
             outcome=Outcome.EQUAL,
             why="the garden would change nothing",
-            runtime_id=service.runtime_id(runtime_of(runtime)),
-            runtime=title(runtime),
+            runtime_id=service.runtime_id(runtime.runtime),
+            runtime=runtime.title,
         )
+        if runtime.problem:
+            return _refused(entry, [runtime.problem])
         try:
-            live = await self._garden.get(SHOOTS, name, self._landscape.namespace)
+            live = await self._live(name)
         except NotFound:
             return _refused(entry, [f"the garden has no shoot {name}"])
         except KubeError as error:
             return _failed(entry, str(error), ())
-        if not belongs(live, runtime):
-            return _refused(
-                entry, [f"the shoot belongs to another Runtime, or to nobody: {outline_of(live).owner or 'none'}"]
-            )
-        return await self._compared(entry, runtime, live)
+        if not belongs(live, runtime.runtime):
+            return _refused(entry, [f"the shoot belongs to another Runtime, or to nobody: {live.owner or 'none'}"])
+        return await self._compared(entry, runtime.runtime, live)
 
-    async def _compared(self, entry: Entry, runtime: Object, live: Object) -> Entry:
+    async def _live(self, name: str) -> LiveShoot:
+        """Raises KubeError."""
+        return LiveShoot(await self._garden.get(SHOOTS, name, self._landscape.namespace))
+
+    async def _compared(self, entry: Entry, runtime: Runtime, live: LiveShoot) -> Entry:
         context, problems = self._landscape.context(live)
         try:
-            patch = patch_for(read(Runtime, runtime), LiveShoot(live), self._landscape.config, context)
+            patch = patch_for(runtime, live, self._landscape.config, context)
         except ConversionError as error:
             return _refused(entry, [*map(str, problems), *map(str, error.problems)])
         if problems:
@@ -156,71 +149,80 @@ class Comparing:
         except KubeError as error:
             return _failed(entry, f"the garden refuses the patch: {error}", ())
         found = [
-            *differences_between(live, patched),
+            *differences_between(live.raw, patched.raw),
             *structured_differences(runtime, self._landscape.config, context, structured),
         ]
-        generations = live["metadata"].get("generation"), patched["metadata"].get("generation")
-        if not found and generations[0] != generations[1]:
-            found.append(Difference("metadata.generation", *generations, "the garden takes it for a change"))
-        if not found:
-            return entry
-        paths = [one.path for one in found]
-        return msgspec.structs.replace(
-            entry,
-            outcome=Outcome.DIFFERS,
-            why=f"a patch would change {paths[0]}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else ""),
-            differences=tuple(found),
-            diff=unified(entry.shoot, live, patched),
-        )
+        before, after = live.metadata.generation, patched.metadata.generation
+        if not found and before != after:
+            found.append(Difference("metadata.generation", before, after, "the garden takes it for a change"))
+        return _differing(entry, found, live, patched) if found else entry
 
-    async def _tried(self, live: Object, patch: Patch) -> Object:
+    async def _tried(self, live: LiveShoot, patch: Patch) -> LiveShoot:
         """The shoot as all steps of a patch would leave it, each a dry run. Raises KubeError."""
-        name, namespace = live["metadata"]["name"], live["metadata"]["namespace"]
+        name, namespace = live.name, live.metadata.namespace
         tried = await self._garden.apply(SHOOTS, patch.shoot, field_manager=FIELD_MANAGER, force=True, dry_run=True)
         if patch.pools is not None:
             after = await self._garden.patch(
                 SHOOTS, name, patch.pools, namespace, field_manager=FIELD_MANAGER, dry_run=True
             )
-            fields = {key: after["spec"]["provider"][key] for key in _POOL_FIELDS}
-            tried = {**tried, "spec": {**tried["spec"], "provider": {**tried["spec"]["provider"], **fields}}}
+            tried = apply_json_patch(tried, _pools_of(LiveShoot(after)))
         if patch.drop_oidc is not None:
-            kubernetes = tried["spec"]["kubernetes"]
-            server = {key: value for key, value in kubernetes["kubeAPIServer"].items() if key != "oidcConfig"}
-            tried = {**tried, "spec": {**tried["spec"], "kubernetes": {**kubernetes, "kubeAPIServer": server}}}
-        return tried
+            tried = apply_merge_patch(tried, patch.drop_oidc)
+        return LiveShoot(tried)
 
-    async def release(self, runtime: Object, *, accept: bool) -> Entry:
+    async def release(self, runtime: ClusterObject, *, accept: bool) -> Entry:
         """Take the lock off, if nothing or only what is accepted would change."""
         entry = await self.compare(runtime)
         if entry.outcome != Outcome.EQUAL and not (accept and entry.outcome == Outcome.DIFFERS):
             return entry
         try:
-            live = await self._garden.get(SHOOTS, entry.shoot, self._landscape.namespace)
-            await self._unlock(runtime, live)
+            await self._unlock(runtime.runtime, await self._live(entry.shoot))
         except Conflict:
             return _failed(entry, "the Runtime changed meanwhile; run it again", ())
         except KubeError as error:
             return _failed(entry, str(error), ())
         return msgspec.structs.replace(
-            entry, outcome=Outcome.RELEASED, why=entry.why, made=(f"lock taken off Runtime {title(runtime)}",)
+            entry, outcome=Outcome.RELEASED, why=entry.why, made=(f"lock taken off Runtime {runtime.title}",)
         )
 
-    async def _unlock(self, runtime: Object, live: Object) -> None:
-        metadata = runtime["metadata"]
+    async def _unlock(self, runtime: Runtime, live: LiveShoot) -> None:
+        metadata = runtime.metadata
         annotations: dict[str, str | None] = {Annotation.ADOPTION: None, Annotation.SUSPEND_PATCH: None}
         if not follows(runtime, live):
             annotations[Annotation.FORCE_PATCH] = "true"
-        bound = {"resourceVersion": metadata["resourceVersion"], "uid": metadata["uid"], "annotations": annotations}
+        bound = {"resourceVersion": metadata.resource_version, "uid": metadata.uid, "annotations": annotations}
         await self._client.patch(
-            RUNTIMES, metadata["name"], {"metadata": bound}, metadata["namespace"], field_manager=MANAGER
+            RUNTIMES, metadata.name, {"metadata": bound}, metadata.namespace, field_manager=MANAGER
         )
 
 
-def follows(runtime: Object, live: Object) -> bool:
-    """Whether the next change of the Runtime reaches its shoot: a Runtime of this id may have been there before, with
+def _pools_of(shoot: LiveShoot) -> list[Object]:
+    """The operations that give another Shoot the fields of `Patch.pools` as this one has them."""
+    provider = shoot.spec.provider
+    fields = {
+        "workers": list(provider.workers),
+        "infrastructureConfig": provider.infrastructure_config,
+        "controlPlaneConfig": provider.control_plane_config,
+    }
+    return [{"op": "replace", "path": f"/spec/provider/{name}", "value": value} for name, value in fields.items()]
+
+
+def _differing(entry: Entry, found: list[Difference], live: LiveShoot, patched: LiveShoot) -> Entry:
+    first, more = found[0].path, len(found) - 1
+    return msgspec.structs.replace(
+        entry,
+        outcome=Outcome.DIFFERS,
+        why=f"a patch would change {first}" + (f" and {more} more" if more else ""),
+        differences=tuple(found),
+        diff=unified(entry.shoot, live.raw, patched.raw),
+    )
+
+
+def follows(runtime: Runtime, live: LiveShoot) -> bool:
+    """True when the next change of the Runtime reaches its shoot: a Runtime of this id may have been there before, with
     more generations than this one has yet, and the shoot waits for one beyond."""
-    patched_for = outline_of(live).patched_for
-    return not patched_for or (patched_for.isdecimal() and int(patched_for) <= service.generation(runtime_of(runtime)))
+    patched_for = live.outline.patched_for
+    return not patched_for or (patched_for.isdecimal() and int(patched_for) <= service.generation(runtime))
 
 
 def _refused(entry: Entry, reasons: list[str]) -> Entry:

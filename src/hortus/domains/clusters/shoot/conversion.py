@@ -16,7 +16,7 @@ from hortus.domains.clusters.shoot.profile import Offer
 from hortus.domains.clusters.shoot.providers import IP_FAMILIES, Configs, created_configs
 from hortus.domains.clusters.shoot.validation import problems_of
 from hortus.domains.clusters.shoot.workers import created_pools, pools_of, zones_of
-from hortus.domains.clusters.types import Label, Networking, Runtime, RuntimeShoot, ShootAnnotation
+from hortus.domains.clusters.types import Label, Networking, Runtime, RuntimeShoot, ShootAnnotation, ShootLabel
 from hortus.domains.credentials.types import Annotation
 from hortus.kube import Object, Resource
 
@@ -66,7 +66,10 @@ def head(runtime: Runtime, config: Configuration, context: Context) -> Object:
             "name": wanted.name,
             "namespace": config.converter.gardener.namespace,
             "annotations": annotations,
-            "labels": {"account": labels[Label.GLOBAL_ACCOUNT_ID], "subaccount": labels[Label.SUBACCOUNT_ID]},
+            "labels": {
+                ShootLabel.ACCOUNT: labels[Label.GLOBAL_ACCOUNT_ID],
+                ShootLabel.SUBACCOUNT: labels[Label.SUBACCOUNT_ID],
+            },
         },
     }
 

@@ -12,7 +12,13 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec import field
 
-from hortus.domains.clusters.outline import Extension, SeedSelector, StructuredAuthentication
+from hortus.domains.clusters.outline import (
+    Extension,
+    SeedSelector,
+    ShootOutline,
+    StructuredAuthentication,
+    outline_of,
+)
 from hortus.domains.clusters.types import ControlPlane, OidcConfig, ShootAnnotation
 from hortus.engine.typed import NotReadable
 from hortus.kube import Object
@@ -165,7 +171,7 @@ class LiveSpec(Fields, frozen=True):
     purpose: str = ""
     region: str = ""
     resources: list[Object] | None = None
-    secret_binding_name: str = ""
+    secret_binding_name: str | None = None
     seed_selector: SeedSelector = SeedSelector()
 
 
@@ -194,9 +200,18 @@ class LiveShoot:
     def _document(self) -> _Document:
         return converted(self.raw, _Document, "Shoot")
 
+    @cached_property
+    def outline(self) -> ShootOutline:
+        """The facts that decide the next step."""
+        return outline_of(self.raw)
+
     @property
     def metadata(self) -> ObjectMeta:
         return self._document.metadata
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
 
     @property
     def spec(self) -> LiveSpec:
