@@ -8,14 +8,15 @@ import base64
 import pytest
 from prometheus_client.utils import floatToGoString
 from structlog.testing import capture_logs
-from tests.domains.credentials.world import CANARY, World, at, condition, content, kubeconfig, world
+from tests.domains.credentials.world import CANARY, CRDS, World, at, condition, content, kubeconfig, world
 
 from hortus.domains.credentials.garden import GardenFailure
-from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, Label
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, GardenerCluster, Label
 from hortus.engine import Actor
 from hortus.engine.kubeconfigs import SECRETS, ProofFailed, checksum, encoded
-from hortus.kube.errors import NotFound
+from hortus.kube.errors import Invalid, NotFound
 from hortus.kube.objects import Object, parse_time
+from hortus.schema import crd
 from hortus.testing.apiserver import running_apiserver
 
 HOUR = 3600.0
@@ -704,6 +705,36 @@ async def test_the_metrics_carry_the_go_systems_names_and_labels(here: World) ->
             state % ("FailedToGetKubeconfig", "Error"),
             expiration % (ends, floatToGoString(ends)),
         ]
+
+
+async def test_a_cluster_that_cannot_be_read_is_reported_and_rests() -> None:
+    """Behind a definition without a schema, which an operator may have installed."""
+    async with running_apiserver() as server, world(server) as here:
+        loose = crd(GardenerCluster)["spec"]["versions"][0]
+        loose["schema"]["openAPIV3Schema"]["properties"]["spec"] = _ANY
+        await here.client.patch(CRDS, "gardenerclusters.infrastructuremanager.kyma-project.io", _versions(loose))
+        async with here.controlled():
+            unreadable = here.cluster()
+            unreadable["spec"]["shoot"] = {"name": 3}
+            while True:  # the definition takes a moment
+                try:
+                    await here.create(unreadable)
+                    break
+                except Invalid:
+                    await asyncio.sleep(0)
+            shown = await here.until_condition("FailedToCheckSecret")
+            assert "Expected `str`, got `int` - at `$.spec.shoot.name`" in shown["message"]
+            await here.create(here.cluster("rt-2"))
+            await here.until_condition(CREATED, "rt-2")
+            await here.change(GARDENER_CLUSTERS, "rt-1", {"spec": {"shoot": {"name": "c-1"}}})
+            await here.until_condition(CREATED)
+
+
+_ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _versions(version: Object) -> Object:
+    return {"spec": {"versions": [version]}}
 
 
 async def test_clusters_elsewhere_are_not_ours(here: World) -> None:

@@ -47,7 +47,7 @@ NAMESPACE = click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="N
 
 
 def register(app: CommandGroup, connect: Connect) -> None:
-    """Add this domain's commands to `app`; `connect` tells which clusters the person means."""
+    """Add this domain's commands to `app`; `connect` returns the clusters that the person means."""
 
     @app.command(panel="Clusters")
     @NAME

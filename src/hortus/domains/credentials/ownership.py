@@ -19,7 +19,7 @@ from hortus.schema import OwnerReference
 LABEL_LIMIT = 63
 """Characters of a label's value; names of objects have 253."""
 _PARTS = 3
-"""Of the owner annotation: namespace, name, uid."""
+"""Parts of the owner annotation: namespace, name, uid."""
 
 
 def label_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What this domain may do, and where; the roles of the chart come from here."""
+"""The RBAC rules of this domain, on each side; the roles of the chart come from here."""
 
 from __future__ import annotations
 

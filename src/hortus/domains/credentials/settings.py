@@ -1,6 +1,6 @@
 """The operator's choices for this domain, under the flag names of the Go system.
 
-Contract: infrastructure-manager, section 4. What it does not know is added at the end and off or harmless by default.
+Contract: docs/credentials.md. Flags that the Go system does not know are at the end, and off or harmless by default.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """GardenerCluster and every name that is contract around it.
 
-Contract: Kyma infrastructure-manager, API group infrastructuremanager.kyma-project.io/v1 (sections 1.1, 1.4 and 1.5 of
-its specification). Reasons and labels are kept to the letter, misspellings included: dashboards and other controllers
-match on them.
+Contract: Kyma infrastructure-manager, API group infrastructuremanager.kyma-project.io/v1; see docs/credentials.md.
+Reasons and labels are kept to the letter, misspellings included: dashboards and other controllers match on them.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class SecretKeyRef(Fields, frozen=True):
 
 
 class Kubeconfig(Fields, frozen=True):
-    """Where the kubeconfig is wanted."""
+    """The place for the kubeconfig."""
 
     secret: SecretKeyRef
     """The Secret to keep it in. The controller makes it when it does not exist."""
@@ -47,16 +46,16 @@ class ShootRef(Fields, frozen=True):
 
 
 class GardenerClusterSpec(Fields, frozen=True):
-    """Which cluster to connect, and where its kubeconfig goes."""
+    """The cluster to connect, and the place for its kubeconfig."""
 
     kubeconfig: Kubeconfig
-    """Where the kubeconfig is wanted."""
+    """The place for the kubeconfig."""
     shoot: ShootRef
     """The cluster's Shoot."""
 
 
 class GardenerClusterStatus(Fields, frozen=True):
-    """What became of the kubeconfig."""
+    """The state of the kubeconfig."""
 
     state: str = ""
     """Ready, Processing, Error or Deleting."""
@@ -79,9 +78,9 @@ class GardenerCluster(Kind, frozen=True):
     """A Gardener cluster whose kubeconfig is kept fresh in a Secret."""
 
     spec: GardenerClusterSpec
-    """Which cluster, and where its kubeconfig goes."""
+    """The cluster to connect, and the place for its kubeconfig."""
     status: GardenerClusterStatus = GardenerClusterStatus()
-    """What became of the kubeconfig."""
+    """The state of the kubeconfig."""
 
     @property
     def key(self) -> ObjectKey:
@@ -190,7 +189,7 @@ class Annotation:
     """On a kubeconfig Secret, ours: of the value we wrote, so that an edit by somebody else is noticed."""
     CLUSTER: Final = "credentials.hortus.dev/cluster"
     """On a kubeconfig Secret, ours: the uid of the Shoot it was made for and the addresses of its API server then, so
-    that a cluster that was made anew or has moved gets a new kubeconfig."""
+    that a cluster that was made again or has moved gets a new kubeconfig."""
     OWNER: Final = "credentials.hortus.dev/owner"
     """On a kubeconfig Secret in another namespace than its GardenerCluster, ours: that one's namespace, name and uid,
     divided by slashes; within one namespace an owner reference says so."""

@@ -20,7 +20,7 @@ class Node(msgspec.Struct, omit_defaults=True):
     kind: str
     name: str
     healthy: bool | None = None
-    """None where it cannot be told."""
+    """None where it is not known."""
     note: str = ""
     children: list[Node] = []
 
