@@ -8,7 +8,7 @@ from hortus.domains.clusters import claims, service
 from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.outline import ShootOutline
-from hortus.domains.clusters.reading import problem_of, runtime_of, shoot_name_of
+from hortus.domains.clusters.reading import head_of, problem_of, runtime_of, shoot_name_of
 from hortus.domains.clusters.types import FINALIZER, Annotation, ConditionType, Reason, Runtime
 from hortus.engine import DONE, NEVER, Actor, Cache, Result, StepError
 from hortus.kube.objects import Object, ObjectKey, key_of
@@ -20,7 +20,7 @@ class Contenders:
     def __init__(self, runtimes: Cache) -> None:
         self._runtimes = runtimes
         runtimes.add_index("shoot", lambda document: filter(None, (shoot_name_of(document),)))
-        runtimes.add_index("id", lambda document: filter(None, (service.runtime_id(runtime_of(document)),)))
+        runtimes.add_index("id", lambda document: filter(None, (service.runtime_id(head_of(document)),)))
 
     def rivals(self, runtime: Runtime, shoot: str) -> list[Runtime]:
         """The other Runtimes that name this Shoot."""
@@ -51,8 +51,7 @@ class Contenders:
 
     def of_deleted(self, document: Object) -> Iterable[ObjectKey]:
         """The Runtimes that may have the Shoot, or the id, now that this one is gone."""
-        runtime = runtime_of(document)
-        shoot, identity = shoot_name_of(document), service.runtime_id(runtime)
+        shoot, identity = shoot_name_of(document), service.runtime_id(head_of(document))
         return dict.fromkeys([*self._runtimes.keys_by("shoot", shoot), *self._runtimes.keys_by("id", identity)])
 
 

@@ -55,6 +55,11 @@ def runtime_of(document: Object) -> Runtime:
     )
 
 
+def head_of(document: Object) -> Runtime:
+    """The Runtime of a document with its metadata alone: enough for its id, in a fraction of the time."""
+    return Runtime(metadata=metadata_of(document))
+
+
 def shoot_name_of(document: Object) -> str:
     """The name of the Shoot in the spec of a Runtime or GardenerCluster, whatever else it holds; empty without one."""
     found = shaped(document, _Naming)
