@@ -116,6 +116,10 @@ class ReconcileContext(Generic[K]):
         else:
             self.draft.fields[field] = value
 
+    def drafted(self, field: str) -> Any:
+        """One field of the status as it is drafted; None where there is none."""
+        return self.draft.fields.get(field)
+
     def event(self, kind: str, reason: str, message: str) -> None:
         """Record an event about the object; `kind` is NORMAL or WARNING."""
         self.wiring.events.event(self.raw, kind, reason, message)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hortus.domains.canary import book as books
 from hortus.domains.canary import service
 from hortus.domains.canary.book import Book, ConfigMap
-from hortus.domains.canary.settings import FLAGS, from_flags, wanted
+from hortus.domains.canary.settings import FLAGS, from_flags, read_template, wanted
 from hortus.domains.clusters.types import RequiredLabels
 from hortus.engine import read
 from hortus.engine.flags import Flag, FlagError, FlagSet
@@ -141,7 +141,7 @@ def test_a_book_that_somebody_edited_is_none() -> None:
 
 def test_the_runtime_is_the_templates_with_a_name_and_labels_of_its_own() -> None:
     template: Object = yaml.load(TEMPLATE.read_bytes())
-    made = service.runtime(template, "cn-1", "kcp-system")
+    made = service.runtime(read_template(template), "cn-1", "kcp-system")
     labels = made["metadata"]["labels"]
     assert set(RequiredLabels.IN_ORDER) <= set(labels)
     assert labels["kyma-project.io/runtime-id"] == labels[service.RUN] == "cn-1"
@@ -162,6 +162,7 @@ def test_without_a_template_there_is_no_canary() -> None:
         ("[]", "must be one manifest of a Runtime"),
         ("apiVersion: v1\nkind: Pod\n", "apiVersion is 'v1' and must be 'infrastructuremanager.kyma-project.io/v1'"),
         ("apiVersion: infrastructuremanager.kyma-project.io/v1\nkind: Runtime\n", "spec.shoot is missing"),
+        (TEMPLATE.read_text().replace("labels:\n", "labels:\n    a: 1\n"), "`$.metadata.labels"),
         (TEMPLATE.read_text().replace("metadata:\n", "metadata:\n  namespace: there\n"), "no Runtime is watched"),
     ],
 )

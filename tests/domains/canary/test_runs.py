@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 from prometheus_client import generate_latest
 from tests.domains.canary.yard import NAMESPACES, TEMPLATE, Yard, set_ready
 
@@ -74,8 +75,8 @@ async def test_a_runtime_that_does_not_become_ready_is_given_up_at_the_deadline(
 
 
 async def test_a_template_that_the_api_server_refuses_is_told(here: Yard) -> None:
-    shoot = {**TEMPLATE["spec"]["shoot"], "provider": {"type": "nowhere", "workers": []}}
-    here.choose(template={**TEMPLATE, "spec": {**TEMPLATE["spec"], "shoot": shoot}})
+    shoot = {**TEMPLATE.spec["shoot"], "provider": {"type": "nowhere", "workers": []}}
+    here.choose(template=msgspec.structs.replace(TEMPLATE, spec={**TEMPLATE.spec, "shoot": shoot}))
     async with here.running():
         book = await here.until_over()
     assert book.history[0].failed == service.GROW

@@ -22,7 +22,7 @@ from hortus.domains.canary import service
 from hortus.domains.canary.book import CONFIG_MAPS, Book, ConfigMap
 from hortus.domains.canary.composition import add_controller
 from hortus.domains.canary.probe import NODES
-from hortus.domains.canary.settings import Settings
+from hortus.domains.canary.settings import Settings, read_template
 from hortus.domains.canary.traces import SHOOTS
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
@@ -38,7 +38,7 @@ from hortus.simulation.garden.workload import CRDS
 from hortus.testing import FakeClock
 from hortus.testing.apiserver import TestServer
 
-TEMPLATE: Object = yaml.load((Path(__file__).parents[3] / "examples" / "canary.yaml").read_bytes())
+TEMPLATE = read_template(yaml.load((Path(__file__).parents[3] / "examples" / "canary.yaml").read_bytes()))
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 PATIENCE = 20.0
 SHORT = 10.0

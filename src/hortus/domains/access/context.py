@@ -40,8 +40,7 @@ class AccessContext(ReconcileContext[ClusterAccess]):
     @property
     def inventory(self) -> Sequence[str]:
         """The lines of the inventory, as drafted."""
-        lines: Sequence[str] = self.draft.fields.get("inventory") or ()
-        return lines
+        return self.drafted("inventory") or ()
 
     def announcements(self, before: Object) -> Iterator[Announcement]:
         """A warning where the request fails for another reason than before, unless waiting is enough."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hortus.domains.access.coverage import RbacRule
-from hortus.domains.access.types import GROUP, MANAGER, Annotation, ClusterAccess, Label
+from hortus.domains.access.types import GROUP, MANAGER, AccountSpec, Annotation, ClusterAccess, Label
 from hortus.engine.applysets import set_id
 from hortus.kube.objects import Object, ObjectKey, Resource
 
@@ -59,8 +59,8 @@ def objects_of(access: ClusterAccess, rules: Sequence[RbacRule]) -> list[Object]
     for namespace in access.spec.namespaces or ("",):
         role, binding = (ROLES, BINDINGS) if namespace else (CLUSTER_ROLES, CLUSTER_BINDINGS)
         reference = {"apiGroup": _RBAC, "kind": role.kind, "name": name}
-        found.append(_object(access, role, name, namespace, rules=manifests))
-        found.append(_object(access, binding, name, namespace, roleRef=reference, subjects=[subject]))
+        found.append(_object(access, role, namespace, rules=manifests))
+        found.append(_object(access, binding, namespace, roleRef=reference, subjects=[subject]))
     return found
 
 
@@ -69,29 +69,31 @@ def rules_within(rules: Sequence[RbacRule], namespaces: Sequence[str]) -> list[R
     return [rule for rule in rules if not (namespaces and rule.non_resource_urls)]
 
 
-def _object(access: ClusterAccess, resource: Resource, name: str, namespace: str, **content: object) -> Object:
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {
-            "name": name,
-            **({"namespace": namespace} if namespace else {}),
-            "labels": {Label.REQUEST: mark_of(access), Label.MANAGED_BY: MANAGER},
-            "annotations": {Annotation.CLIENT: _title(access)},
-        },
-        **content,
-    }
+def _object(access: ClusterAccess, resource: Resource, namespace: str, **content: object) -> Object:
+    metadata = _metadata(access, name_of(access), namespace)
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
 
 
 def _account(access: ClusterAccess) -> Object:
-    """The account as the request describes it; our own marks win."""
-    wanted, key = access.spec.service_account, account_of(access)
-    made = _object(access, ACCOUNTS, key.name, key.namespace, automountServiceAccountToken=False)
-    if wanted is not None:
-        metadata = made["metadata"]
-        metadata["labels"] = {**wanted.labels, **metadata["labels"]}
-        metadata["annotations"] = {**wanted.annotations, **metadata["annotations"]}
-    return made
+    """The account as the request describes it."""
+    key, wanted = account_of(access), access.spec.service_account
+    return {
+        "apiVersion": ACCOUNTS.api_version,
+        "kind": ACCOUNTS.kind,
+        "metadata": _metadata(access, key.name, key.namespace, wanted),
+        "automountServiceAccountToken": False,
+    }
+
+
+def _metadata(access: ClusterAccess, name: str, namespace: str, described: AccountSpec | None = None) -> Object:
+    """Metadata with the marks of the request, which win over those that are described."""
+    labels, annotations = (described.labels, described.annotations) if described is not None else ({}, {})
+    return {
+        "name": name,
+        **({"namespace": namespace} if namespace else {}),
+        "labels": {**labels, Label.REQUEST: mark_of(access), Label.MANAGED_BY: MANAGER},
+        "annotations": {**annotations, Annotation.CLIENT: _title(access)},
+    }
 
 
 def _title(access: ClusterAccess) -> str:

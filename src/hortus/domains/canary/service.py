@@ -14,9 +14,10 @@ from typing import Final, Literal
 import msgspec
 
 from hortus.domains.canary.book import LONGEST_HISTORY, LONGEST_MESSAGE, Book, Record, Run
-from hortus.domains.canary.settings import Settings
+from hortus.domains.canary.settings import Settings, Template, TemplateMetadata, TemplateShoot
 from hortus.domains.clusters.types import RUNTIMES, Label, RequiredLabels, Runtime, State
 from hortus.kube.objects import Object, key_of, shaped
+from hortus.kube.patches import apply_merge_patch
 from hortus.schema import ObjectMeta
 
 RUN: Final = "canary.hortus.dev/run"
@@ -105,23 +106,23 @@ def _over(book: Book, run: Run, now: float, *, leftovers: tuple[str, ...]) -> Bo
     return msgspec.structs.replace(ended, succeeded=book.succeeded + 1, consecutive_failures=0, last_success=now)
 
 
-def runtime(template: Object, name: str, namespace: str) -> Object:
+def runtime(template: Template, name: str, namespace: str) -> Object:
     """The template's Runtime, as the run's own: named after it, and labelled so that it can be found again."""
-    metadata = template.get("metadata") or {}
-    given = metadata.get("labels") or {}
+    metadata, shoot = template.metadata or TemplateMetadata(), template.shoot or TemplateShoot()
+    given = metadata.labels or {}
     labels = {label: given.get(label, _STANDS_FOR_NOBODY) for label in RequiredLabels.IN_ORDER}
-    labels |= {**given, Label.RUNTIME_ID: name, Label.INSTANCE_ID: name, Label.KYMA_NAME: name, RUN: name}
-    spec = template["spec"]
+    labels |= {Label.REGION: shoot.region, **given}
+    labels |= {Label.RUNTIME_ID: name, Label.INSTANCE_ID: name, Label.KYMA_NAME: name, RUN: name}
     return {
         "apiVersion": RUNTIMES.api_version,
         "kind": RUNTIMES.kind,
         "metadata": {
             "name": name,
             "namespace": namespace,
-            "labels": {**labels, Label.REGION: given.get(Label.REGION, str(spec["shoot"].get("region", "")))},
-            "annotations": dict(metadata.get("annotations") or {}),
+            "labels": labels,
+            "annotations": dict(metadata.annotations or {}),
         },
-        "spec": {**spec, "shoot": {**spec["shoot"], "name": name}},
+        "spec": apply_merge_patch(template.spec, {"shoot": {"name": name}}),
     }
 
 

@@ -11,7 +11,6 @@ import msgspec
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.engine.flags import Flag, FlagError
 from hortus.kube import yaml
-from hortus.kube.objects import Object
 
 DEFAULT_NAMESPACE = "kcp-system"
 """Where a canary lives when all namespaces are watched and its template names none."""
@@ -26,10 +25,42 @@ FLAGS: tuple[Flag, ...] = (
 _TIMES = tuple(flag.name for flag in FLAGS if flag.kind == "duration")
 
 
+class TemplateMetadata(msgspec.Struct, frozen=True):
+    """The metadata that a run takes from its template."""
+
+    namespace: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class TemplateShoot(msgspec.Struct, frozen=True):
+    """The fields of `spec.shoot` that are read here."""
+
+    region: str = ""
+
+
+class _TemplateSpec(msgspec.Struct, frozen=True):
+    shoot: TemplateShoot | None = None
+
+
+class Template(msgspec.Struct, frozen=True, rename="camel"):
+    """The manifest of the Runtime that a run grows, its spec as it was written."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: TemplateMetadata | None = None
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def shoot(self) -> TemplateShoot | None:
+        """Raises ValueError where `spec.shoot` has another shape."""
+        return msgspec.convert(self.spec, _TemplateSpec).shoot
+
+
 class Settings(msgspec.Struct, frozen=True):
     """FLAGS as values. Times in seconds."""
 
-    template: Object
+    template: Template
     namespace: str
     period: float
     grow_timeout: float
@@ -59,7 +90,21 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
     )
 
 
-def _template(path: str) -> Object:
+def read_template(document: object) -> Template:
+    """Raises ValueError, which names the field that is wrong."""
+    template = msgspec.convert(document, Template)
+    for field, value, wanted in (
+        ("apiVersion", template.api_version, RUNTIMES.api_version),
+        ("kind", template.kind, RUNTIMES.kind),
+    ):
+        if value != wanted:
+            raise ValueError(f"{field} is {value!r} and must be {wanted!r}")
+    if template.shoot is None:
+        raise ValueError("spec.shoot is missing")
+    return template
+
+
+def _template(path: str) -> Template:
     try:
         found = yaml.load(Path(path).read_bytes())
     except OSError as error:
@@ -68,19 +113,14 @@ def _template(path: str) -> Object:
         raise FlagError(f"--canary-template {path}: {error}") from None
     if not isinstance(found, dict):
         raise FlagError(f"--canary-template {path}: must be one manifest of a Runtime")
-    for field, value in (("apiVersion", RUNTIMES.api_version), ("kind", RUNTIMES.kind)):
-        if found.get(field) != value:
-            raise FlagError(f"--canary-template {path}: {field} is {found.get(field)!r} and must be {value!r}")
-    spec = found.get("spec")
-    if not isinstance(spec, dict) or not isinstance(spec.get("shoot"), dict):
-        raise FlagError(f"--canary-template {path}: spec.shoot is missing")
-    if not isinstance(found.get("metadata") or {}, dict):
-        raise FlagError(f"--canary-template {path}: metadata must be a mapping")
-    return found
+    try:
+        return read_template(found)
+    except ValueError as error:
+        raise FlagError(f"--canary-template {path}: {error}") from None
 
 
-def _namespace(path: str, template: Object, watched: str) -> str:
-    named = str((template.get("metadata") or {}).get("namespace") or "")
+def _namespace(path: str, template: Template, watched: str) -> str:
+    named = template.metadata.namespace or "" if template.metadata is not None else ""
     if named and watched and named != watched:
         raise FlagError(
             f"--canary-template {path}: metadata.namespace is {named!r}, where no Runtime is watched: "
