@@ -7,6 +7,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from prometheus_client import Gauge
+
+from hortus import __version__
 from hortus.cli import sharding
 from hortus.cli.environment import environment
 from hortus.domains import Reload, all_domains
@@ -41,6 +44,7 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
         hooks = [_reload_logs, reload_shared]
         hooks += [hook for domain in domains if (hook := domain.add_controllers(shared)) is not None]
         manager = host.manager
+        _describe(manager, values)
         if configuration is not None and configuration.path is not None:
             take_over = partial(_take_over, hooks)
             reloader = Reloader(
@@ -48,6 +52,18 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
             )
             manager.add("configuration", reloader.run, leader_only=False)
         yield manager
+
+
+def _describe(manager: Manager, values: Mapping[str, Any]) -> None:
+    """Metrics that say what runs here: the version, and which kinds are served."""
+    build = Gauge("hortus_build_info", "The version that runs; always 1.", ["version"], registry=manager.registry)
+    build.labels(__version__).set(1)
+    served = Gauge(
+        "hortus_kind_served", "1 where this process reconciles the kind.", ["kind"], registry=manager.registry
+    )
+    for domain in all_domains():
+        for resource in domain.kinds():
+            served.labels(resource.kind).set(int(domain.served(values)))
 
 
 def _check(values: Mapping[str, Any]) -> None:

@@ -101,9 +101,16 @@ class Domain:
     def check(self, values: Mapping[str, Any]) -> None:
         """Raises FlagError for a value that cannot be used; called before anything is connected or changed."""
 
+    def unserved_reason(self, values: Mapping[str, Any]) -> str:
+        """The reason for which a process with these values of flags does not reconcile the domain's kinds.
+
+        With the fix; empty where it reconciles them.
+        """
+        return ""
+
     def served(self, values: Mapping[str, Any]) -> bool:
         """Returns whether a process with these values of flags reconciles the domain's kinds."""
-        return True
+        return not self.unserved_reason(values)
 
     def shoot_outline(self, shoot: Object) -> Object:
         """Fields that the cache of Shoots keeps for this domain, next to those of the others."""

@@ -105,6 +105,45 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @_NAMESPACE
     @_VALUES
     @_SET
+    @click.option("--output", "-o", default="table", help="table, json or yaml.")
+    def check(namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], output: str) -> None:
+        """Check an installation, or what one would need, and print the fix of each problem.
+
+        Looks at the API server, the CRDs, the configuration, the watched namespace, the garden's Secret and what its
+        account may do, the controllers' own permissions and the Deployment, and says which kinds are served. Writes
+        nothing. Exit code 1 when a check failed; warnings do not count.
+
+        \b
+        Before:  hortus --kubeconfig mgmt.yaml check -f values.yaml
+        After:   hortus --kubeconfig mgmt.yaml check
+        """
+        from hortus.cli.install.chart import objects, values_of
+
+        format = Format.parse(output)
+        if format.name not in ("table", "json", "yaml"):
+            raise click.BadParameter("table, json or yaml", param_hint="--output")
+
+        async def work() -> bool:
+            from hortus.cli.install.checks import check as findings
+
+            found = objects(namespace, values_of(values, settings))
+            results = []
+            async with connect().management() as client:
+                async for finding in findings(client, found, namespace):
+                    results.append(finding)
+                    if format.tabular:
+                        click.echo(f"{finding.state:<9}{finding.subject:<19}{finding.text}")
+            if not format.tabular:
+                plain([finding._asdict() for finding in results], format)
+            return all(finding.state != "failed" for finding in results)
+
+        if not run(work()):
+            raise click.exceptions.Exit(1)
+
+    @app.command(panel=_PANEL)
+    @_NAMESPACE
+    @_VALUES
+    @_SET
     @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
     def uninstall(namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], yes: bool) -> None:
         """Take Hortus off the management cluster; the CRDs and with them all clusters' objects stay.

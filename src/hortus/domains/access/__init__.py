@@ -36,8 +36,8 @@ class _Access(Domain):
 
         settings.from_flags(values)
 
-    def served(self, values: Mapping[str, Any]) -> bool:
-        return bool(values["cluster-access"])
+    def unserved_reason(self, values: Mapping[str, Any]) -> str:
+        return "" if values["cluster-access"] else "--cluster-access is off"
 
     def add_controllers(self, environment: Environment) -> None:
         if not self.served(environment.values):

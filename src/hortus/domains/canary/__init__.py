@@ -23,8 +23,8 @@ class _Canary(Domain):
 
         return RbacRules(management=rights.MANAGEMENT, flag="canary-template")
 
-    def served(self, values: Mapping[str, Any]) -> bool:
-        return bool(values["canary-template"])
+    def unserved_reason(self, values: Mapping[str, Any]) -> str:
+        return "" if values["canary-template"] else "--canary-template is not set"
 
     def add_controllers(self, environment: Environment) -> None:
         values = environment.values

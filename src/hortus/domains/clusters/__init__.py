@@ -31,10 +31,22 @@ class _Clusters(Domain):
 
         return RbacRules(management=rights.MANAGEMENT, garden=rights.GARDEN, garden_wide=rights.GARDEN_WIDE)
 
-    def served(self, values: Mapping[str, Any]) -> bool:
+    def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.clusters import settings
 
-        return settings.served(values)
+        if settings.served(values):
+            settings.from_flags(values)
+
+    def unserved_reason(self, values: Mapping[str, Any]) -> str:
+        from hortus.domains.clusters import settings
+
+        if settings.served(values):
+            return ""
+        path = values["converter-config-filepath"]
+        return (
+            f"there is no converter configuration at {path} (--converter-config-filepath; in the chart "
+            "runtimes.converterConfigMap)"
+        )
 
     def shoot_outline(self, shoot: Object) -> Object:
         from hortus.domains.clusters.outline import outline

@@ -1,0 +1,284 @@
+"""Checks of an installation: what is there, what is missing, what it serves, and the fix of each problem.
+
+Before `hortus install` the objects that it would make are judged, afterwards those of the cluster. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import orjson
+
+from hortus.cli.install import contents
+from hortus.cli.install.rollout import established, rolled_out, why_not_ready
+from hortus.cli.program import FLAGS
+from hortus.domains import all_domains
+from hortus.engine.configuration import Configuration
+from hortus.engine.flags import FlagError, FlagSet
+from hortus.engine.rights import Right
+from hortus.kube import Client, ConnectionSettings, Resource, yaml
+from hortus.kube.errors import Forbidden, KubeError, NotFound
+from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
+from hortus.kube.objects import Object
+
+OLDEST_MINOR = 28
+"""The first minor version with all that the CRDs use: CEL rules over optional fields, and messages by expression."""
+_PARALLEL = 8
+_SECONDS = 10.0
+
+_CRDS = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_SECRETS = Resource("", "v1", "secrets", "Secret")
+_CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+_DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
+_SELF_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
+
+State = Literal["ok", "warning", "failed"]
+
+
+class Finding(NamedTuple):
+    """The result of one check; `text` of a problem ends with its fix."""
+
+    state: State
+    subject: str
+    text: str
+
+
+class _Parts(NamedTuple):
+    """The objects of the installation that the checks read, of the cluster or, before it, of the chart."""
+
+    deployment: Object
+    config: Mapping[str, Any]
+    installed: bool
+
+
+async def check(client: Client, wanted: Sequence[Object], namespace: str) -> AsyncIterator[Finding]:
+    """The findings about the installation of the objects `wanted` in `namespace`, in the order of their causes.
+
+    Raises KubeError when the API server does not answer at all.
+    """
+    yield await _server(client)
+    yield await _definitions(client)
+    parts = await _parts(client, wanted, namespace)
+    values: dict[str, Any] = {}
+    for finding in await _configuration(client, parts, namespace, values):
+        yield finding
+    if not values:
+        return
+    if values["watch-namespace"]:
+        yield await _watched(client, values["watch-namespace"])
+    secret = await _secret(client, parts, namespace)
+    yield secret.finding
+    if secret.kubeconfig:
+        yield await _garden(secret.kubeconfig, f"garden-{values['gardener-project-name']}", contents.GARDEN)
+    if not parts.installed:
+        yield Finding("warning", "Deployment", f"not installed in {namespace}; run: hortus install -n {namespace}")
+        return
+    yield await _permissions(client, parts, values, namespace)
+    yield await _rollout(client, parts.deployment)
+
+
+async def _server(client: Client) -> Finding:
+    version = orjson.loads((await client.request("GET", "/version")).body)
+    name = str(version.get("gitVersion", "unknown"))
+    minor = "".join(letter for letter in str(version.get("minor", "")) if letter.isdigit())
+    if minor and int(minor) < OLDEST_MINOR:
+        return Finding("failed", "API server", f"Kubernetes {name} is older than 1.{OLDEST_MINOR}: upgrade it first")
+    return Finding("ok", "API server", f"Kubernetes {name} at {client.host}")
+
+
+async def _definitions(client: Client) -> Finding:
+    missing, waiting = [], []
+    for resource in contents.KINDS:
+        name = f"{resource.plural}.{resource.group}"
+        try:
+            found = await client.get(_CRDS, name)
+        except NotFound:
+            missing.append(name)
+            continue
+        if not established(found):
+            waiting.append(name)
+    if missing:
+        return Finding("failed", "CRDs", f"{', '.join(missing)} missing; run: hortus install (crds.enabled)")
+    if waiting:
+        text = f"{', '.join(waiting)} not established; see: kubectl describe crd {waiting[0]}"
+        return Finding("failed", "CRDs", text)
+    return Finding("ok", "CRDs", f"{len(contents.KINDS)} established")
+
+
+async def _parts(client: Client, wanted: Sequence[Object], namespace: str) -> _Parts:
+    chart = {obj["kind"]: obj for obj in wanted if obj["kind"] in (_DEPLOYMENTS.kind, _CONFIG_MAPS.kind)}
+    deployment, config_map, installed = chart[_DEPLOYMENTS.kind], chart[_CONFIG_MAPS.kind], True
+    try:
+        deployment = await client.get(_DEPLOYMENTS, deployment["metadata"]["name"], namespace)
+        config_map = await client.get(_CONFIG_MAPS, config_map["metadata"]["name"], namespace)
+    except NotFound:
+        installed = False
+    text = (config_map.get("data") or {}).get("config.yaml", "")
+    loaded = yaml.load(text.encode())
+    return _Parts(deployment, loaded if isinstance(loaded, dict) else {}, installed)
+
+
+async def _configuration(client: Client, parts: _Parts, namespace: str, values: dict[str, Any]) -> list[Finding]:
+    """Judge the flags as the process does; fills `values` with them, or leaves it empty."""
+    with tempfile.TemporaryDirectory(prefix="hortus-") as folder:
+        config = dict(parts.config)
+        found: list[Finding] = []
+        path = str(config.get("converter-config-filepath", ""))
+        if path:
+            content = await _mounted(client, parts.deployment, namespace, path)
+            if isinstance(content, str):
+                return [Finding("failed", "converter configuration", content)]
+            config["converter-config-filepath"] = _file(folder, "converter.json", content)
+        file = _file(folder, "config.yaml", yaml.dump(config).encode())
+        try:
+            chosen = Configuration(FlagSet(FLAGS), [f"--config={file}"], {}).load()
+            for domain in all_domains():
+                domain.check(chosen)
+        except FlagError as error:
+            text = str(error).replace(config.get("converter-config-filepath", "\0"), path).replace(file, "config")
+            return [Finding("failed", "configuration", f"{text}; set it in the values' config and install again")]
+        values.update(chosen)
+        found.append(Finding("ok", "configuration", f"{len(parts.config)} flags are set"))
+        for domain in all_domains():
+            reason = domain.unserved_reason(chosen)
+            for resource in domain.kinds():
+                served = Finding("ok", resource.kind, "served")
+                found.append(Finding("warning", resource.kind, f"not served: {reason}") if reason else served)
+        return found
+
+
+def _file(folder: str, name: str, content: bytes) -> str:
+    path = Path(folder) / name
+    path.write_bytes(content)
+    return str(path)
+
+
+async def _mounted(client: Client, deployment: Object, namespace: str, path: str) -> bytes | str:
+    """The file at `path` in the pods, from the ConfigMap that is mounted there; or the problem, with its fix."""
+    pod = deployment["spec"]["template"]["spec"]
+    folder, _, key = path.rpartition("/")
+    mounts = {mount["mountPath"]: mount["name"] for mount in pod["containers"][0].get("volumeMounts") or ()}
+    volume: Object = next((one for one in pod.get("volumes") or () if one["name"] == mounts.get(folder)), {})
+    name = (volume.get("configMap") or {}).get("name", "")
+    if not name:
+        return f"nothing is mounted at {folder}, where {path} is looked for; set runtimes.converterConfigMap"
+    try:
+        found = await client.get(_CONFIG_MAPS, name, namespace)
+    except NotFound:
+        return (
+            f"ConfigMap {namespace}/{name} is missing; make it: kubectl -n {namespace} create configmap {name} "
+            f"--from-file={key}"
+        )
+    text = (found.get("data") or {}).get(key)
+    return text.encode() if text is not None else f"ConfigMap {namespace}/{name} has no key {key}; add it"
+
+
+async def _watched(client: Client, namespace: str) -> Finding:
+    try:
+        await client.get(_NAMESPACES, namespace, metadata_only=True)
+    except NotFound:
+        text = f"{namespace} is missing; kubectl create namespace {namespace}, or set createWatchNamespace"
+        return Finding("failed", "watched namespace", text)
+    except Forbidden as error:
+        return Finding("warning", "watched namespace", f"{namespace} cannot be read by you: {error}")
+    return Finding("ok", "watched namespace", namespace)
+
+
+class _Secret(NamedTuple):
+    finding: Finding
+    kubeconfig: bytes = b""
+
+
+async def _secret(client: Client, parts: _Parts, namespace: str) -> _Secret:
+    volumes = parts.deployment["spec"]["template"]["spec"]["volumes"]
+    source = next(volume["secret"] for volume in volumes if volume["name"] == "garden")
+    name, key = source["secretName"], source["items"][0]["key"]
+    fix = f"kubectl -n {namespace} create secret generic {name} --from-file={key}=garden.yaml"
+    try:
+        found = await client.get(_SECRETS, name, namespace)
+    except NotFound:
+        return _Secret(Finding("failed", "Secret", f"{namespace}/{name} is missing; make it: {fix}"))
+    except Forbidden:
+        return _Secret(Finding("warning", "Secret", f"{namespace}/{name} may not be read by you, so not the garden"))
+    value = (found.get("data") or {}).get(key, "")
+    if not value:
+        return _Secret(Finding("failed", "Secret", f"{namespace}/{name} has no key {key}; replace it: {fix}"))
+    return _Secret(Finding("ok", "Secret", f"{namespace}/{name}, key {key}"), base64.b64decode(value))
+
+
+async def _garden(kubeconfig: bytes, namespace: str, rules: Sequence[Right]) -> Finding:
+    """Ask the garden, as the mounted kubeconfig, for its permissions in the project."""
+    try:
+        access = from_untrusted(kubeconfig, trust=Trust(plain_http=True), origin="the garden's kubeconfig").access()
+    except (KubeconfigError, ValueError) as error:
+        return Finding("failed", "garden", f"{error}; take a kubeconfig with a token: docs/production.md")
+    settings = ConnectionSettings(timeout=_SECONDS, connect_timeout=_SECONDS)
+    async with Client(access, settings=settings) as garden:
+        try:
+            denied = await _denied(garden, rules, namespace)
+        except KubeError as error:
+            return Finding("warning", "garden", f"{error} (from here; the pods may reach it)")
+    if denied:
+        project = namespace.removeprefix("garden-")
+        fix = f"hortus --garden-kubeconfig ADMIN install --garden-account {project}"
+        more = f" and {len(denied) - 1} more" if denied[1:] else ""
+        return Finding("failed", "garden", f"project {project} does not allow {denied[0]}{more}; run: {fix}")
+    return Finding("ok", "garden", f"{access.server}, namespace {namespace}")
+
+
+async def _denied(client: Client, rules: Sequence[Right], namespace: str, user: str = "") -> list[str]:
+    """The requests of `rules` that are denied to `user`, or to the client itself."""
+    asked = [(rule.group, resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs]
+    limit = asyncio.Semaphore(_PARALLEL)
+
+    async def ask(group: str, name: str, verb: str) -> str:
+        plural, _, subresource = name.partition("/")
+        attributes = {"group": group, "resource": plural, "verb": verb, "namespace": namespace}
+        spec: Object = {"resourceAttributes": {**attributes, "subresource": subresource}}
+        resource = _ACCESS_REVIEWS if user else _SELF_REVIEWS
+        if user:
+            spec |= {"user": user, "groups": ["system:authenticated", "system:serviceaccounts"]}
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
+        async with limit:
+            answer = await client.create(resource, body)
+        return "" if answer["status"].get("allowed") else f"{verb} {name} in {namespace}"
+
+    return [denied for denied in await asyncio.gather(*(ask(*one) for one in dict.fromkeys(asked))) if denied]
+
+
+async def _permissions(client: Client, parts: _Parts, values: Mapping[str, Any], namespace: str) -> Finding:
+    pod = parts.deployment["spec"]["template"]["spec"]
+    user = f"system:serviceaccount:{namespace}:{pod.get('serviceAccountName', 'default')}"
+    watched = values["watch-namespace"]
+    leases = contents.SHARDING if values["sharding"] else contents.REPLICAS
+    try:
+        denied = await _denied(client, contents.MANAGEMENT, watched, user)
+        denied += await _denied(client, leases, namespace, user)
+    except Forbidden as error:
+        return Finding("warning", "RBAC", f"you may not ask for the account's permissions: {error}")
+    if denied:
+        return Finding("failed", "RBAC", f"{user} may not {'; '.join(denied)}; run: hortus install -n {namespace}")
+    return Finding("ok", "RBAC", f"{user} has its permissions in {watched or 'all namespaces'}")
+
+
+async def _rollout(client: Client, deployment: Object) -> Finding:
+    name = f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
+    image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    if rolled_out(deployment):
+        return Finding("ok", "Deployment", f"{name}, {deployment['spec']['replicas']} replicas of {image}")
+    reasons = await why_not_ready(client, deployment)
+    text = "; ".join(reasons) if reasons else "see: kubectl describe and kubectl logs of its pods"
+    return Finding("failed", "Deployment", f"{name} with {image} is not ready: {text}")

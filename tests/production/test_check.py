@@ -1,0 +1,129 @@
+"""`hortus check` before and after an installation: each problem with its fix, on a management cluster and a garden."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+from tests.production.test_install import DEPLOYMENTS, NAMESPACES
+from tests.production.test_rights import kubeconfig_of
+from tests.scenarios.running import hortus
+
+from hortus.cli.install.applying import Installation
+from hortus.cli.install.chart import objects
+from hortus.cli.install.checks import Finding, check
+from hortus.cli.install.garden import account
+from hortus.kube import Client, Resource
+from hortus.testing.apiserver import TestServer, running_apiserver
+
+SECRETS = Resource("", "v1", "secrets", "Secret")
+ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+HERE = "hortus-system"
+VALUES: dict[str, Any] = {"garden": {"projectName": "demo"}}
+
+
+class Site(NamedTuple):
+    server: TestServer
+    client: Client
+
+    async def findings(self, **values: Any) -> dict[str, Finding]:
+        wanted = objects(HERE, {**VALUES, **values})
+        return {finding.subject: finding async for finding in check(self.client, wanted, HERE)}
+
+    async def install(self, **values: Any) -> None:
+        await Installation(self.client, objects(HERE, {**VALUES, **values}), str, namespace=HERE).apply()
+
+    async def store(self, kubeconfig: bytes) -> None:
+        data = {"kubeconfig": base64.b64encode(kubeconfig).decode()}
+        secret = {"metadata": {"name": "gardener-credentials", "namespace": HERE}, "data": data}
+        await self.client.apply(SECRETS, secret, field_manager="test")
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with running_apiserver(clusters=("garden",)) as server, Client.from_kubeconfig(server.kubeconfig) as client:
+        yield Site(server, client)
+
+
+async def test_before_an_installation_each_missing_part_is_named_with_its_fix(site: Site) -> None:
+    found = await site.findings()
+    assert found["API server"].state == "ok"
+    assert found["CRDs"].state == "failed"
+    assert "run: hortus install" in found["CRDs"].text
+    assert found["configuration"].state == "ok"
+    assert found["GardenerCluster"].state == "ok"
+    assert found["Runtime"].state == "warning"
+    assert "not served: there is no converter configuration" in found["Runtime"].text
+    assert "runtimes.converterConfigMap" in found["Runtime"].text
+    assert found["watched namespace"].text.startswith("kcp-system is missing; kubectl create namespace kcp-system")
+    assert found["Secret"].state == "failed"
+    assert "--from-file=kubeconfig=garden.yaml" in found["Secret"].text
+    assert found["Deployment"] == Finding(
+        "warning", "Deployment", f"not installed in {HERE}; run: hortus install -n {HERE}"
+    )
+
+
+async def test_an_installation_that_works_has_no_failure(site: Site) -> None:
+    await site.client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
+    await site.install()
+    garden = site.server.kubeconfig_for("garden")
+    async with Client.from_kubeconfig(garden) as theirs:
+        await theirs.create(NAMESPACES, {"metadata": {"name": "garden-demo"}})
+        await Installation(theirs, account("demo"), str).apply()
+    await site.store(garden.read_bytes())
+    status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
+    await site.client.patch(DEPLOYMENTS, "hortus", {"status": status}, HERE, subresource="status")
+    found = await site.findings()
+    assert {finding.subject for finding in found.values() if finding.state != "ok"} == {"Runtime", "ClusterAccess"}
+    assert found["ClusterAccess"].text == "not served: --cluster-access is off"
+    assert found["RBAC"].text == f"system:serviceaccount:{HERE}:hortus has its permissions in kcp-system"
+
+
+async def test_wrong_parts_of_an_installation_are_named(site: Site) -> None:
+    await site.client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
+    await site.install(runtimes={"converterConfigMap": "kim"})
+    found = await site.findings()
+    assert found["converter configuration"].text == (
+        f"ConfigMap {HERE}/kim is missing; make it: kubectl -n {HERE} create configmap kim "
+        "--from-file=converter_config.json"
+    )
+    config = {"metadata": {"name": "kim", "namespace": HERE}, "data": {"converter_config.json": '{"converter": 5}'}}
+    await site.client.create(CONFIG_MAPS, config)
+    found = await site.findings()
+    assert found["configuration"].state == "failed"
+    assert "/converter-config/converter_config.json" in found["configuration"].text
+    await site.install()
+    await site.store(b"apiVersion: v1\nkind: Config\n")
+    await site.client.delete(Resource("rbac.authorization.k8s.io", "v1", "roles", "Role"), "hortus", "kcp-system")
+    found = await site.findings()
+    assert found["garden"].state == "failed"
+    assert found["RBAC"].state == "failed"
+    assert "may not" in found["RBAC"].text
+    assert found["Deployment"].state == "failed"
+
+
+async def test_a_garden_that_denies_names_the_command_that_allows(site: Site, tmp_path: Path) -> None:
+    await site.client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
+    await site.install()
+    async with Client.from_kubeconfig(site.server.kubeconfig_for("garden")) as garden:
+        await garden.create(NAMESPACES, {"metadata": {"name": "garden-demo"}})
+        await garden.create(ACCOUNTS, {"metadata": {"name": "nobody", "namespace": "garden-demo"}})
+        theirs = await kubeconfig_of(garden, "garden-demo", "nobody", tmp_path / "theirs")
+    await site.store(theirs.read_bytes())
+    found = (await site.findings())["garden"]
+    assert found.state == "failed"
+    assert found.text.startswith("project demo does not allow ")
+    assert found.text.endswith("run: hortus --garden-kubeconfig ADMIN install --garden-account demo")
+
+
+async def test_the_command_prints_a_line_for_each_and_fails_when_one_does(site: Site) -> None:
+    done = hortus("--kubeconfig", str(site.server.kubeconfig), "check")
+    assert done.returncode == 1
+    assert done.stdout.startswith("ok       API server         Kubernetes v1.")
+    done = hortus("--kubeconfig", str(site.server.kubeconfig), "check", "-o", "json")
+    assert {finding["state"] for finding in orjson.loads(done.stdout)} == {"ok", "warning", "failed"}
