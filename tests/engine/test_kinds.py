@@ -44,7 +44,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "Cust
 GREETINGS = Resource("example.org", "v1", "greetings", "Greeting")
 PLANTS = Resource("example.org", "v1", "plants", "Plant")
 
-_GREETING_CRD: Object = {
+GREETING_CRD: Object = {
     "metadata": {"name": "greetings.example.org"},
     "spec": {
         "group": "example.org",
@@ -148,15 +148,15 @@ def server() -> Iterator[TestServer]:
 @pytest.fixture
 async def client(server: TestServer) -> AsyncIterator[Client]:
     async with Client.from_kubeconfig(server.kubeconfig) as made:
-        for definition, resource in ((_GREETING_CRD, GREETINGS), (crd(Plant), PLANTS)):
-            await _serve(made, definition, resource)
+        for definition, resource in ((GREETING_CRD, GREETINGS), (crd(Plant), PLANTS)):
+            await serve_kind(made, definition, resource)
         yield made
         for resource in (PLANTS, GREETINGS):
             for found in (await made.list(resource, "default")).items:
                 await made.delete(resource, found["metadata"]["name"], "default")
 
 
-async def _serve(client: Client, definition: Object, resource: Resource) -> None:
+async def serve_kind(client: Client, definition: Object, resource: Resource) -> None:
     try:
         await client.get(CRDS, definition["metadata"]["name"])
     except NotFound:
