@@ -100,7 +100,7 @@ class Claiming:
         found = await self._shoots_of(runtime, None)
         if left := [shoot.name for shoot in found if not service.leaves(runtime, shoot)]:
             text = f"{problem_of(context.raw)}: shoot {left[0]} is this Runtime's; give it its spec back to delete both"
-            raise _held(text)
+            raise _blocked(text)
         await context.remove_finalizer(FINALIZER)
         return DONE
 
@@ -112,7 +112,7 @@ class Claiming:
             return
         others = self._contenders.others(runtime, name)
         if problem := claims.left_behind(runtime, await self._shoots_of(runtime, shoot), others):
-            raise _held(problem)
+            raise _blocked(problem)
         key = service.cluster_key(runtime)
         context.shared = any(service.cluster_key(other) == key for other in others)
         context.taken, context.shoot = shoot is not None, None
@@ -127,7 +127,7 @@ class Claiming:
         return found if named is None else [*found, named]
 
 
-def _held(text: str) -> StepError:
+def _blocked(text: str) -> StepError:
     return StepError(
         text, reason=Reason.CONVERSION_ERR, condition=ConditionType.DEPROVISIONED, actor=Actor.USER, after=NEVER
     )

@@ -77,7 +77,7 @@ class RuntimeController(KindController[RuntimeContext]):
         return (
             self._check_spec,
             self._find_shoot,
-            self._hold,
+            self._ensure_finalizer,
             self._initialise,
             self._claiming.check,
             self._creation.find_seed,
@@ -157,7 +157,7 @@ class RuntimeController(KindController[RuntimeContext]):
             text = f"the garden cannot be asked for shoot {name}: {error}"
             raise StepError(text, reason=Reason.GARDENER_ERR, after=GARDEN) from error
 
-    async def _hold(self, context: RuntimeContext) -> None:
+    async def _ensure_finalizer(self, context: RuntimeContext) -> None:
         await context.ensure_finalizer(FINALIZER)
 
     async def _initialise(self, context: RuntimeContext) -> None:
