@@ -96,7 +96,7 @@ async def test_a_shoot_that_becomes_free_is_created_without_a_hand(here: World) 
         assert (await here.shoot())["metadata"]["annotations"][OWNER] == "rt-1"
 
 
-async def test_of_two_runtimes_that_name_one_shoot_the_older_has_it_and_the_other_is_told(here: World) -> None:
+async def test_of_two_runtimes_that_name_one_shoot_the_older_has_it_and_the_other_reports_it(here: World) -> None:
     async with here.controlled():
         await here.grow()
         shoot = await here.shoot()
@@ -323,7 +323,7 @@ ALLOWED = "credentials.hortus.dev/allowed-namespaces"
 
 @pytest.mark.parametrize("watched", ["all", "one"])
 async def test_a_shoot_lets_the_namespace_of_its_runtime_have_its_kubeconfig(watched: str) -> None:
-    """Where all namespaces are watched; in one alone, as in the Go system, nothing has to be let."""
+    """Needed only with all namespaces watched; with one, as in the Go system, there is nothing to permit."""
     with started_garden(GardenSettings()) as server:
         async with world(server) as here:
             if watched == "all":

@@ -27,7 +27,7 @@ def shell(here: World) -> Iterator[Shell]:
 
 
 class Shell:
-    """Types commands, in a thread, as a person beside the running controllers."""
+    """Types commands, in a thread, as a person next to the running controllers."""
 
     def __init__(self, here: World) -> None:
         self._here = here
@@ -80,9 +80,9 @@ async def test_a_ready_runtime_without_its_kubeconfig_is_not_as_wanted(here: Wor
     await here.client.patch(GARDENER_CLUSTERS, "rt-1", status, here.namespace, subresource="status")
     assert "Kubeconfig:  Failed to get kubeconfig. Error: no way" in (await shell.type("why", "rt-1")).output
     await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
-    told = (await shell.type("why", "rt-1")).output
-    assert f"Kubeconfig:  GardenerCluster {here.namespace}/rt-1 does not exist" in told
-    assert "Turn of:     operator: the kubeconfig is not in place" in told
+    printed = (await shell.type("why", "rt-1")).output
+    assert f"Kubeconfig:  GardenerCluster {here.namespace}/rt-1 does not exist" in printed
+    assert "Turn of:     operator: the kubeconfig is not in place" in printed
 
 
 async def test_a_failure_is_explained_with_the_shoots_own_words(here: World, shell: Shell) -> None:

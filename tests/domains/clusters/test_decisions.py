@@ -1,4 +1,4 @@
-"""What is decided without the world: outlines, retryable errors, seeds, what is due, flags."""
+"""Decisions from values to values: outlines, retryable errors, seeds, due patches, flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster gets inside, on an API server: what is wanted, once, and nothing of others' is touched."""
+"""Objects inside a cluster, on an API server: wanted ones are made once, and none of others is touched."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_which_bindings_come_and_go(
     assert [one["subjects"][0]["name"] for one in found.add] == added
 
 
-async def test_administrators_are_bound_once_and_strangers_bindings_stay(here: World) -> None:
+async def test_administrators_are_bound_once_and_other_bindings_stay(here: World) -> None:
     cluster = here.inside.client
     await cluster.create(BINDINGS, {**binding("theirs", "x@example.org"), "metadata": {"name": "theirs"}})
     await bind_administrators(cluster, ["a@example.org", "b@example.org"])
@@ -226,7 +226,7 @@ async def test_the_kubeconfig_in_the_secret_leads_into_the_cluster(here: World) 
 
 @pytest.mark.parametrize("shoot", ["", "c-2"])
 async def test_a_kubeconfig_that_was_not_written_for_the_shoot_is_never_used(here: World, shoot: str) -> None:
-    """Who may write Runtimes and GardenerClusters, and no Secrets, would lead us there by a runtime-id."""
+    """Otherwise whoever may write Runtimes and GardenerClusters, but no Secrets, gets there by a runtime-id."""
     document = yaml.dump(here.server.kubeconfig_dict(f"inside-{here.number}")).encode()
     await keep(here, "prod", document, shoot=shoot)
     async with pooled(here) as workloads:

@@ -1,4 +1,4 @@
-"""What a cluster's owner asks for inside the cluster reaches its Runtime, and through it the Shoot."""
+"""Registry caches that a cluster's owner asks for inside the cluster reach its Runtime, and through it the Shoot."""
 
 from __future__ import annotations
 

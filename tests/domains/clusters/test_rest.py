@@ -1,4 +1,4 @@
-"""What a fleet at rest costs, what its metrics say, what suspends and forces, and that no credential gets out."""
+"""A fleet at rest: its costs, its metrics, patches suspended and forced, and no credential in any output."""
 
 from __future__ import annotations
 
@@ -116,9 +116,9 @@ async def test_metrics_and_events_carry_the_go_systems_names(here: World) -> Non
         await here.until_event("AdministratorsConfigured")
     events = await here.events()
     assert {event["source"]["component"] for event in events} == {"runtime-controller"}
-    told = {(event["type"], event["reason"], event["message"]) for event in events}
-    assert ("Normal", "Initialised", f"Runtime initialized: {here.namespace}/rt-1") in told
-    assert ("Normal", "GardenerClusterCRReady", f"Gardener Cluster CR is ready.: {here.namespace}/rt-1") in told
+    reported = {(event["type"], event["reason"], event["message"]) for event in events}
+    assert ("Normal", "Initialised", f"Runtime initialized: {here.namespace}/rt-1") in reported
+    assert ("Normal", "GardenerClusterCRReady", f"Gardener Cluster CR is ready.: {here.namespace}/rt-1") in reported
     assert is_ready(ready)
 
 

@@ -142,8 +142,8 @@ async def test_a_deletion_is_forced_when_asked_for_and_admitted(
         await here.until_gone()
         if forced:
             await here.until_event("ShootDeletionForced")
-    told = [event for event in await here.events() if event["reason"] == "ShootDeletionForced"]
-    assert [event["type"] for event in told] == (["Warning"] if forced else [])
+    forcings = [event for event in await here.events() if event["reason"] == "ShootDeletionForced"]
+    assert [event["type"] for event in forcings] == (["Warning"] if forced else [])
 
 
 async def test_asked_for_later_the_deletion_is_forced_then(here: World) -> None:

@@ -1,4 +1,4 @@
-"""The rarer rows of the contract's table of states (section 2.2): reason, message and what follows of each."""
+"""The rarer rows of the contract's table of states: reason, message and consequence of each."""
 
 from __future__ import annotations
 
@@ -230,8 +230,8 @@ async def test_from_1_32_on_structured_authentication_is_used_whatever_the_flag_
         maps = (await here.garden.list(CONFIG_MAPS, here.garden_namespace)).items
         kept = {found["metadata"]["name"] for found in maps}
         assert kept >= {"structured-auth-config-c-1", "structured-auth-config-c-2"}
-        told = [event["message"] for event in await here.events() if event["reason"] == "NotApplied"]
-        assert all("oidcConfig: Forbidden: from Kubernetes 1.32 on Gardener takes it" in text for text in told)
+        remarks = [event["message"] for event in await here.events() if event["reason"] == "NotApplied"]
+        assert all("oidcConfig: Forbidden: from Kubernetes 1.32 on Gardener takes it" in text for text in remarks)
 
 
 async def test_the_operators_ranges_are_waited_for_and_let_in(here: World) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong is said in the words of the contract, tried again where that helps, and rests where it does not."""
+"""Failures are reported in the words of the contract, tried again where that helps, and rest where it does not."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ async def test_what_fails_inside_a_cluster_is_shown_while_it_is_tried_again(here
         await here.until_state("Ready")
 
 
-async def test_a_shoot_that_no_seed_takes_is_told_though_no_gardenlet_has_seen_it(here: World) -> None:
+async def test_a_shoot_that_no_seed_takes_is_reported_though_no_gardenlet_has_seen_it(here: World) -> None:
     text = 'Failed to schedule Shoot: none out of the 3 seeds has a matching provider for "aws"'
     operation = {"type": "Create", "state": "Pending", "progress": 0, "description": text}
     async with here.controlled():

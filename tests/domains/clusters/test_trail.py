@@ -1,4 +1,4 @@
-"""What brokers see: each status that is written for a Runtime, exactly and in order (section 9)."""
+"""Every status that is written for a Runtime, exactly and in order, as brokers see them."""
 
 from __future__ import annotations
 

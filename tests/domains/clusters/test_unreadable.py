@@ -72,7 +72,7 @@ async def test_a_runtime_that_became_unreadable_is_deleted_with_its_shoot(here: 
         assert (await here.client.list(GARDENER_CLUSTERS, here.namespace)).items == []
 
 
-async def test_one_whose_shoot_cannot_be_told_is_held_until_its_owner_says_that_the_shoot_stays(here: World) -> None:
+async def test_one_that_names_no_shoot_is_held_until_its_owner_says_that_its_shoot_stays(here: World) -> None:
     async with here.controlled():
         await here.grow()
         await here.change({"spec": {"shoot": {"name": 7}}})

@@ -47,7 +47,7 @@ _numbers = itertools.count(1)
 
 
 class Requests:
-    """What went over the wire, as a client counts it; a test may stop the world at one of them."""
+    """The requests of a client, counted; a test may stop the world at one of them."""
 
     def __init__(self) -> None:
         self.answers: Counter[tuple[str, str]] = Counter()
@@ -107,7 +107,7 @@ class Unruly(Client):
 
 
 class Inside:
-    """`Workloads` for tests: every Runtime has the same cluster, unless told that there is no way in."""
+    """`Workloads` for tests: every Runtime has the same cluster, or none while there is a `failure`."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -139,23 +139,23 @@ class World:
         self.clock = FakeClock()
         self.requests, self.garden_requests = Requests(), Requests()
         self.failures: dict[tuple[str, str], KubeError] = {}
-        """What goes wrong in the garden, for the controllers."""
+        """Errors of the garden, for the controllers."""
         self.own_failures: dict[tuple[str, str], KubeError] = {}
-        """What goes wrong in the management cluster, for them."""
+        """Errors of the management cluster, for the controllers."""
         self.inside_failures: dict[tuple[str, str], KubeError] = {}
-        """What goes wrong in the workload cluster, for everybody."""
+        """Errors of the workload cluster, for everybody."""
         self.deaf: frozenset[tuple[str, str]] = frozenset()
         """Patches that the garden leaves without effect."""
         self.registry = CollectorRegistry()
         self.watching = True
-        """Whether the garden lets the controllers watch Shoots."""
+        """The garden permits the controllers to watch Shoots."""
         self.choices: dict[str, Any] = {}
         self.controller: Any = None
         self.shoots = Cache("shoots")
         self.trail: list[tuple[Any, ...]] = []
-        """Each status that was written to a Runtime, by what it says anew."""
+        """Each status that was written to a Runtime, by its changes."""
         self.automatic = False
-        self._told: dict[str, Object] = {}
+        self._statuses: dict[str, Object] = {}
         self._recorders: list[EventRecorder] = []
         self._active = 0
         self._ended: Counter[ObjectKey] = Counter()
@@ -231,11 +231,11 @@ class World:
         """Return when the controllers' watch shows the Shoot as it is now."""
         version = (await self.shoot(name))["metadata"]["resourceVersion"]
         key = ObjectKey(self.garden_namespace, name)
-        await self._told_when(
+        await self._reported_when(
             lambda: (self.shoots.get(key) or {"metadata": {}})["metadata"].get("resourceVersion") == version
         )
 
-    async def _told_when(self, holds: Callable[[], bool]) -> None:
+    async def _reported_when(self, holds: Callable[[], bool]) -> None:
         async with self._news, asyncio.timeout(PATIENCE):
             await self._news.wait_for(holds)
 
@@ -244,7 +244,7 @@ class World:
         await self.garden.patch(SHOOTS, name, {"metadata": {"finalizers": None}}, self.garden_namespace)
 
     async def connect(self, name: str = "rt-1", state: str = "Ready") -> None:
-        """What the GardenerCluster controller does, as far as it is seen here."""
+        """Do the work of the GardenerCluster controller, as far as it is seen here."""
         await self.client.patch(
             GARDENER_CLUSTERS, name, {"status": {"state": state}}, self.namespace, subresource="status"
         )
@@ -303,18 +303,18 @@ class World:
 
     async def until_event(self, reason: str) -> Object:
         """The first event with this reason."""
-        async with asyncio.timeout(PATIENCE), self.client.watch(EVENTS, self.namespace, initial_events=True) as told:
-            async for event in told:
+        async with asyncio.timeout(PATIENCE), self.client.watch(EVENTS, self.namespace, initial_events=True) as events:
+            async for event in events:
                 if event.object.get("reason") == reason:
                     return event.object
         raise AssertionError(f"no event {reason}")
 
     async def rest(self, name: str = "rt-1") -> None:
-        """Return when the controller has looked at the Runtime once more, told of it, and has nothing else to do."""
+        """Return once the Runtime was reconciled again, its events are recorded, and nothing else is to be done."""
         key = ObjectKey(self.namespace, name)
         before = self._ended[key]
         self.controller.enqueue_all([key])
-        await self._told_when(lambda: self._ended[key] > before and self._at_rest())
+        await self._reported_when(lambda: self._ended[key] > before and self._at_rest())
 
     async def advance(self, seconds: float) -> None:
         """Let time pass, and let the controller finish what was due."""
@@ -324,13 +324,13 @@ class World:
 
     async def asleep(self, seconds: float) -> None:
         """Return when somebody waits for the clock to go on by so much."""
-        await self._told_when(lambda: abs((self.clock.next_due or 0.0) - seconds) < 1e-6)
+        await self._reported_when(lambda: abs((self.clock.next_due or 0.0) - seconds) < 1e-6)
 
     async def _idle(self) -> None:
-        await self._told_when(self._at_rest)
+        await self._reported_when(self._at_rest)
 
     def _at_rest(self) -> bool:
-        """Whether nobody reconciles and every event is written: only then does the store's revision stand still."""
+        """True when nobody reconciles and every event is written: only then does the store's revision stand still."""
         return not self._active and all(recorder.idle for recorder in self._recorders)
 
     async def revision(self) -> str:
@@ -423,23 +423,23 @@ class World:
     def _tell_of_sleepers(self) -> None:
         sleep = self.clock.sleep
 
-        async def told(seconds: float) -> None:
+        async def reported(seconds: float) -> None:
             asyncio.get_running_loop().call_soon(self._tell)
             await sleep(seconds)
 
-        self.clock.sleep = told  # type: ignore[method-assign]
+        self.clock.sleep = reported  # type: ignore[method-assign]
 
     def _tell_after(self, recorder: Any, name: str) -> None:
         method = getattr(recorder, name)
 
-        async def told(*args: Any) -> Any:
+        async def reported(*args: Any) -> Any:
             try:
                 return await method(*args)
             finally:
                 # Not before the recorder has noted that it writes no more.
                 asyncio.get_running_loop().call_soon(self._tell)
 
-        setattr(recorder, name, told)
+        setattr(recorder, name, reported)
 
     def _tell(self) -> None:
         async def tell() -> None:
@@ -468,19 +468,19 @@ class World:
 
     def _note(self, runtime: Object) -> None:
         name, status = runtime["metadata"]["name"], runtime.get("status") or {}
-        before = self._told.get(name, {})
+        before = self._statuses.get(name, {})
         if status == before:
             return
-        self._told[name] = status
+        self._statuses[name] = status
         if not status:
-            # Made anew under the same name.
+            # Created again under the same name.
             return
         old = {found["type"]: said(found) for found in before.get("conditions") or ()}
         news = [said(found) for found in status["conditions"] if old.get(found["type"]) != said(found)]
         self.trail.append((status["state"], *news))
 
     async def _garden_like(self, resource: Resource, obj: Object) -> None:
-        """What gardenlet and the GardenerCluster controller would do with this at last, done at once."""
+        """Do at once the work of gardenlet and the GardenerCluster controller on this object."""
         metadata, status = obj["metadata"], obj.get("status") or {}
         with suppress(NotFound):
             if resource is GARDENER_CLUSTERS and not status:
@@ -528,7 +528,7 @@ async def world(server: TestServer) -> AsyncIterator[World]:
 
 
 def is_ready(runtime: Object) -> bool:
-    """Whether it is Ready in its present generation."""
+    """True when it is Ready in its present generation."""
     if not runtime or (runtime.get("status") or {}).get("state") != "Ready":
         return False
     return bool(condition(runtime).get("observedGeneration") == runtime["metadata"]["generation"])
