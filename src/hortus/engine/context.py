@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from hortus.engine.apply import Applier
 from hortus.engine.cache import Cache
-from hortus.engine.conditions import FALSE, ConditionStatus, find_condition
+from hortus.engine.conditions import FALSE, READY, ConditionStatus, find_condition
 from hortus.engine.events import NORMAL, WARNING, EventRecorder
 from hortus.engine.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
 from hortus.engine.owners import own
@@ -95,19 +95,25 @@ class ReconcileContext(Generic[K]):
 
     def condition(self, kind: str, value: ConditionStatus, *, reason: str, message: str = "") -> bool:
         """Draft one condition, for the generation that was read; returns whether it differs."""
-        return self.draft.condition(kind, value, reason=reason, message=redact_text(message))
+        return self.draft.condition(kind, value, reason=reason, message=self._shown(kind, message))
 
     def ready(self, reason: str, message: str = "") -> None:
         """Draft Ready, without Reconciling and Stalled."""
-        self.draft.ready(reason=reason, message=redact_text(message))
+        self.draft.ready(reason=reason, message=self._shown(READY, message))
 
     def reconciling(self, reason: str, message: str = "") -> None:
         """Draft Reconciling, with Ready unknown."""
-        self.draft.reconciling(reason=reason, message=redact_text(message))
+        self.draft.reconciling(reason=reason, message=self._shown(READY, message))
 
     def stalled(self, reason: str, message: str) -> None:
         """Draft Stalled, with Ready false."""
-        self.draft.stalled(reason=reason, message=redact_text(message))
+        self.draft.stalled(reason=reason, message=self._shown(READY, message))
+
+    def _shown(self, kind: str, message: str) -> str:
+        """The message without credentials. One that the condition holds already went through here: the search costs
+        more than the rest of a reconcile that changes nothing."""
+        known = find_condition(self.raw, kind)
+        return message if known is not None and known.get("message") == message else redact_text(message)
 
     def set_status(self, field: str, value: Any) -> None:
         """Draft one field of the status that is no condition; None removes it."""
