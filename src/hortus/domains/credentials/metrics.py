@@ -29,6 +29,8 @@ class CredentialMetrics:
         )
         self._state_of: dict[str, tuple[str, str, str, str]] = {}
         self._expiration_of: dict[str, tuple[str, str, str, str, str]] = {}
+        self._computed_for: dict[str, tuple[tuple[str, str], float, RotationPolicy]] = {}
+        """The values that a cluster's series of the expiration was computed from."""
 
     def set_state(self, cluster: GardenerCluster, state: str, reason: str) -> None:
         name = cluster.metadata.name
@@ -41,15 +43,15 @@ class CredentialMetrics:
 
     def set_expiration(self, cluster: GardenerCluster, last_sync: float, policy: RotationPolicy) -> None:
         """Set the end of its kubeconfig: last-sync plus the lifetime that the rotation period stands for."""
-        name = cluster.metadata.name
+        name, values = cluster.metadata.name, (_identity(cluster), last_sync, policy)
+        if self._computed_for.get(name) == values:
+            return
         period = policy.period(policy.lifetime)
         lifetime = period / policy.share
         expires = last_sync + lifetime
-        series = (*_identity(cluster), go_number(expires), go_number(period), go_number(lifetime))
-        if self._expiration_of.get(name) == series:
-            return
         self._drop_expiration(name)
-        self._expiration_of[name] = series
+        series = (*_identity(cluster), go_number(expires), go_number(period), go_number(lifetime))
+        self._computed_for[name], self._expiration_of[name] = values, series
         self._expiration.labels(*series).set(expires)
 
     def clear(self, name: str) -> None:
@@ -62,6 +64,7 @@ class CredentialMetrics:
             self._state.remove(*series)
 
     def _drop_expiration(self, name: str) -> None:
+        self._computed_for.pop(name, None)
         if series := self._expiration_of.pop(name, None):
             self._expiration.remove(*series)
 

@@ -45,11 +45,13 @@ class ClusterSecrets:
 
     def find(self, cluster: GardenerCluster) -> KubeconfigSecret | None:
         """The Secret of the cluster, as far as the cache shows it."""
-        named = self._secrets.get(cluster.secret.object_key)
         try:
-            return choose_secret(cluster, self._secrets.by("shoot", cluster.shoot), named, self._holder)
+            found = choose_secret(cluster, self._secrets.by("shoot", cluster.shoot), None, self._holder)
         except AmbiguousSecret as error:
             raise StepError(str(error), reason=Reason.CHECK_FAILED, actor=Actor.OPERATOR) from error
+        if found is not None:
+            return found
+        return choose_secret(cluster, (), self._secrets.get(cluster.secret.object_key))
 
     async def find_unlabelled(self, cluster: GardenerCluster) -> KubeconfigSecret | None:
         """The Secret of the wanted name that the cache does not show: it lost its label, or is not watched.
@@ -71,6 +73,8 @@ class ClusterSecrets:
 
     def keeper(self, cluster: GardenerCluster, secret: KubeconfigSecret) -> GardenerCluster | None:
         """The GardenerCluster of the same shoot that keeps the Secret; None when `cluster` does so itself."""
+        if self._clusters.keys_by("shoot", cluster.shoot) == [cluster.key]:
+            return None
         keeper = service.other_keeper(cluster, secret, self._clusters.by("shoot", cluster.shoot))
         if keeper is not None and service.lacks_key(cluster, secret):
             raise service.lacks_shared_key(cluster, secret, keeper)

@@ -53,16 +53,15 @@ def decide(
 ) -> Decision:
     """The action that is due now, and the time of the next look. `home` is that of `ShootFacts`."""
     fraction = fraction_of(cluster.metadata.uid or cluster.metadata.name)
-    wait = policy.wait(None, fraction)
     if secret is None:
-        return Decision(Action.CREATE, wait, "no secret yet", _served(cluster))
+        return Decision(Action.CREATE, policy.wait(None, fraction), "no secret yet", _served(cluster))
     if is_forced(cluster.metadata) or is_forced(secret.metadata):
-        return Decision(Action.ROTATE, wait, "forced")
+        return Decision(Action.ROTATE, policy.wait(None, fraction), "forced")
     due = policy.next(issued=STAMPS.issued_at(secret), expires=STAMPS.expires_at(secret), fraction=fraction, now=now)
     damage = _damage(cluster, secret)
     moved = "" if STAMPS.is_for(secret, home) else "the shoot was created again, or its API server has moved"
     if due.now or damage or moved:
-        return Decision(Action.ROTATE, wait, damage or moved or "due", bool(damage))
+        return Decision(Action.ROTATE, policy.wait(None, fraction), damage or moved or "due", bool(damage))
     return Decision(Action.KEEP, due.after)
 
 

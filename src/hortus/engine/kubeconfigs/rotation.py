@@ -59,9 +59,9 @@ class RotationPolicy(msgspec.Struct, frozen=True, kw_only=True):
         One that is due is due again a whole wait later, counted from the write that follows at once.
         """
         granted = None if issued is None or expires is None else expires - issued
-        if math.isinf(self._counting(granted)):
-            return Due(now=True, after=0.0)
         wait = self.wait(granted, fraction)
+        if math.isinf(wait):
+            return Due(now=True, after=0.0)
         left = 0.0 if issued is None or issued > now + CLOCK_SKEW else wait - (now - issued)
         return Due(now=True, after=wait) if left <= 0 else Due(now=False, after=min(left, wait))
 
