@@ -62,7 +62,7 @@ def started_garden(
         admission.read_from(server.server.context.storage)
         hibernation = Hibernation(server.server, "garden")
         server.run(hibernation.start())
-        server.server.interceptor = hibernation
+        server.server.intercept(hibernation)
         yield server
 
 

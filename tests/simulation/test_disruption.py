@@ -32,7 +32,7 @@ _ONCE = Retries(attempts=1)
 async def server() -> AsyncIterator[TestServer]:
     clock = SteppedClock(SystemClock())
     async with running_apiserver(clock=clock) as running:
-        running.server.interceptor = Disruption(clock)
+        running.server.intercept(Disruption(clock))
         yield running
 
 

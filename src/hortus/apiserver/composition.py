@@ -18,6 +18,7 @@ from hortus.apiserver.admission import ServiceResolver
 from hortus.apiserver.authn import (
     Authentication,
     CertificateAuthenticator,
+    ServerKeys,
     ServiceAccountTokens,
     StaticTokens,
     StoredObjects,
@@ -62,43 +63,26 @@ async def open_server(
     audit.PolicyError.
     """
     clock = clock or SystemClock()
-    listening = socket.create_server((settings.host, settings.port), backlog=1024)
-    try:
-        await backend.start()
-        keys = await open_keys(backend, names=(settings.host, *settings.names), now=clock.now())
-    except BaseException:
-        listening.close()
-        raise
-    born = born_objects(
-        created=keys.created,
-        identity=keys.root_uid,
-        address=advertised(settings.host),
-        port=listening.getsockname()[1],
-    )
+    listening, keys = await _opened(settings, backend, clock)
+    address, port = advertised(settings.host), listening.getsockname()[1]
+    born = born_objects(created=keys.created, identity=keys.root_uid, address=address, port=port)
     overlay = Overlay(backend, born)
     storage = Storage(overlay)
     clusters = logical.LogicalClusters(storage, keys, clock)
     overlay.identify(partial(with_own_uid, clusters.uid))
     authorizer = RbacAuthorizer(Overlay(backend, born))  # authorization does not use uids, which differ by cluster
     objects = StoredObjects(overlay)
-    tokens_of_accounts = ServiceAccountTokens(clusters, objects, clock)
-    authentication = Authentication(
-        CertificateAuthenticator(clusters, clock, authorities=_authorities(settings.client_ca)),
-        StaticTokens(tokens or {}),
-        tokens_of_accounts,
-        anonymous=settings.anonymous,
-    )
+    accounts = ServiceAccountTokens(clusters, objects, clock)
+    certificates = CertificateAuthenticator(clusters, clock, authorities=_authorities(settings.client_ca))
+    authentication = Authentication(certificates, StaticTokens(tokens or {}), accounts, anonymous=settings.anonymous)
     quota = QuotaGuard(clusters, overlay)
     aggregator = RoleAggregator(storage, clock, quota.full)
-    storage.listen(clusters.changed)
-    storage.listen(aggregator.changed, f"{API_GROUP}/clusterroles")
-    for plural in sorted(GUARDED):
-        storage.listen(authorizer.changed, f"{API_GROUP}/{plural}")
+    _follow(storage, clusters, aggregator, authorizer)
     kinds = builtin_definitions() if definitions is None else definitions
     server = ApiServer(
         settings,
         storage,
-        with_identities(kinds, authorizer, authentication, tokens_of_accounts, TokenRequests(clusters, objects)),
+        with_identities(kinds, authorizer, authentication, accounts, TokenRequests(clusters, objects)),
         authentication,
         authorizer,
         tls=keys.tls_context(serving=settings.serving, client_ca=settings.client_ca),
@@ -108,14 +92,39 @@ async def open_server(
         services=services,
         clock=clock,
     )
-    server.add_part(aggregator)
-    server.add_part(RequestSigner(server.context, clusters))
-    if settings.event_ttl > 0:
-        server.add_part(EventExpiry(storage, clock, settings.event_ttl))
+    _add_parts(server, settings, aggregator)
     storage.on_dropped(authorizer.forget)
     storage.on_dropped(server.forget_cluster)
     server.extend(logical.ROOT, [logical.definition(clusters, server_url=server.url)])
     return server
+
+
+async def _opened(settings: Settings, backend: Backend, clock: Clock) -> tuple[socket.socket, ServerKeys]:
+    """The listening socket and the store's keys. Closes the socket when the store fails."""
+    listening = socket.create_server((settings.host, settings.port), backlog=1024)
+    try:
+        await backend.start()
+        return listening, await open_keys(backend, names=(settings.host, *settings.names), now=clock.now())
+    except BaseException:
+        listening.close()
+        raise
+
+
+def _follow(
+    storage: Storage, clusters: logical.LogicalClusters, aggregator: RoleAggregator, authorizer: RbacAuthorizer
+) -> None:
+    """Registers these listeners before those of the server's parts, which rely on them."""
+    storage.listen(clusters.changed)
+    storage.listen(aggregator.changed, f"{API_GROUP}/clusterroles")
+    for plural in sorted(GUARDED):
+        storage.listen(authorizer.changed, f"{API_GROUP}/{plural}")
+
+
+def _add_parts(server: ApiServer, settings: Settings, aggregator: RoleAggregator) -> None:
+    server.add_part(aggregator)
+    server.add_part(RequestSigner(server.context, server.clusters))
+    if settings.event_ttl > 0:
+        server.add_part(EventExpiry(server.context.storage, server.context.clock, settings.event_ttl))
 
 
 def _authorities(path: Path | None) -> Sequence[x509.Certificate]:

@@ -80,7 +80,8 @@ async def serve(
         state.note_database()
     admission.read_from(server.context.storage)
     _add_garden(server, garden, clock)
-    server.interceptor = hibernation = Hibernation(server, GARDEN, Disruption(clock))
+    hibernation = Hibernation(server, GARDEN, Disruption(clock))
+    server.intercept(hibernation)
     server.add_part(hibernation)
     try:
         await server.start()

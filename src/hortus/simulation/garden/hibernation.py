@@ -12,8 +12,8 @@ import orjson
 from aiohttp import web
 
 from hortus.apiserver import ApiServer
+from hortus.apiserver.handling import Interceptor
 from hortus.apiserver.http import Reply, RequestInfo
-from hortus.apiserver.server import Interceptor
 from hortus.apiserver.store.backend import Change
 from hortus.kube.objects import Object
 from hortus.simulation.disruption import Answer
