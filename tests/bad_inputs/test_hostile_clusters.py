@@ -33,9 +33,9 @@ from hortus.domains.clusters.types import OidcConfig
 from hortus.engine import StepError, read
 from hortus.kube import Access, Answer, Client, ConnectionSettings
 from hortus.kube.clock import SystemClock
-from hortus.kube.connection import Reader
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object
+from hortus.kube.transport import Reader
 
 _TEXTS = st.sampled_from(
     ["", "config", "details: [", "{a: &x [*x]}", "ClusterRole", "cluster-admin", "User", "Ready", "True"]

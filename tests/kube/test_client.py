@@ -16,12 +16,12 @@ from aiohttp import web
 from hortus.kube import errors
 from hortus.kube.access import Access, Credentials
 from hortus.kube.client import Client
-from hortus.kube.connection import ConnectionSettings
 from hortus.kube.dialing import LOCAL_NETWORKS, AddressDenied, Dialer
 from hortus.kube.objects import Object, Resource
 from hortus.kube.requests import PatchKind, Propagation
 from hortus.kube.retries import Retries
 from hortus.kube.secret import Secret
+from hortus.kube.transport import ConnectionSettings
 
 from .scripted import Script, failure, json, serving
 

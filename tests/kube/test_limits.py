@@ -13,10 +13,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from hortus.kube import errors
 from hortus.kube.client import Client
-from hortus.kube.connection import ConnectionSettings
 from hortus.kube.metrics import RequestMetrics
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.retries import Retries, retry_after
+from hortus.kube.transport import ConnectionSettings
 
 from .scripted import Script, failure, serving
 from .test_tls import FakeTime

@@ -10,8 +10,8 @@ from aiohttp import web
 
 from hortus.kube import errors
 from hortus.kube.client import Client
-from hortus.kube.connection import ConnectionSettings
 from hortus.kube.objects import Object, Resource
+from hortus.kube.transport import ConnectionSettings
 from hortus.kube.watch import LineSplitter
 
 from .scripted import Handler, Script, failure, serving

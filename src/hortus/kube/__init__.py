@@ -26,28 +26,32 @@ from hortus.kube.secret import Secret
 
 if TYPE_CHECKING:
     from hortus.kube.access import Access, Credentials, ExecPlugin, Impersonation
+    from hortus.kube.answers import ObjectList
     from hortus.kube.auth import CredentialsFailed
-    from hortus.kube.client import Client, ObjectList
-    from hortus.kube.connection import Answer, Connection, ConnectionSettings, Transport
+    from hortus.kube.client import Client
+    from hortus.kube.connection import Connection
     from hortus.kube.dialing import LOCAL_NETWORKS, Dialing
     from hortus.kube.discovery import Discovery, ServedResource, UnknownResource
     from hortus.kube.metrics import RequestMetrics, RequestObserver
     from hortus.kube.ratelimit import RateLimiter
     from hortus.kube.requests import PatchKind, Propagation
     from hortus.kube.retries import Retries
+    from hortus.kube.transport import Answer, ConnectionSettings, Transport
     from hortus.kube.watch import Watch, WatchEvent
 
 _PLACES = {
     "access": ("Access", "Credentials", "ExecPlugin", "Impersonation"),
     "auth": ("CredentialsFailed",),
-    "client": ("Client", "ObjectList"),
-    "connection": ("Answer", "Connection", "ConnectionSettings", "Transport"),
+    "answers": ("ObjectList",),
+    "client": ("Client",),
+    "connection": ("Connection",),
     "dialing": ("LOCAL_NETWORKS", "Dialing"),
     "discovery": ("Discovery", "ServedResource", "UnknownResource"),
     "metrics": ("RequestMetrics", "RequestObserver"),
     "ratelimit": ("RateLimiter",),
     "requests": ("PatchKind", "Propagation"),
     "retries": ("Retries",),
+    "transport": ("Answer", "ConnectionSettings", "Transport"),
     "watch": ("Watch", "WatchEvent"),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}

@@ -10,16 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import NamedTuple, Self, Unpack
+from typing import Self, Unpack
 
 import orjson
 
 from hortus.kube.access import Access
+from hortus.kube.answers import ObjectList, check_identity, decoded, decoded_page
 from hortus.kube.clock import Clock
-from hortus.kube.connection import Answer, CallOptions, Connection, ConnectionSettings, Transport
-from hortus.kube.errors import Garbage, Gone, ResponseTooLarge
+from hortus.kube.connection import Connection
+from hortus.kube.errors import Gone, ResponseTooLarge
 from hortus.kube.metrics import RequestObserver
-from hortus.kube.objects import Object, Resource, is_object
+from hortus.kube.objects import Object, Resource
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.requests import (
     PatchKind,
@@ -34,24 +35,13 @@ from hortus.kube.requests import (
     repeatable,
     write_options,
 )
+from hortus.kube.transport import JSON, Answer, CallOptions, ConnectionSettings, Transport
 from hortus.kube.watch import Watch
 
-JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 _RESTARTS = 3
 """Times that a paged list begins again after it expired, before it is requested in one piece."""
-
-
-class ObjectList(NamedTuple):
-    """Objects of one kind, and the version from which a watch carries on."""
-
-    items: list[Object]
-    resource_version: str
-    remaining: int = 0
-    """The number of further objects that the server reports; 0 for a whole list."""
-    restarted: bool = False
-    """The list expired between two pages and began again: all pages handed out before are void."""
 
 
 class Client:
@@ -161,9 +151,9 @@ class Client:
         """The object of that name. Raises NotFound; Garbage when the server answers with another one."""
         target = item(resource, namespace, name, subresource) + query_of(resourceVersion=resource_version)
         accept = _METADATA if metadata_only else JSON
-        obj = self._object(await self._connection.call("GET", target, accept=accept, timeout=timeout))
+        obj = self._decoded(await self._connection.call("GET", target, accept=accept, timeout=timeout))
         if not subresource:
-            self._expect(obj, name, namespace if resource.namespaced else "")
+            check_identity(obj, name, namespace if resource.namespaced else "", self.host)
         return obj
 
     async def list(
@@ -223,7 +213,7 @@ class Client:
             size += len(answer.body)
             if size > self._connection.settings.max_list:
                 raise self._too_long(resource, size)
-            page, token = self._page(resource, answer, restarted=restarted)
+            page, token = decoded_page(answer, resource, self.host, restarted=restarted)
             restarted = False
             yield page
             if not token:
@@ -293,7 +283,7 @@ class Client:
         target = collection(place(resource, namespace), namespace) + query_of(
             **write_options(field_manager, validation, dry_run)
         )
-        return self._object(await self._connection.call("POST", target, orjson.dumps(obj)))
+        return self._decoded(await self._connection.call("POST", target, orjson.dumps(obj)))
 
     async def replace(
         self,
@@ -308,7 +298,7 @@ class Client:
         """PUT the whole object. With a resourceVersion in it, raises Conflict when the object has changed since."""
         target = item(resource, namespace_of(obj), name_of(obj), subresource)
         target += query_of(**write_options(field_manager, validation, dry_run))
-        return self._object(await self._connection.call("PUT", target, orjson.dumps(obj)))
+        return self._decoded(await self._connection.call("PUT", target, orjson.dumps(obj)))
 
     async def patch(
         self,
@@ -338,7 +328,7 @@ class Client:
             content_type=kind.value,
             repeatable=repeatable(kind, patch),
         )
-        return self._object(answer)
+        return self._decoded(answer)
 
     async def apply(
         self,
@@ -386,7 +376,7 @@ class Client:
         """
         body = delete_options(propagation, grace, uid, resource_version, dry_run=dry_run)
         target = item(resource, namespace, name)
-        return self._object(await self._connection.call("DELETE", target, body))
+        return self._decoded(await self._connection.call("DELETE", target, body))
 
     async def delete_collection(
         self,
@@ -402,7 +392,7 @@ class Client:
         """Delete all objects that the selectors match, in one call."""
         target = collection(resource, namespace) + query_of(labelSelector=str(labels), fieldSelector=str(fields))
         body = delete_options(propagation, grace, "", "", dry_run=dry_run)
-        return self._object(await self._connection.call("DELETE", target, body))
+        return self._decoded(await self._connection.call("DELETE", target, body))
 
     async def create_subresource(
         self,
@@ -416,7 +406,7 @@ class Client:
     ) -> Object:
         """POST to a subresource, as `serviceaccounts/token`, `pods/eviction` or `shoots/adminkubeconfig`."""
         target = item(resource, namespace, name, subresource)
-        return self._object(await self._connection.call("POST", target, orjson.dumps(obj), timeout=timeout))
+        return self._decoded(await self._connection.call("POST", target, orjson.dumps(obj), timeout=timeout))
 
     async def request(
         self,
@@ -437,47 +427,12 @@ class Client:
 
     async def get_raw(self, path: str, *, accept: str = JSON) -> Object:
         """GET any path and decode the JSON object there, such as `/version` or `/apis`."""
-        return self._object(await self._connection.call("GET", path, accept=accept))
+        return self._decoded(await self._connection.call("GET", path, accept=accept))
 
-    # Decoding
-
-    def _object(self, answer: Answer) -> Object:
-        try:
-            obj = orjson.loads(answer.body)
-        except orjson.JSONDecodeError:
-            kind = answer.headers.get("Content-Type", "no content type")
-            raise self._garbage(f"answered {answer.status} with something other than JSON ({kind[:80]})") from None
-        if not isinstance(obj, dict):
-            raise self._garbage("answered with JSON that is not an object")
-        return obj
-
-    def _expect(self, obj: Object, name: str, namespace: str) -> None:
-        if not is_object(obj) or obj["metadata"]["name"] != name:
-            raise self._garbage(f"was asked for {name!r} and answered with another object")
-        if namespace and obj["metadata"].get("namespace") != namespace:
-            raise self._garbage(
-                f"was asked for {name!r} in namespace {namespace!r} and answered with that of another one"
-            )
-
-    def _page(self, resource: Resource, answer: Answer, *, restarted: bool) -> tuple[ObjectList, str]:
-        body = self._object(answer)
-        items, metadata = body.get("items") or [], body.get("metadata")
-        if not isinstance(items, list) or not isinstance(metadata, dict):
-            raise self._garbage(f"was asked for a list of {resource.plural} and answered with something else")
-        if not all(map(is_object, items)):
-            raise self._garbage(f"was asked for a list of {resource.plural} and answered with what are no objects")
-        if items and "kind" not in items[0]:
-            api_version, kind = resource.api_version, resource.kind
-            items = [{"apiVersion": api_version, "kind": kind, **found} for found in items]
-        page = ObjectList(
-            items, metadata.get("resourceVersion", ""), metadata.get("remainingItemCount") or 0, restarted
-        )
-        return page, metadata.get("continue") or ""
+    def _decoded(self, answer: Answer) -> Object:
+        return decoded(answer, self.host)
 
     def _too_long(self, resource: Resource, size: int) -> ResponseTooLarge:
         allowed = self._connection.settings.max_list
         problem = f"the list of {resource.plural} has {size} bytes and more; {allowed} are allowed"
         return ResponseTooLarge(self.host, problem, "select fewer objects or raise max_list")
-
-    def _garbage(self, problem: str) -> Garbage:
-        return Garbage(self.host, problem, "check that the server URL is that of a Kubernetes API server")

@@ -14,117 +14,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol, TypedDict, Unpack
+from collections.abc import AsyncIterator
 
 import aiohttp
-import msgspec
-import orjson
-from multidict import CIMultiDictProxy
 from yarl import URL
 
 from hortus.kube.access import Access
+from hortus.kube.answers import believed, read_body, refusal
 from hortus.kube.auth import Authenticator
 from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.dialing import Dialer, Dialing, Memory, Network
+from hortus.kube.dialing import Dialer, Dialing
 from hortus.kube.errors import (
     ApiError,
-    Garbage,
-    ResponseTooLarge,
     TransportError,
     Unauthorized,
-    from_status,
 )
 from hortus.kube.faults import FOREIGN, mapped
 from hortus.kube.fencing import FencedBody
 from hortus.kube.metrics import RequestObserver
 from hortus.kube.pool import Pool
 from hortus.kube.ratelimit import RateLimiter
-from hortus.kube.retries import LONGEST_WISH, Retries, retry_after
 from hortus.kube.secret import without_credential
+from hortus.kube.transport import JSON, Answer, ConnectionSettings, Reader
 
-_JSON = "application/json"
-_GRAIN = 256 << 10
-"""Bytes of an answer that are counted at once where memory is shared; shorter answers are not counted."""
 _LARGE_BODY = 1 << 20
 """Bytes; aiohttp wants a file-like body from here on."""
-
-
-class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of one connection; sizes in bytes, times in seconds."""
-
-    connections: int = 64
-    """Calls in flight at once, without watches; more calls wait."""
-    qps: float = 0.0
-    """Calls a second on average; 0 leaves it to the server's own priority and fairness (429 and Retry-After)."""
-    burst: int = 100
-    timeout: float = 30.0
-    """For one attempt, from the first byte sent to the last byte received."""
-    connect_timeout: float = 10.0
-    max_response: int = 256 << 20
-    max_list: int = 1 << 40
-    """For a whole list, all of its pages together."""
-    max_event: int = 16 << 20
-    """For one line of a watch."""
-    bookmark_period: float = 60.0
-    """Seconds between two bookmarks of a watch, as kube-apiserver sends them; a watch that is silent for two periods is
-    ended."""
-    compression: bool = False
-    """Ask for gzip: saves network on large lists, costs CPU."""
-    retries: Retries = Retries()
-    user_agent: str = "hortus"
-    deny: tuple[Network, ...] = ()
-    """Networks that are never connected to, whatever a name resolves to: `LOCAL_NETWORKS` for untrusted addresses."""
-
-
-class Answer(NamedTuple):
-    """One successful answer."""
-
-    status: int
-    headers: CIMultiDictProxy[str]
-    body: bytes
-
-
-Reader = Callable[[], Awaitable[bytes]]
-"""Returns the next piece of a body at each call, b"" at its end."""
-
-
-class CallOptions(TypedDict, total=False):
-    """The options of a call; `Connection.call` describes them."""
-
-    content_type: str
-    accept: str
-    repeatable: bool | None
-    timeout: float | None
-
-
-class Transport(Protocol):
-    """The part of a connection that `Client` and `Watch` use; `Connection` describes each method."""
-
-    @property
-    def access(self) -> Access: ...
-
-    @property
-    def host(self) -> str: ...
-
-    @property
-    def settings(self) -> ConnectionSettings: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    async def close(self) -> None: ...
-
-    def become(self, access: Access) -> None: ...
-
-    async def call(
-        self, method: str, target: str, body: bytes | None = None, **options: Unpack[CallOptions]
-    ) -> Answer: ...
-
-    def stream(
-        self, target: str, *, accept: str = _JSON, idle_timeout: float | None = None
-    ) -> AbstractAsyncContextManager[Reader]: ...
 
 
 class Connection:
@@ -208,8 +122,8 @@ class Connection:
         target: str,
         body: bytes | None = None,
         *,
-        content_type: str = _JSON,
-        accept: str = _JSON,
+        content_type: str = JSON,
+        accept: str = JSON,
         repeatable: bool | None = None,
         timeout: float | None = None,
     ) -> Answer:
@@ -248,12 +162,12 @@ class Connection:
             except FOREIGN as error:
                 raise mapped(error, self.host, timeout or self.settings.timeout) from None
         if response.status >= 300:
-            raise self._refusal(response, content)
+            raise self._refused(response, content)
         return Answer(response.status, response.headers, content)
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, target: str, *, accept: str = _JSON, idle_timeout: float | None = None
+        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None
     ) -> AsyncIterator[Reader]:
         """Opens a GET whose body is read as it arrives: each call of the reader returns a piece, b"" at the end. Not
         retried.
@@ -271,12 +185,12 @@ class Connection:
             raise mapped(error, self.host, idle_timeout or self.settings.timeout) from None
         try:
             if response.status != 200:
-                raise self._refusal(response, await self._body(response))
+                raise self._refused(response, await self._body(response))
             self._streams.add(response)
             yield functools.partial(self._piece, response, idle_timeout)
         except ApiError as error:  # an event that says so, or the answer itself
             error.say(self._hidden(error.message.encode("utf-8", "replace")).decode())
-            error.retry_after = _believed(error.retry_after)
+            error.retry_after = believed(error.retry_after)
             raise
         finally:
             self._streams.discard(response)
@@ -324,67 +238,10 @@ class Connection:
                 self._observer.answered(method, self.host, code, self.clock.monotonic() - started)
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        """Reads the whole body, which returns the connection to the pool. Any failure on the way closes it."""
-        limit = self.settings.max_response
-        length = response.content_length
-        held = 0
-        try:
-            if length is not None and not self.settings.compression:
-                if length > limit:
-                    raise self._too_large(response)
-                if self._memory is None or length <= _GRAIN:
-                    return await response.read()
-            pieces, size = [], 0
-            while piece := await response.content.readany():
-                size += len(piece)
-                if size > limit:
-                    raise self._too_large(response)
-                if self._memory is not None and size > held + _GRAIN:
-                    if not self._memory.take(_GRAIN):
-                        raise self._no_room(self._memory)
-                    held += _GRAIN
-                pieces.append(piece)
-            return b"".join(pieces)
-        except BaseException:
-            response.close()
-            raise
-        finally:
-            if self._memory is not None:
-                self._memory.give(held)
+        return await read_body(response, self.host, self.settings, self._memory)
 
-    def _no_room(self, memory: Memory) -> ResponseTooLarge:
-        problem = f"there is no room for a long answer: those of all clusters together exceed {memory.limit} bytes"
-        return ResponseTooLarge(self.host, problem, "ask for fewer objects at once, or later")
-
-    def _too_large(self, response: aiohttp.ClientResponse) -> ResponseTooLarge:
-        return ResponseTooLarge(
-            self.host,
-            f"the answer to {response.method} {response.url.raw_path} exceeds {self.settings.max_response} bytes",
-            "ask for fewer objects at once or raise max_response",
-        )
-
-    def _refusal(self, response: aiohttp.ClientResponse, content: bytes) -> Exception:
-        what = f"{response.method} {response.url.raw_path}"
-        if response.status < 400:
-            target = URL(response.headers.get("Location", ""), encoded=True).host or "another path"
-            return Garbage(
-                self.host,
-                f"{what} was answered with a redirect ({response.status}) to {target}",
-                "set the server URL to the API server itself, not to a proxy or login page",
-            )
-        try:
-            status = orjson.loads(self._hidden(content))
-        except orjson.JSONDecodeError:
-            status = None
-        seconds = retry_after(response.headers, self.clock.now())
-        if not isinstance(status, dict) or status.get("kind") != "Status":
-            status = {
-                "kind": "Status",
-                "message": f"{self.host}: {what} was answered with HTTP status {response.status}",
-            }
-        error = from_status(response.status, status, retry_after=seconds)
-        error.retry_after = _believed(error.retry_after)
-        return error
+    def _refused(self, response: aiohttp.ClientResponse, content: bytes) -> Exception:
+        return refusal(response, self._hidden(content), self.host, now=self.clock.now())
 
     def _hidden(self, content: bytes) -> bytes:
         """The server's message without the credential that it was sent."""
@@ -392,10 +249,6 @@ class Connection:
 
     def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=self.settings.connect_timeout, ceil_threshold=1e9)
-
-
-def _believed(wish: float | None) -> float | None:
-    return None if wish is None else min(wish, LONGEST_WISH)
 
 
 def _cut(response: aiohttp.ClientResponse) -> None:
@@ -406,6 +259,6 @@ def _cut(response: aiohttp.ClientResponse) -> None:
 
 def _headers(content_type: str, accept: str) -> dict[str, str] | None:
     """The headers that differ from the session's own."""
-    if accept == _JSON:
+    if accept == JSON:
         return {"Content-Type": content_type} if content_type else None
     return {"Accept": accept, "Content-Type": content_type} if content_type else {"Accept": accept}

@@ -17,9 +17,9 @@ from typing import NamedTuple, Self
 
 import orjson
 
-from hortus.kube.connection import Transport
 from hortus.kube.errors import Expired, Garbage, Gone, KubeError, ResponseTooLarge, from_status
 from hortus.kube.objects import Object, is_object
+from hortus.kube.transport import Transport
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 _KINDS = (ADDED, MODIFIED, DELETED, BOOKMARK)

@@ -16,8 +16,8 @@ from hortus.engine.remote.rotation import Rotation
 from hortus.engine.remote.states import RemoteState, RemoteUnavailable
 from hortus.engine.remote.surroundings import Surroundings
 from hortus.kube import Access, Answer
-from hortus.kube.connection import CallOptions, Reader
 from hortus.kube.errors import Expired, KubeError, RequestTimedOut, ResponseTooLarge, Unauthorized
+from hortus.kube.transport import CallOptions, Reader
 
 
 class Remote:

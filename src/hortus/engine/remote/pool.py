@@ -31,10 +31,10 @@ from hortus.engine.scope import current_scope, start_shared
 from hortus.engine.within import within
 from hortus.kube import Access, Answer, Client, Connection, ConnectionSettings, RequestObserver
 from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.connection import CallOptions, Reader
 from hortus.kube.dialing import Memory
 from hortus.kube.errors import RequestTimedOut
 from hortus.kube.tls import Contexts
+from hortus.kube.transport import CallOptions, Reader
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
