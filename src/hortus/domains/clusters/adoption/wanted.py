@@ -21,7 +21,7 @@ from hortus.domains.clusters.shoot.access import MOST_CIDRS
 from hortus.domains.clusters.shoot.caches import REGISTRY_CACHE
 from hortus.domains.clusters.shoot.extensions import ACL, ACL_PROVIDERS, NETWORK_FILTER, NVIDIA_OPENSHELL
 from hortus.domains.clusters.shoot.kubernetes import CONFIG_MAP_KEY
-from hortus.domains.clusters.shoot.live import InfrastructureNetworks, LiveSpec, pool_of
+from hortus.domains.clusters.shoot.live import InfrastructureNetworks, LiveSpec, Pool
 from hortus.domains.clusters.shoot.placement import SEED_REGION
 from hortus.domains.clusters.shoot.workers import AWS_WORKER_CONFIG
 from hortus.domains.clusters.types import RUNTIMES, Annotation, Label, Runtime, ShootAnnotation
@@ -214,7 +214,7 @@ def _acl(source: Source) -> Object | None:
 def _provider(spec: LiveSpec, config: Configuration) -> Object:
     provider = spec.provider
     tokens = provider.type == "aws" and config.converter.provider.aws.require_tokens
-    pools = [pool_of(_pool(pool, tokens)) for pool in provider.workers]
+    pools = [Pool(_pool(pool, tokens)) for pool in provider.workers]
     main = next((pool for pool in pools if pool.fields.name == MAIN_POOL), pools[0])
     made: Object = {"type": provider.type, "workers": [main.raw]}
     if further := [pool.raw for pool in pools if pool is not main]:

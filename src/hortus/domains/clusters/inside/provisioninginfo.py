@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hortus.domains.clusters.outline import Shoot, ShootSpec
 from hortus.domains.clusters.reading import config_map_data
-from hortus.domains.clusters.shoot.live import pool_of
+from hortus.domains.clusters.shoot.live import Pool
 from hortus.domains.clusters.shoot.placement import SEED_REGION
 from hortus.domains.clusters.types import FIELD_MANAGER, MANAGER, Label, Provider, Runtime, RuntimeShoot
 from hortus.kube import Client, yaml
@@ -63,7 +63,7 @@ async def _published(cluster: Client) -> Any:
 
 
 def _pools(provider: Provider) -> list[Object]:
-    pools = [pool_of(raw).fields for raw in (*provider.workers, *provider.additional_workers)]
+    pools = [Pool(raw).fields for raw in (*provider.workers, *provider.additional_workers)]
     return [
         {
             "name": pool.name,

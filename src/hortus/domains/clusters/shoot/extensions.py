@@ -31,6 +31,10 @@ AUDIT_CREDENTIALS: Final = "auditlog-credentials"
 """Name of the resource of a Shoot by which the extension finds the audit log's credentials."""
 
 
+_Typed = tuple[str, Object]
+"""The type of an extension, and the extension as it is handed on."""
+
+
 def created_extensions(runtime: Runtime, config: Configuration, context: Context) -> list[Object]:
     """The extensions of a new Shoot."""
     made: list[Object | None] = [
@@ -48,14 +52,14 @@ def created_extensions(runtime: Runtime, config: Configuration, context: Context
 
 def patched_extensions(runtime: Runtime, context: Context, live: Sequence[Object]) -> list[Object]:
     """The extensions of a live Shoot, brought up to the Runtime."""
-    found = list(live)
-    _put(found, _audit_log(context.tenant))
-    _put(found, _network_filter(runtime))
+    found = [(converted(extension, Extension, "extension").type, extension) for extension in live]
+    _put(found, AUDIT_LOG, _audit_log(context.tenant))
+    _put(found, NETWORK_FILTER, _network_filter(runtime))
     if context.acl:
         _put_or_disable(found, ACL, _acl(runtime, context))
     _put_or_disable(found, NVIDIA_OPENSHELL, _nvidia_openshell(runtime))
     _put_or_disable(found, REGISTRY_CACHE, registry_cache(runtime, context))
-    return found
+    return [extension for _, extension in found]
 
 
 def audit_resource(tenant: AuditTenant) -> Object:
@@ -64,31 +68,24 @@ def audit_resource(tenant: AuditTenant) -> Object:
     return {"name": AUDIT_CREDENTIALS, "resourceRef": reference}
 
 
-def _put(extensions: list[Object], wanted: Object | None) -> None:
+def _put(extensions: list[_Typed], type_: str, wanted: Object | None) -> None:
     """Have `wanted` in the list, where one of its type stands, or else at the end."""
     if wanted is None:
         return
-    places = _places(extensions, _type_of(wanted))
-    if places:
-        extensions[places[0]] = wanted
-    else:
-        extensions.append(wanted)
+    for index, (present, _) in enumerate(extensions):
+        if present == type_:
+            extensions[index] = (type_, wanted)
+            return
+    extensions.append((type_, wanted))
 
 
-def _put_or_disable(extensions: list[Object], type_: str, wanted: Object | None) -> None:
+def _put_or_disable(extensions: list[_Typed], type_: str, wanted: Object | None) -> None:
     if wanted is not None:
-        _put(extensions, wanted)
+        _put(extensions, type_, wanted)
         return
-    for index in _places(extensions, type_):
-        extensions[index] = {**extensions[index], "disabled": True}
-
-
-def _places(extensions: Sequence[Object], type_: str) -> list[int]:
-    return [index for index, extension in enumerate(extensions) if _type_of(extension) == type_]
-
-
-def _type_of(extension: Object) -> str:
-    return converted(extension, Extension, "extension").type
+    for index, (present, extension) in enumerate(extensions):
+        if present == type_:
+            extensions[index] = (type_, {**extension, "disabled": True})
 
 
 def _network_filter(runtime: Runtime) -> Object:

@@ -1,13 +1,13 @@
 """A Shoot of the garden as a conversion reads it: structs of the fields in use, and `raw`, the document as it was sent.
 
 Worker pools, extensions and settings of the provider pass through a patch as they are, whatever Gardener adds to them.
-They stay plain objects here; `Part` pairs such an object with the fields that are read of it.
+They stay plain objects here; `Pool` pairs such an object with the fields that are read of it.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import field
@@ -25,13 +25,6 @@ from hortus.kube import Object
 from hortus.schema import Fields, ObjectMeta
 
 S = TypeVar("S", bound=msgspec.Struct)
-
-
-class Part(NamedTuple, Generic[S]):
-    """A part of an API object that is handed on as it was written."""
-
-    raw: Object
-    fields: S
 
 
 class PoolImage(Fields, frozen=True):
@@ -72,12 +65,16 @@ class PoolFields(Fields, frozen=True):
     zones: tuple[str, ...] = ()
 
 
-Pool = Part[PoolFields]
+class Pool:
+    """A worker pool. Its fields raise NotReadable where one has another type."""
 
+    def __init__(self, raw: Object) -> None:
+        self.raw = raw
+        """The pool as it was written, to be handed on."""
 
-def pool_of(raw: Object) -> Pool:
-    """Raises NotReadable."""
-    return Part(raw, converted(raw, PoolFields, "worker pool"))
+    @cached_property
+    def fields(self) -> PoolFields:
+        return converted(self.raw, PoolFields, "worker pool")
 
 
 def converted(raw: object, shape: type[S], name: str) -> S:
@@ -153,7 +150,7 @@ class LiveProvider(Fields, frozen=True):
 
     @property
     def pools(self) -> list[Pool]:
-        return [pool_of(pool) for pool in self.workers]
+        return [Pool(pool) for pool in self.workers]
 
     @property
     def networks(self) -> InfrastructureNetworks:

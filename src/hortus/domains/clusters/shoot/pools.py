@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hortus.domains.clusters.shoot import subnets
-from hortus.domains.clusters.shoot.live import PoolFields, pool_of
+from hortus.domains.clusters.shoot.live import Pool, PoolFields
 from hortus.domains.clusters.shoot.providers import ZONED
 from hortus.domains.clusters.shoot.workers import pools_of, zones_of
 from hortus.domains.clusters.types import Runtime, RuntimeShoot
@@ -30,7 +30,7 @@ def main_pool_problems(runtime: Runtime, *, is_live: bool = False) -> list[Field
     if len(pools) == 1:
         return []
     text = "single main worker is required" + (" on the Runtime CR" if is_live else "")
-    names = [pool_of(pool).fields.name for pool in pools]
+    names = [Pool(pool).fields.name for pool in pools]
     return [invalid(f"{PATH}.workers", names, text) if names else required(f"{PATH}.workers", text)]
 
 

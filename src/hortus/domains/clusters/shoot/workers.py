@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot import versions
-from hortus.domains.clusters.shoot.live import Pool, PoolFields, pool_of
+from hortus.domains.clusters.shoot.live import Pool, PoolFields
 from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object
 from hortus.kube.patches import apply_merge_patch
@@ -40,7 +40,7 @@ _GARDEN_DEFAULTS: Final[dict[str, Any]] = {
 def pools_of(runtime: Runtime) -> list[Pool]:
     """The pools as the Runtime has them: the main one, then the further ones. Raises NotReadable."""
     provider = runtime.wanted.shoot.provider
-    return [pool_of(pool) for pool in (*provider.workers, *provider.additional_workers)]
+    return [Pool(pool) for pool in (*provider.workers, *provider.additional_workers)]
 
 
 def created_pools(runtime: Runtime, config: Configuration) -> list[Pool]:
@@ -86,7 +86,7 @@ def _filled(pool: Pool, config: Configuration, tokens: bool) -> Pool:
     defaults, given = config.converter.machine_image, pool.fields.machine.image
     image = {"name": given.name or defaults.default_name, "version": given.version or defaults.default_version}
     filled: Object = apply_merge_patch(pool.raw, {"machine": {"image": image}})
-    return pool_of({**filled, "providerConfig": AWS_WORKER_CONFIG} if tokens else filled)
+    return Pool({**filled, "providerConfig": AWS_WORKER_CONFIG} if tokens else filled)
 
 
 def _aligned(pool: Pool, live: PoolFields) -> Pool:
@@ -102,7 +102,7 @@ def _aligned(pool: Pool, live: PoolFields) -> Pool:
         changes["updateStrategy"] = live.update_strategy
     if zones := list(dict.fromkeys([*live.zones, *wanted.zones])):
         changes["zones"] = zones
-    return pool_of(apply_merge_patch(pool.raw, changes))
+    return Pool(apply_merge_patch(pool.raw, changes))
 
 
 def _image_version(pool: PoolFields, live: PoolFields) -> str:
