@@ -1,4 +1,4 @@
-"""Whatever the CRD of a ClusterAccess admits: no reconcile of it ends by an error that nobody foresaw."""
+"""Any document that the CRD of a ClusterAccess admits: no reconcile of it ends by an error that nobody foresaw."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ async def test_a_secret_that_is_there_is_not_touched(here: World) -> None:
 
 
 async def test_a_cluster_that_names_anothers_secret_leads_nowhere(here: World) -> None:
-    """Whoever may make a GardenerCluster must not come by the kubeconfig of another one."""
+    """A user who may make a GardenerCluster must not come by the kubeconfig of another one."""
     await here.cluster()
     await here.client.create(
         GARDENER_CLUSTERS,

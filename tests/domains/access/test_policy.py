@@ -1,4 +1,4 @@
-"""What may be asked for: each way to other rights is closed, named by rule and verb, and opened by its power alone."""
+"""The policy: each way to further permissions is closed, named by rule and verb, and opened by its power alone."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_a_secret_is_ours_by_uid_and_not_by_name(owner: str, ours: bool) -> None
     ],
 )
 def test_the_uid_in_a_status_makes_no_secret_of_others_ours(changes: Any, ours: bool) -> None:
-    """Who may write statuses of ClusterAccesses, and no Secrets, would have any Secret overwritten or deleted."""
+    """A user who may write statuses of ClusterAccesses, and no Secrets, would overwrite or delete any Secret."""
     request = access(status={"secret": {"name": "s", "uid": "s-1"}})
     assert service.is_ours(request, secret(ownerReferences=[], **changes)) is ours
 

@@ -48,7 +48,7 @@ _numbers = itertools.count()
 
 
 class Requests:
-    """What went over the wire: from the controller to the management cluster, and to the clusters."""
+    """The requests of the controller, to the management cluster and to the clusters."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[str, str, str]] = []
@@ -76,7 +76,7 @@ class World:
         """The logical cluster behind the GardenerCluster `tulip`."""
         self.clock = FakeClock(now=time.time())
         self.real_time = False
-        """Whether the controller takes the system's clock: for clusters that do not answer, which are tried again."""
+        """True where the controller takes the system's clock, for clusters that do not answer."""
         self.requests = Requests()
         self.allowed = "system-namespaces"
         """Powers: most requests here are the shortest ones, for the whole cluster."""
@@ -156,7 +156,7 @@ class World:
             yield client
 
     async def as_client(self, secret: Object, ask: Callable[[Client], Any]) -> bool:
-        """Whether whoever has the kubeconfig in `secret` may do what `ask` does."""
+        """True when the client with the kubeconfig in `secret` may do what `ask` does."""
         async with Client(from_untrusted(content(secret)).access()) as client:
             try:
                 await ask(client)
@@ -165,7 +165,7 @@ class World:
             return True
 
     async def rules_held(self, secret: Object, namespace: str = "default") -> list[Object]:
-        """What the cluster says the kubeconfig's holder may do in a namespace, as `kubectl auth can-i --list`."""
+        """The rules that hold for the kubeconfig in a namespace, as of `kubectl auth can-i --list`."""
         review = Resource(
             "authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", namespaced=False
         )
@@ -179,7 +179,7 @@ class World:
         ]
 
     async def objects_inside(self, workload: str = "") -> list[str]:
-        """What requests have made in the workload cluster."""
+        """The objects of requests in the workload cluster."""
         async with self.inside(workload) as client:
             found = [
                 f"{resource.kind} {obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hortus.domains.canary import DOMAIN, service
 from hortus.domains.canary import book as books
-from hortus.domains.canary import service
 from hortus.domains.canary.book import Book, ConfigMap
-from hortus.domains.canary.settings import FLAGS, from_flags, read_template, wanted
+from hortus.domains.canary.settings import FLAGS, from_flags, read_template
 from hortus.domains.clusters.types import RequiredLabels
 from hortus.engine import read
 from hortus.engine.flags import Flag, FlagError, FlagSet
@@ -78,7 +78,7 @@ def test_whatever_fails_in_a_cluster_the_cluster_is_deleted(phase: str) -> None:
     assert book.consecutive_failures == 1
 
 
-def test_the_first_failure_of_a_run_is_the_one_that_is_told() -> None:
+def test_the_first_failure_of_a_run_is_the_one_that_is_reported() -> None:
     book = failed(failed(at(service.USE), 1010.0), 2000.0, "runtime/x")
     [record] = book.history
     assert record.failed == service.USE
@@ -152,7 +152,7 @@ def test_the_runtime_is_the_templates_with_a_name_and_labels_of_its_own() -> Non
 
 def test_without_a_template_there_is_no_canary() -> None:
     values = FlagSet((*FLAGS, *OTHERS)).parse([])
-    assert not wanted(values)
+    assert not DOMAIN.served(values)
 
 
 @pytest.mark.parametrize(

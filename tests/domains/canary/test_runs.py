@@ -51,7 +51,7 @@ async def test_a_run_can_be_asked_for(here: Yard) -> None:
     assert book.answered == "please"
 
 
-async def test_a_runtime_that_fails_is_told_with_its_message_and_deleted(here: Yard) -> None:
+async def test_a_runtime_that_fails_is_reported_with_its_message_and_deleted(here: Yard) -> None:
     here.outcome = "Failed"
     async with here.running():
         book = await here.until_over()
@@ -74,7 +74,7 @@ async def test_a_runtime_that_does_not_become_ready_is_given_up_at_the_deadline(
     assert "not done in time" in book.history[0].message
 
 
-async def test_a_template_that_the_api_server_refuses_is_told(here: Yard) -> None:
+async def test_a_template_that_the_api_server_refuses_is_reported(here: Yard) -> None:
     shoot = {**TEMPLATE.spec["shoot"], "provider": {"type": "nowhere", "workers": []}}
     here.choose(template=msgspec.structs.replace(TEMPLATE, spec={**TEMPLATE.spec, "shoot": shoot}))
     async with here.running():

@@ -1,7 +1,7 @@
 """A management cluster, a garden and a workload cluster in which the test plays the Runtimes' controllers.
 
-Everything goes through real sockets. Time is moved: where the canary waits a few seconds for what no watch tells, they
-pass at once; the test lets longer times pass itself.
+Everything goes through real sockets. Time is moved: where the canary waits a few seconds for an object that is not
+watched, they pass at once; the test lets longer times pass itself.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Yard:
         self.clock = FakeClock()
         self.requests = Requests()
         self.way_in = inside
-        """What the kubeconfig of each cluster leads to."""
+        """The cluster of every kubeconfig."""
         self.settings = Settings(
             template=TEMPLATE,
             namespace=self.namespace,
@@ -65,9 +65,9 @@ class Yard:
             delete_timeout=LONG,
         )
         self.outcome = "Ready"
-        """What becomes of each Runtime."""
+        """The state that each Runtime reaches."""
         self.holds = False
-        """Whether Runtimes stay when they are deleted."""
+        """True where Runtimes stay when they are deleted."""
         self.leaves_shoot = False
         self.most = 0
         """Runtimes that were there at the same time."""
@@ -140,7 +140,7 @@ class Yard:
         return await self.until(lambda book: book.run is not None and book.run.phase == phase)
 
     async def clean(self) -> bool:
-        """Whether nothing of any run is left anywhere."""
+        """True when nothing of any run is left anywhere."""
         runtimes = (await self.client.list(RUNTIMES, self.namespace)).items
         shoots = (await self.garden.list(SHOOTS, self.garden_namespace)).items
         namespaces = (await self.inside.list(NAMESPACES, labels=service.RUN)).items

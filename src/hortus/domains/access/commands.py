@@ -24,7 +24,7 @@ async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable
 
 
 def register(app: CommandGroup, connect: Connect) -> None:
-    """Add this domain's commands to `app`; `connect` tells which clusters the person means."""
+    """Add this domain's commands to `app`; `connect` connects to the clusters that the user chose."""
 
     @app.command(panel="Clusters")
     @click.argument("name", metavar="NAME", help="Name of the ClusterAccess.", shell_complete=completing(_names))
@@ -32,7 +32,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
     def access(name: str, namespace: str) -> None:
         """Print the kubeconfig that a ClusterAccess asked for.
 
-        It may do what the request says and nothing else. Without one, says why there is none and whose turn it is.
+        It may do what the request says and nothing else. Where there is none, the error says why and who has to act.
 
         \b
         hortus access broker > broker.yaml && kubectl --kubeconfig broker.yaml auth can-i --list

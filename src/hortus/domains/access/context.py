@@ -18,7 +18,7 @@ from hortus.kube.objects import Object, ObjectKey
 
 
 class AccessContext(ReconcileContext[ClusterAccess]):
-    """What the steps of one reconcile share."""
+    """The facts that the steps of one reconcile share."""
 
     cluster: ObjectKey
     """The GardenerCluster that the request is for."""

@@ -23,7 +23,7 @@ class AccessMetrics:
         self._issued = Counter("hortus_access_issued_total", "Kubeconfigs that were issued.", registry=registry)
         self._detached = Counter(
             "hortus_access_detached_total",
-            "ClusterAccesses that were let go without their cluster, where objects may be left.",
+            "ClusterAccesses that were released without their cluster, where objects may be left.",
             registry=registry,
         )
         self._reasons: dict[ObjectKey, str] = {}

@@ -1,8 +1,8 @@
-"""What a request may ask for at most: the operator's limits, so that a kubeconfig "with limited rights" has some.
+"""The operator's limits: the most that a request may ask for.
 
-Each way to other rights is a *power* (`powers.py`), closed unless the operator opens it, for everybody or for requests
-of one namespace. What the table of powers does not list is refused. A refusal names the rule by its index, and the verb
-and resource in it. Pure; no I/O.
+Each way to further permissions is a *power* (`powers.py`), closed unless the operator opens it, for everybody or for
+requests of one namespace. Anything that the table of powers does not list is refused. A refusal names the rule by its
+index, and the verb and resource in it. Pure; no I/O.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Refusal(msgspec.Struct, frozen=True):
     """One thing that is not allowed."""
 
     place: str
-    """Where it stands, as `spec.rules[0]`."""
+    """Its path, as `spec.rules[0]`."""
     text: str
-    """What it is."""
+    """The verbs and the resource, or the wildcard."""
     power: str
-    """What the operator would have to allow."""
+    """The power that the operator would have to allow."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text} (power {self.power})"
@@ -65,7 +65,7 @@ class AccessPolicy(msgspec.Struct, frozen=True):
     def refusals(
         self, namespace: str, rules: Sequence[RbacRule], namespaces: Sequence[str], place: str
     ) -> list[Refusal]:
-        """What of `rules` a request of `namespace` may not ask for, in `namespaces` or (empty) in the whole cluster.
+        """The parts of `rules` that a request of `namespace` may not ask for, in `namespaces` or (empty) cluster-wide.
 
         `place` is where the rules come from, as `spec.rules`.
         """
@@ -138,7 +138,7 @@ def _includes(group: str, resource: str, row: Row) -> bool:
 
 
 def _same_resource(asked: str, known: str) -> bool:
-    """Whether a rule's resource includes `known`: `*` is all, `*/scale` that subresource of all."""
+    """True when a rule's resource includes `known`: `*` is all, `*/scale` that subresource of all."""
     if asked in ("*", known):
         return True
     name, slash, sub = asked.partition("/")

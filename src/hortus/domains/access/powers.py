@@ -1,8 +1,8 @@
 """The table of powers: for each resource of Kubernetes, which verb leads to more than it says.
 
-RBAC knows rights by which one comes by all others: to impersonate, to read every Secret, to run a Pod with any account,
-to send traffic where it does not belong. Each such way has a name here. What the table does not have, a verb, a
-resource or a path, counts as the power `unlisted`, since nobody has looked at where it leads.
+Some permissions of RBAC lead to all others: to impersonate, to read every Secret, to run a Pod with any account, to
+send traffic where it does not belong. Each such way has a name here. Verbs, resources and paths that the table does not
+have count as the power `unlisted`, since nobody has examined where they lead.
 
 Sources: Kubernetes docs, "RBAC good practices: privilege escalation risks", "Authorization: verbs", "Pod Security
 Standards", "Service: external IPs" (CVE-2020-8554), "Network policies", and the advisories on Endpoints

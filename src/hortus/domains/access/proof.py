@@ -32,7 +32,7 @@ _MOST_QUESTIONS = 30
 """Permissions beyond those asked for about which the cluster is asked whether everybody has them."""
 _SHOWN = 5
 _BINDING_PAUSE = 600.0
-"""Seconds until an account that may more than asked is looked at again: bindings of others are not watched."""
+"""Seconds until an account that may do more than asked is tried again: bindings of others are not watched."""
 
 _EVERYBODY: Sequence[RbacRule] = (
     RbacRule(
@@ -62,7 +62,7 @@ _EVERYBODY: Sequence[RbacRule] = (
         ),
     ),
 )
-"""What the default roles system:basic-user, system:discovery, system:public-info-viewer and
+"""The rules that the default roles system:basic-user, system:discovery, system:public-info-viewer and
 system:service-account-issuer-discovery give to every account."""
 
 

@@ -1,4 +1,4 @@
-"""What this domain may do on the management cluster; the roles of the chart come from here.
+"""The RBAC rules of this domain on the management cluster; the roles of the chart come from here.
 
 Inside the clusters it is the admin of each, by the kubeconfigs that the credentials domain keeps.
 """

@@ -12,7 +12,9 @@ from hortus.domains.access.types import LEAST_SECONDS
 from hortus.engine.flags import Flag, FlagError
 
 FLAGS: tuple[Flag, ...] = (
-    Flag("cluster-access", "bool", False, "Serve ClusterAccesses: kubeconfigs with limited rights. Needs their CRD."),
+    Flag(
+        "cluster-access", "bool", False, "Serve ClusterAccesses: kubeconfigs with limited permissions. Needs their CRD."
+    ),
     Flag("cluster-access-ctrl-workers-cnt", "int", 10, "ClusterAccesses reconciled at the same time."),
     Flag(
         "access-allow",
@@ -41,10 +43,6 @@ class Settings(msgspec.Struct, frozen=True):
     namespace: str
     detach_after: float
     cluster_timeout: float
-
-
-def served(values: Mapping[str, Any]) -> bool:
-    return bool(values["cluster-access"])
 
 
 def from_flags(values: Mapping[str, Any]) -> Settings:

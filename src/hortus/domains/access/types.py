@@ -1,7 +1,7 @@
 """ClusterAccess and every name around it.
 
-Ours alone: Kyma's infrastructure-manager has wished for kubeconfigs with limited rights and never had them (section 6,
-wish 17). What a rule means is RBAC's: Kubernetes docs, "Using RBAC Authorization".
+The kind is Hortus' own: Kyma's infrastructure-manager hands out the administrator's kubeconfig alone. The meaning of a
+rule is RBAC's: Kubernetes docs, "Using RBAC Authorization".
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ClusterRef(Fields, frozen=True):
 
 
 class AccessRule(Fields, frozen=True):
-    """What may be done, as a rule of a Role."""
+    """Permissions, as a rule of a Role."""
 
     __rules__ = (
         Rule(
@@ -52,7 +52,7 @@ class AccessRule(Fields, frozen=True):
     )
 
     verbs: Annotated[tuple[_Verb, ...], Meta(min_length=1, max_length=20), ListSet()]
-    """What may be done: get, list, watch, create, update, patch, delete, and so on."""
+    """Verbs: get, list, watch, create, update, patch, delete, and so on."""
     api_groups: Annotated[tuple[_Word, ...], Meta(max_length=50), ListSet()] = ()
     """Groups of the resources; the core group is the empty text."""
     resources: Annotated[tuple[_Word, ...], Meta(max_length=100), ListSet()] = ()
@@ -75,7 +75,7 @@ class RoleRef(Fields, frozen=True):
 
 
 class SecretRef(Fields, frozen=True):
-    """Where the kubeconfig goes, in the namespace of the request."""
+    """The Secret for the kubeconfig, in the namespace of the request."""
 
     name: _Name
     """Name of the Secret, which is made. One that is there already is never touched."""
@@ -99,7 +99,7 @@ class AccountSpec(Fields, frozen=True):
 
 
 class ClusterAccessSpec(Fields, frozen=True):
-    """Who wants to do what, in which cluster."""
+    """The cluster, the client and its permissions."""
 
     __rules__ = (
         Rule("has(self.rules) != has(self.roleRef)", message="name either rules or roleRef"),
@@ -124,11 +124,11 @@ class ClusterAccessSpec(Fields, frozen=True):
     cluster_ref: ClusterRef
     """The cluster to get into."""
     client: Annotated[str, Meta(min_length=1, max_length=40, pattern=_DNS_LABEL)]
-    """Who the kubeconfig is for. It is part of the ServiceAccount's name, so that audit logs of the cluster name it."""
+    """Name of the client. It is part of the ServiceAccount's name, so that audit logs of the cluster name it."""
     secret: SecretRef
-    """Where the kubeconfig goes."""
+    """The Secret for the kubeconfig."""
     rules: Annotated[tuple[AccessRule, ...], Meta(min_length=1, max_length=50)] = ()
-    """What the client may do."""
+    """Permissions of the client."""
     role_ref: RoleRef | None = None
     """A role of the cluster that says what the client may do, instead of rules."""
     service_account: AccountSpec | None = None
@@ -136,7 +136,7 @@ class ClusterAccessSpec(Fields, frozen=True):
     namespaces: Annotated[tuple[_Namespace, ...], Meta(min_length=1, max_length=50), ListSet()] = ()
     """Namespaces of the cluster in which the client may do it; the whole cluster when empty. They must be there."""
     expiration_seconds: Annotated[int, Meta(ge=LEAST_SECONDS, le=86400), Format("int64")] = DEFAULT_SECONDS
-    """How long each token lives; the operator may allow less, the cluster may grant another time."""
+    """Lifetime of each token; the operator may allow less, the cluster may grant another time."""
     rotate_at_percent: Annotated[int, Meta(ge=10, le=90), Format("int32")] = 60
     """Share of a token's life, in percent, after which the kubeconfig is replaced."""
 
@@ -151,7 +151,7 @@ class IssuedSecret(Fields, frozen=True):
 
 
 class ClusterAccessStatus(Fields, frozen=True):
-    """What became of the request."""
+    """State of the request."""
 
     observed_generation: Annotated[int, Meta(ge=0), Format("int64")] | None = None
     """The generation that the conditions speak of."""
@@ -189,13 +189,13 @@ class ClusterAccess(Kind, frozen=True):
     """A kubeconfig for one client of a cluster, which may do what is asked for here and nothing else."""
 
     spec: ClusterAccessSpec
-    """Who wants to do what, in which cluster."""
+    """The cluster, the client and its permissions."""
     status: ClusterAccessStatus = ClusterAccessStatus()
-    """What became of the request."""
+    """State of the request."""
 
 
 class Reason:
-    """Reasons of the conditions, each with whose turn it is."""
+    """Reasons of the conditions, each with the owner of the next step."""
 
     ISSUED: Final = "Issued"
     """Nobody's: the kubeconfig is there."""
@@ -220,7 +220,7 @@ class Reason:
     NOT_PROVEN: Final = "NotProven"
     """Time heals it, or the cluster owner's: the token may not do yet what was asked for."""
     MORE_THAN_ASKED: Final = "MoreThanAsked"
-    """The cluster owner's: something else in the cluster gives the account more rights; no kubeconfig is handed out."""
+    """The cluster owner's: something else gives the account more permissions; no kubeconfig is handed out."""
     REMOVING: Final = "Removing"
     """Nobody's: what lies in the cluster is being removed."""
     DETACHED: Final = "Detached"
@@ -243,7 +243,7 @@ MANAGER: Final = "hortus-access"
 
 class Annotation:
     ALLOWED_NAMESPACES: Final = "access.hortus.dev/allowed-namespaces"
-    """On a GardenerCluster: namespaces whose requests may reach it beside its own, separated by commas."""
+    """On a GardenerCluster: namespaces whose requests may reach it besides its own, separated by commas."""
     ISSUED: Final = "access.hortus.dev/issued-at"
     """On the Secret: when the kubeconfig was written, RFC 3339."""
     EXPIRES: Final = "access.hortus.dev/expires-at"

@@ -14,7 +14,7 @@ from hortus.kube.errors import AlreadyExists, Conflict
 from hortus.kube.objects import Object, ObjectKey
 
 _FOREIGN_PAUSE = 60.0
-"""Seconds until a Secret that is not ours, and so not watched, is looked at again."""
+"""Seconds until a Secret that is not ours, and so not watched, is read again."""
 
 
 class Vault:

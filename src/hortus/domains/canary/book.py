@@ -10,7 +10,7 @@ from hortus.schema import Kind, kind
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NAME = "hortus-canary"
-"""Of the ConfigMap, and of the namespace inside the cluster."""
+"""Name of the ConfigMap, and of the namespace inside the cluster."""
 LABEL = "canary.hortus.dev/book"
 """On the ConfigMap, by which it is watched and no other is."""
 SELECTOR = f"{LABEL}=true"
@@ -35,17 +35,17 @@ class Run(msgspec.Struct, frozen=True):
     """The run under way. Times are Unix seconds."""
 
     name: str
-    """Of its Runtime and Shoot."""
+    """Name of its Runtime and Shoot."""
     started: float
     phase: str
     since: float
     """When the phase began."""
     seconds: dict[str, float] = {}
-    """What each phase took that is over."""
+    """Durations of the phases that are over."""
     failed: str = ""
     """The phase that failed; empty while all went well."""
     message: str = ""
-    """Why it failed."""
+    """Cause of the failure."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -69,14 +69,14 @@ class Book(msgspec.Struct, frozen=True):
     opened: float
     """When the canary was switched on."""
     period: float = 0.0
-    """Seconds between the starts of two runs, as the controller was told last."""
+    """Seconds between the starts of two runs, as the controller was configured last."""
     run: Run | None = None
     history: tuple[Record, ...] = ()
     """The newest first."""
     unclean: tuple[str, ...] = ()
     """Names of runs that are over and left something."""
     leftovers: tuple[str, ...] = ()
-    """What they left, as `kind/name`."""
+    """Objects that they left, as `kind/name`."""
     succeeded: int = 0
     failed: int = 0
     consecutive_failures: int = 0

@@ -26,7 +26,7 @@ Connect = Callable[[], Connections]
 
 
 def register(app: CommandGroup, connect: Connect) -> None:
-    """Add this domain's command to `app`; `connect` tells which clusters the person means."""
+    """Add this domain's command to `app`; `connect` connects to the clusters that the user chose."""
 
     @app.command(panel="Clusters")
     @click.option("--now", is_flag=True, help="Start a run now, and wait for its end.")

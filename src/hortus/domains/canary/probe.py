@@ -18,7 +18,7 @@ NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 FIELD_MANAGER = "hortus-canary"
 
 EMPTYING = 2.0
-"""Seconds until the namespace is looked at again while its cluster removes what is in it."""
+"""Seconds until the namespace is read again while its cluster removes what is in it."""
 
 
 async def use(cluster: Client, run: str) -> None:

@@ -1,4 +1,4 @@
-"""What the canary may do beyond what Runtimes need, and only where there is one."""
+"""The RBAC rules of the canary besides those for Runtimes, only where there is one."""
 
 from __future__ import annotations
 

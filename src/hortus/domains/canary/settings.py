@@ -13,7 +13,7 @@ from hortus.engine.flags import Flag, FlagError
 from hortus.kube import yaml
 
 DEFAULT_NAMESPACE = "kcp-system"
-"""Where a canary lives when all namespaces are watched and its template names none."""
+"""Namespace of a canary when all namespaces are watched and its template names none."""
 
 FLAGS: tuple[Flag, ...] = (
     Flag("canary-template", "string", "", "Manifest of the Runtime that the canary grows; no canary without one."),
@@ -66,11 +66,6 @@ class Settings(msgspec.Struct, frozen=True):
     grow_timeout: float
     use_timeout: float
     delete_timeout: float
-
-
-def wanted(values: Mapping[str, Any]) -> bool:
-    """Whether there is to be a canary."""
-    return bool(values["canary-template"])
 
 
 def from_flags(values: Mapping[str, Any]) -> Settings:

@@ -13,7 +13,7 @@ from hortus.terminal import Table
 
 
 def lines(book: Book, now: float) -> Iterator[str]:
-    """What is to be known at a glance."""
+    """The summary: the run under way or the next one, and the totals."""
     if book.run is not None:
         took = durations.from_seconds(round(max(0.0, now - book.run.since)))
         yield f"Run {book.run.name} is in phase {book.run.phase} for {took}"

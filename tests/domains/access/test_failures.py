@@ -1,4 +1,4 @@
-"""Clusters that go, come back, are made anew or do not answer; and what is told of it."""
+"""Clusters that are deleted, come back, are replaced or do not answer; and the reports of it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_a_request_waits_for_its_cluster(here: World) -> None:
         await here.until_reason("Issued")
 
 
-async def test_a_cluster_made_anew_gets_everything_anew(here: World) -> None:
+async def test_a_cluster_that_is_replaced_gets_everything_again(here: World) -> None:
     here.real_time = True
     await here.cluster()
     async with here.controlled():
@@ -81,17 +81,17 @@ async def test_a_cluster_made_anew_gets_everything_anew(here: World) -> None:
         await here.client.delete(GARDENER_CLUSTERS, "tulip", here.namespace)
         await here.until_reason("ClusterMissing")
         await here.until("Secret", "kubeconfig-tulip", lambda obj: not obj)
-        await here.cluster(workload=f"{here.workload}-anew")
+        await here.cluster(workload=f"{here.workload}-again")
         await here.until_reason("Issued")
         second = await here.until_secret(lambda obj: content(obj) != first)
-        assert from_untrusted(content(second)).access().server.endswith(f"{here.workload}-anew")
+        assert from_untrusted(content(second)).access().server.endswith(f"{here.workload}-again")
         assert await here.as_client(second, lambda client: client.list(CONFIGMAPS, "default"))
         await here.delete()
         await here.until_gone()
-        assert await here.objects_inside(f"{here.workload}-anew") == []
+        assert await here.objects_inside(f"{here.workload}-again") == []
 
 
-async def test_an_account_made_anew_gets_a_new_kubeconfig(here: World) -> None:
+async def test_an_account_that_is_replaced_gets_a_new_kubeconfig(here: World) -> None:
     await here.cluster()
     async with here.controlled():
         await here.ask()
@@ -141,7 +141,7 @@ def _worker() -> dict[str, object]:
     return {"name": "w", "machine": machine, "minimum": 1, "maximum": 1, "maxSurge": 1, "maxUnavailable": 0}
 
 
-async def test_no_token_is_told_anywhere(
+async def test_no_token_is_reported_anywhere(
     here: World, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Issued, replaced, refused and detached: the tokens stand in the Secret and nowhere else."""
@@ -165,14 +165,14 @@ async def test_no_token_is_told_anywhere(
     async with here.controlled():
         await here.change(CLUSTER_ACCESSES, "reader", {"spec": {"expirationSeconds": 700}})
         await here.rest()
-        told = [repr((await here.client.list(kind, here.namespace)).items) for kind in (CLUSTER_ACCESSES, EVENTS)]
+        reported = [repr((await here.client.list(kind, here.namespace)).items) for kind in (CLUSTER_ACCESSES, EVENTS)]
     async with here.inside() as inside:
-        told += [repr((await inside.list(kind)).items) for kind in KINDS]
+        reported += [repr((await inside.list(kind)).items) for kind in KINDS]
     captured = capsys.readouterr()
-    said = "\n".join([*told, caplog.text, captured.out, captured.err, metrics])
+    said = "\n".join([*reported, caplog.text, captured.out, captured.err, metrics])
     assert len(tokens) == 2
     for token in tokens:
-        # Its middle is what tells it from any other token of the cluster.
+        # Its middle differs from that of any other token of the cluster.
         encoded = base64.b64encode(token.encode()).decode()
         assert all(part not in said for part in (token, token.split(".")[1][40:], encoded))
     assert "hortus_access_issued_total 2.0" in metrics
