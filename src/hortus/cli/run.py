@@ -35,6 +35,7 @@ def run(arguments: list[str]) -> None:
     Takes the flags of Kyma's infrastructure-manager, with one dash or two; `hortus run --help` lists them. Each may
     also stand in the environment (HORTUS_WATCH_NAMESPACE) or in the file of --config, which is followed while it runs.
     """
+    _load_structlog()
     from hortus.cli.program import FLAGS
     from hortus.engine.configuration import Configuration
     from hortus.engine.flags import FlagError, FlagSet
@@ -57,6 +58,17 @@ def run(arguments: list[str]) -> None:
         click.echo(f"error: {error}", err=True)
         raise SystemExit(1 if isinstance(error, KubeError) else 2) from None
     sys.exit(code)
+
+
+def _load_structlog() -> None:
+    """Import structlog without rich, which it would load for a renderer of its own that is not used here: 3 MiB."""
+    if "rich" in sys.modules:
+        return
+    sys.modules["rich"] = None  # type: ignore[assignment]
+    try:
+        import structlog  # noqa: F401
+    finally:
+        del sys.modules["rich"]
 
 
 def _run(values: dict[str, Any], logs: LogSettings, configuration: Configuration) -> int:
