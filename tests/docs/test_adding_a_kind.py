@@ -13,9 +13,13 @@ import pytest
 from tests.docs.consoles import ROOT, agree, run, steps
 from tests.docs.diffs import applied
 from tests.scenarios.running import environment
+from tests.test_project import lint
+
+from hortus.kube import yaml
 
 PAGE = ROOT / "docs" / "adding-a-kind.md"
 DIFF = ROOT / "docs" / "examples" / "rosters.diff"
+GROUP = "fleet.example.org"
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +31,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (copy / path).parent.mkdir(parents=True, exist_ok=True)
         (copy / path).write_text(text)
     shutil.copy(ROOT / "pyproject.toml", copy)
+    for folder in ("tools", "charts", "docs/runbooks"):
+        shutil.copytree(ROOT / folder, copy / folder)
     return copy
 
 
@@ -46,6 +52,35 @@ def test_the_domain_passes_its_own_tests_and_the_linter(tree: Path) -> None:
     assert tested.returncode == 0, tested.stdout
     assert "5 passed" in tested.stdout
     linted = python(tree, "ruff", "check", "--no-cache", "src/hortus/domains/rosters", "tests")
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_the_domain_adds_files_to_its_own_folders_alone() -> None:
+    paths = [path for path, _ in applied(DIFF.read_text(), ROOT)]
+    assert {path.rpartition("/")[0] for path in paths} == {"src/hortus/domains/rosters", "tests/domains/rosters"}
+    assert not [path for path in paths if (ROOT / path).exists()]
+
+
+def test_its_kind_rules_and_alert_are_in_the_chart(tree: Path) -> None:
+    chart = tree / "charts" / "hortus" / "files"
+    done = python(tree, "tools.chart")
+    assert done.returncode == 0, done.stderr
+    assert yaml.load((chart / "crds" / "rosters.fleet.example.org.yaml").read_text())["spec"]["group"] == GROUP
+    rules = yaml.load((chart / "rules.yaml").read_text())
+    assert {"apiGroups": [GROUP], "resources": ["rosters/status"], "verbs": ["patch"]} in rules["management"]
+    assert {"apiGroups": [GROUP], "resources": ["rosters"], "verbs": ["get", "list", "watch"]} in rules["view"]
+    groups = {group["name"]: group["rules"] for group in yaml.load((chart / "alerts.yaml").read_text())["groups"]}
+    assert [alert["alert"] for alert in groups["hortus.rosters"]] == ["HortusRosterFails"]
+    assert (tree / "docs" / "runbooks" / "HortusRosterFails.md").exists()
+
+
+def test_its_flag_and_command_are_served(tree: Path) -> None:
+    assert "--roster-ctrl-workers-cnt int\n" in python(tree, "hortus", "run", "--help").stdout
+    assert "Print the names on a roster" in python(tree, "hortus", "--help").stdout
+
+
+def test_it_keeps_the_import_laws(tree: Path) -> None:
+    linted = lint(tree)
     assert linted.returncode == 0, linted.stdout
 
 

@@ -16,7 +16,7 @@ from hortus.engine.outcomes import NEVER, Actor, Result, StepError
 from hortus.engine.predicates import annotation_changed, annotations_changed, generation_changed
 from hortus.engine.queue import FREE_STEPS
 from hortus.engine.scope import current_scope
-from hortus.engine.shards import Permit, Roster
+from hortus.engine.shards import MemberRoster, Permit
 from hortus.engine.slots import CLEANUP_SECONDS
 from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner
 from hortus.engine.within import within
@@ -465,7 +465,7 @@ async def test_keys_of_another_shard_are_left_alone() -> None:
             return int(key.name) % 2 == 0
 
         def enter(self, key: ObjectKey, interrupt: Callable[[], None]) -> Permit | None:
-            roster = Roster("me", renew_deadline=1, settling=1, monotonic=float)
+            roster = MemberRoster("me", renew_deadline=1, settling=1, monotonic=float)
             return Permit(roster, key, interrupt) if self.holds(key) else None
 
         def leave(self, permit: Permit, *, clean: bool) -> None:

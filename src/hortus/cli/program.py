@@ -11,7 +11,7 @@ from prometheus_client import Gauge
 
 from hortus import __version__
 from hortus.cli import sharding
-from hortus.cli.environment import environment
+from hortus.cli.process import process_context
 from hortus.domains import Reload, all_domains
 from hortus.engine import Manager
 from hortus.engine.configuration import Configuration, Reloader
@@ -39,7 +39,7 @@ async def program(values: Mapping[str, Any], configuration: Configuration | None
     _check(values)
     async with (
         hosted(values, election=ELECTION_NAME) as host,
-        environment(host, values, domains) as (shared, reload_shared),
+        process_context(host, values, domains) as (shared, reload_shared),
     ):
         hooks = [_reload_logs, reload_shared]
         hooks += [hook for domain in domains if (hook := domain.add_controllers(shared)) is not None]

@@ -45,7 +45,7 @@ class RbacRules(NamedTuple):
     """Name of a flag: the rules on the management cluster are granted only where it is set; empty grants always."""
 
 
-class Environment(NamedTuple):
+class ProcessContext(NamedTuple):
     """The process to which domains add their controllers."""
 
     manager: Manager
@@ -116,7 +116,7 @@ class Domain:
         """Fields that the cache of Shoots keeps for this domain, next to those of the others."""
         return {}
 
-    def add_controllers(self, environment: Environment) -> Reload | None:
+    def add_controllers(self, process: ProcessContext) -> Reload | None:
         """Add the controllers that the flags ask for. Raises FlagError.
 
         Returns the hook for changed values of flags that are reloadable.
@@ -161,4 +161,4 @@ def all_domains() -> tuple[Domain, ...]:
     return tuple(import_module(f"{__name__}.{name}").DOMAIN for name in names)
 
 
-__all__ = ["Domain", "Environment", "LocalSetup", "RbacRules", "Reload", "all_domains"]
+__all__ = ["Domain", "LocalSetup", "ProcessContext", "RbacRules", "Reload", "all_domains"]

@@ -8,7 +8,7 @@ import pytest
 
 from hortus.engine import Controller, Result, Trigger
 from hortus.engine.metrics import EngineMetrics
-from hortus.engine.shards import Record, Roster
+from hortus.engine.shards import MemberRoster, Record
 from hortus.engine.shards.roster import Permit
 from hortus.kube.fencing import Fenced, check_fence
 from hortus.kube.objects import ObjectKey
@@ -32,7 +32,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.roster = Roster("me", renew_deadline=10, settling=5, monotonic=self.clock.monotonic)
+        self.roster = MemberRoster("me", renew_deadline=10, settling=5, monotonic=self.clock.monotonic)
         self.roster.renewed(self.clock.monotonic())
         self.roster.first_look([])
         self.trigger = Trigger()

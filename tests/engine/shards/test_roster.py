@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hortus.engine.shards import Record, Roster, owner
+from hortus.engine.shards import MemberRoster, Record, owner
 from hortus.kube.fencing import Fenced
 from hortus.kube.objects import ObjectKey
 
@@ -25,8 +25,8 @@ def time() -> Time:
 
 
 @pytest.fixture
-def roster(time: Time) -> Roster:
-    made = Roster("me", renew_deadline=10, settling=5, monotonic=time)
+def roster(time: Time) -> MemberRoster:
+    made = MemberRoster("me", renew_deadline=10, settling=5, monotonic=time)
     assert made.renewed(time.now)
     return made
 
@@ -44,17 +44,17 @@ def record(member: str, version: int = 1, *, view: tuple[str, ...] = (), release
     )
 
 
-def held(roster: Roster) -> set[ObjectKey]:
+def held(roster: MemberRoster) -> set[ObjectKey]:
     return {key for key in KEYS if roster.holds(key)}
 
 
-def test_nothing_is_held_before_the_first_look(roster: Roster) -> None:
+def test_nothing_is_held_before_the_first_look(roster: MemberRoster) -> None:
     assert held(roster) == set()
     roster.first_look([])
     assert held(roster) == set(KEYS)
 
 
-def test_who_was_there_before_has_to_acknowledge(roster: Roster) -> None:
+def test_who_was_there_before_has_to_acknowledge(roster: MemberRoster) -> None:
     roster.first_look([record("other")])
     assert (held(roster), roster.awaited) == (set(), ["other"])
     roster.saw(record("other", 2, view=("somebody",)))
@@ -63,14 +63,14 @@ def test_who_was_there_before_has_to_acknowledge(roster: Roster) -> None:
     assert held(roster) == {key for key in KEYS if owner(["me", "other"], key) == "me"}
 
 
-def test_who_comes_later_gets_its_share_at_once_and_need_not_acknowledge(roster: Roster) -> None:
+def test_who_comes_later_gets_its_share_at_once_and_need_not_acknowledge(roster: MemberRoster) -> None:
     roster.first_look([])
     roster.saw(record("late"))
     assert held(roster) == {key for key in KEYS if owner(["me", "late"], key) == "me"}
     assert roster.acknowledged() == {"late"}
 
 
-def test_work_that_has_moved_is_not_acknowledged_before_it_ends(roster: Roster, time: Time) -> None:
+def test_work_that_has_moved_is_not_acknowledged_before_it_ends(roster: MemberRoster, time: Time) -> None:
     roster.first_look([])
     moving = next(key for key in KEYS if owner(["me", "late"], key) == "late")
     permit = roster.enter(moving, lambda: None)
@@ -84,7 +84,7 @@ def test_work_that_has_moved_is_not_acknowledged_before_it_ends(roster: Roster, 
 
 @pytest.mark.parametrize("cut", [True, False])
 def test_after_work_that_did_not_end_well_its_last_request_is_waited_for(
-    roster: Roster, time: Time, *, cut: bool
+    roster: MemberRoster, time: Time, *, cut: bool
 ) -> None:
     roster.first_look([])
     moving = next(key for key in KEYS if owner(["me", "late"], key) == "late")
@@ -105,7 +105,7 @@ def test_after_work_that_did_not_end_well_its_last_request_is_waited_for(
     assert roster.acknowledged() == {"late"}
 
 
-def test_time_ends_every_permit_and_no_answer_brings_it_back(roster: Roster, time: Time) -> None:
+def test_time_ends_every_permit_and_no_answer_brings_it_back(roster: MemberRoster, time: Time) -> None:
     roster.first_look([])
     permit = roster.enter(KEYS[0], lambda: None)
     assert permit is not None
@@ -117,7 +117,7 @@ def test_time_ends_every_permit_and_no_answer_brings_it_back(roster: Roster, tim
     assert held(roster) == set()
 
 
-def test_who_did_not_renew_is_asked_about_and_only_then_gone(roster: Roster, time: Time) -> None:
+def test_who_did_not_renew_is_asked_about_and_only_then_gone(roster: MemberRoster, time: Time) -> None:
     roster.first_look([record("other", view=("me",))])
     share = held(roster)
     time.now += 9
@@ -137,13 +137,13 @@ def test_who_did_not_renew_is_asked_about_and_only_then_gone(roster: Roster, tim
     assert roster.members == ["me"], "a name never comes back"
 
 
-def test_who_gives_its_lease_back_is_gone_at_once(roster: Roster) -> None:
+def test_who_gives_its_lease_back_is_gone_at_once(roster: MemberRoster) -> None:
     roster.first_look([record("other")])
     roster.saw(record("other", 2, released=True))
     assert held(roster) == set(KEYS)
 
 
-def test_what_is_seen_late_does_not_count_as_a_renewal(roster: Roster, time: Time) -> None:
+def test_what_is_seen_late_does_not_count_as_a_renewal(roster: MemberRoster, time: Time) -> None:
     roster.first_look([record("other", 7)])
     time.now += 5
     roster.saw(record("other", 3))

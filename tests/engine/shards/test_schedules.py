@@ -20,7 +20,7 @@ from hortus.engine import delays
 from hortus.engine.remote import Place, RemotePool, pool, watching
 from hortus.engine.remote.budget import WatchSlot
 from hortus.engine.remote.health import Health
-from hortus.engine.shards import Permit, Record, Roster
+from hortus.engine.shards import MemberRoster, Permit, Record
 from hortus.engine.shards.leasing import MemberLeases
 from hortus.kube.clock import Clock, Timer
 from hortus.kube.errors import KubeError
@@ -74,22 +74,22 @@ def test_without_the_fence_in_the_client_the_schedules_find_it(monkeypatch: pyte
 
 
 def test_without_acknowledgements_the_schedules_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Roster, "joined", property(lambda roster: roster.looked))
+    monkeypatch.setattr(MemberRoster, "joined", property(lambda roster: roster.looked))
     assert "is at it" in str(_first_broken())
 
 
 def test_without_the_drain_the_schedules_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Roster, "_claims", lambda roster, name, key: False)
+    monkeypatch.setattr(MemberRoster, "_claims", lambda roster, name, key: False)
     assert "replica" in str(_first_broken())
 
 
 def test_without_waiting_for_requests_that_were_given_up_the_schedules_find_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def leave(roster: Roster, permit: Permit, *, clean: bool = True) -> None:
+    def leave(roster: MemberRoster, permit: Permit, *, clean: bool = True) -> None:
         roster._permits.discard(permit)
 
-    monkeypatch.setattr(Roster, "leave", leave)
+    monkeypatch.setattr(MemberRoster, "leave", leave)
     assert "arrives after" in str(_first_broken(first=170))
 
 

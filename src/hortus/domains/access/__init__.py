@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, Environment, LocalSetup, RbacRules
+from hortus.domains import Domain, LocalSetup, ProcessContext, RbacRules
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
@@ -39,17 +39,17 @@ class _Access(Domain):
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         return "" if values["cluster-access"] else "--cluster-access is off"
 
-    def add_controllers(self, environment: Environment) -> None:
-        if not self.served(environment.values):
+    def add_controllers(self, process: ProcessContext) -> None:
+        if not self.served(process.values):
             return
         from hortus.domains.access import composition, settings
 
         composition.add_controller(
-            environment.manager,
-            client=environment.client,
-            pool=environment.pool,
-            kubeconfigs=environment.kubeconfigs,
-            settings=settings.from_flags(environment.values),
+            process.manager,
+            client=process.client,
+            pool=process.pool,
+            kubeconfigs=process.kubeconfigs,
+            settings=settings.from_flags(process.values),
         )
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, Environment, RbacRules
+from hortus.domains import Domain, ProcessContext, RbacRules
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
@@ -26,26 +26,26 @@ class _Canary(Domain):
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         return "" if values["canary-template"] else "--canary-template is not set"
 
-    def add_controllers(self, environment: Environment) -> None:
-        values = environment.values
+    def add_controllers(self, process: ProcessContext) -> None:
+        values = process.values
         if not self.served(values):
             return
         from hortus.domains.canary import composition, settings
         from hortus.domains.clusters.types import RUNTIMES
         from hortus.engine.flags import FlagError
 
-        if RUNTIMES not in environment.served:
+        if RUNTIMES not in process.served:
             path = values["converter-config-filepath"]
             raise FlagError(f"flag --canary-template needs Runtimes, and there is no converter configuration at {path}")
         composition.add_controller(
-            environment.manager,
-            client=environment.client,
-            garden=environment.garden,
-            garden_namespace=environment.garden_namespace,
-            shoots=environment.shoots,
-            secrets=environment.kubeconfigs,
-            clusters=environment.pool.at,
-            watched=environment.namespace,
+            process.manager,
+            client=process.client,
+            garden=process.garden,
+            garden_namespace=process.garden_namespace,
+            shoots=process.shoots,
+            secrets=process.kubeconfigs,
+            clusters=process.pool.at,
+            watched=process.namespace,
             settings=settings.from_flags(values),
         )
 

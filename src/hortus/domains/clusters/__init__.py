@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, Environment, LocalSetup, RbacRules
+from hortus.domains import Domain, LocalSetup, ProcessContext, RbacRules
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
@@ -53,10 +53,10 @@ class _Clusters(Domain):
 
         return outline(shoot)
 
-    def add_controllers(self, environment: Environment) -> None:
+    def add_controllers(self, process: ProcessContext) -> None:
         from hortus.domains.clusters import composition
 
-        composition.add_to(environment)
+        composition.add_to(process)
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.clusters import commands

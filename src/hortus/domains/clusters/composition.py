@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import structlog
 
-from hortus.domains import Environment
+from hortus.domains import ProcessContext
 from hortus.domains.clusters import settings as chosen
 from hortus.domains.clusters.claiming import Claiming, Contenders
 from hortus.domains.clusters.connecting import Connecting
@@ -45,9 +45,9 @@ CACHES_NAME = "registry-cache-controller"
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-def add_to(environment: Environment) -> None:
+def add_to(process: ProcessContext) -> None:
     """Add the controllers to a process, unless it has no converter configuration. Raises FlagError."""
-    values = environment.values
+    values = process.values
     if not chosen.served(values):
         path = values["converter-config-filepath"]
         _log.warning("Runtimes are not served: there is no converter configuration", path=path)
@@ -56,12 +56,12 @@ def add_to(environment: Environment) -> None:
     for remark in settings.configuration.remarks:
         _log.warning("converter configuration", remark=remark)
     add_controllers(
-        environment.manager,
-        client=environment.client,
-        garden=environment.garden,
-        shoots=environment.shoots,
-        secrets=environment.kubeconfigs,
-        workloads=PoolWorkloads(environment.pool, environment.client, environment.kubeconfigs),
+        process.manager,
+        client=process.client,
+        garden=process.garden,
+        shoots=process.shoots,
+        secrets=process.kubeconfigs,
+        workloads=PoolWorkloads(process.pool, process.client, process.kubeconfigs),
         settings=settings,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, Environment, RbacRules, Reload
+from hortus.domains import Domain, ProcessContext, RbacRules, Reload
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
@@ -40,10 +40,10 @@ class _Credentials(Domain):
 
         return outline(shoot)
 
-    def add_controllers(self, environment: Environment) -> Reload:
+    def add_controllers(self, process: ProcessContext) -> Reload:
         from hortus.domains.credentials.composition import add_to
 
-        return add_to(environment)
+        return add_to(process)
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.credentials import commands

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hortus.domains import Environment, Reload
+from hortus.domains import ProcessContext, Reload
 from hortus.domains.credentials.cleanup import Cleanup
 from hortus.domains.credentials.controller import GardenerClusterController
 from hortus.domains.credentials.garden import Garden, GardenClient
@@ -45,19 +45,19 @@ COMPONENT = "infrastructure-manager"
 """Source of the events, as of the Go system."""
 
 
-def add_to(environment: Environment) -> Reload:
+def add_to(process: ProcessContext) -> Reload:
     """Add the controller to a process. Raises FlagError."""
-    manager = environment.manager
-    events = EventRecorder(environment.client, component=COMPONENT, clock=manager.clock)
+    manager = process.manager
+    events = EventRecorder(process.client, component=COMPONENT, clock=manager.clock)
     manager.add_server(events)
     controller = add_controller(
         manager,
-        client=environment.client,
-        garden=environment.garden,
-        shoots=environment.shoots,
-        settings=Settings.from_flags(environment.values),
+        client=process.client,
+        garden=process.garden,
+        shoots=process.shoots,
+        settings=Settings.from_flags(process.values),
         events=events,
-        deny=environment.pool.settings.deny,
+        deny=process.pool.settings.deny,
     )
 
     return lambda values: controller.become(Settings.from_flags(values))

@@ -15,7 +15,7 @@ import structlog
 
 from hortus.engine.leases import LEASES, LeaseTimes
 from hortus.engine.shards.records import GROUP_LABEL, Record, new_lease, record_of, release, renewal
-from hortus.engine.shards.roster import Roster
+from hortus.engine.shards.roster import MemberRoster
 from hortus.engine.within import within
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Conflict, KubeError, NotFound
@@ -175,7 +175,7 @@ class OverdueCheck:
     """
 
     def __init__(
-        self, leases: MemberLeases, *, clock: Clock, retry: Callable[[], float], checked: Callable[[Roster], None]
+        self, leases: MemberLeases, *, clock: Clock, retry: Callable[[], float], checked: Callable[[MemberRoster], None]
     ) -> None:
         """`retry` returns the seconds to wait after a failure; `checked` is called after each round."""
         self._leases = leases
@@ -189,18 +189,18 @@ class OverdueCheck:
     def _running(self) -> bool:
         return self._round is not None and not self._round.done()
 
-    def next(self, roster: Roster) -> float:
+    def next(self, roster: MemberRoster) -> float:
         """The time at which `begin` has something to do; infinite while a round is under way."""
         return float("inf") if self._running else max(roster.next_overdue(), self._not_before)
 
-    def begin(self, roster: Roster) -> None:
+    def begin(self, roster: MemberRoster) -> None:
         """Start a round when members are overdue."""
         if not self._running and self._clock.monotonic() >= self._not_before:
             overdue = roster.overdue()
             if overdue:
                 self._round = asyncio.create_task(self._check(roster, overdue), name="overdue shards")
 
-    async def _check(self, roster: Roster, overdue: Iterable[Record]) -> None:
+    async def _check(self, roster: MemberRoster, overdue: Iterable[Record]) -> None:
         for record in overdue:
             try:
                 changed = await self._leases.delete_unchanged(record)

@@ -1,7 +1,7 @@
 """One replica among those that divide the objects: it keeps its Lease, watches the others and answers the controllers.
 
-`Roster` has the rules and `MemberLeases` the calls; here are the timers and the order of things. One task renews the
-lease, acknowledges others and asks the server about those that are overdue. When the lease is lost all work is cut
+`MemberRoster` has the rules and `MemberLeases` the calls; here are the timers and the order of things. One task renews
+the lease, acknowledges others and asks the server about those that are overdue. When the lease is lost all work is cut
 off, and the replica joins again under another name; the process and its caches stay. A lease that could not be given
 back, since the server did not answer, is given back when it is seen again: no other replica knows that its work ended.
 """
@@ -19,7 +19,7 @@ from hortus.engine.cache import Cache, Change
 from hortus.engine.leases import LeaseTimes, default_identity
 from hortus.engine.shards.leasing import MemberLeases, OverdueCheck, ShardClient
 from hortus.engine.shards.rendezvous import owner
-from hortus.engine.shards.roster import Permit, Roster
+from hortus.engine.shards.roster import MemberRoster, Permit
 from hortus.kube.clock import Clock
 from hortus.kube.errors import AlreadyExists, KubeError, NotFound
 from hortus.kube.objects import ObjectKey
@@ -194,9 +194,9 @@ class Shards:
 
     # The own lease.
 
-    def _new_roster(self) -> Roster:
+    def _new_roster(self) -> MemberRoster:
         times = self._times
-        return Roster(
+        return MemberRoster(
             self._leases.new_name(),
             renew_deadline=times.renew_deadline,
             settling=times.duration - times.renew_deadline,
@@ -224,7 +224,7 @@ class Shards:
                     return
             await self._clock.sleep(self._period())
 
-    async def _stay(self, roster: Roster) -> None:
+    async def _stay(self, roster: MemberRoster) -> None:
         """Renew, acknowledge, watch, until the lease is lost."""
         renew_at, retry_after = self._next(), float("-inf")
         published: frozenset[str] = frozenset()
@@ -268,7 +268,7 @@ class Shards:
         self._wake.clear()
         timer.cancel()
 
-    async def _list_leases(self, roster: Roster) -> bool:
+    async def _list_leases(self, roster: MemberRoster) -> bool:
         left = roster.valid_until - self._clock.monotonic()
         try:
             records = await self._leases.list(seconds=left)
@@ -288,7 +288,7 @@ class Shards:
         self._react(roster)
         return True
 
-    async def _renew(self, roster: Roster, view: frozenset[str]) -> bool:
+    async def _renew(self, roster: MemberRoster, view: frozenset[str]) -> bool:
         began = self._clock.monotonic()
         left = roster.valid_until - began
         try:
@@ -306,7 +306,7 @@ class Shards:
         self._unseen = (version or record.version, count + 1)
         return roster.renewed(began)
 
-    async def _retire(self, roster: Roster) -> None:
+    async def _retire(self, roster: MemberRoster) -> None:
         """Cut all work off, wait until none of its requests can be on the way, and give the lease back."""
         self.counts.interrupted += roster.permits
         roster.revoke()
@@ -337,7 +337,7 @@ class Shards:
             roster.saw(record)
             self._react(roster)
 
-    def _react(self, roster: Roster) -> None:
+    def _react(self, roster: MemberRoster) -> None:
         """Enqueue the objects that this replica has gained, and wake the task."""
         self._wake.set()
         if not roster.joined or not roster.valid:
@@ -357,7 +357,7 @@ class Shards:
         _log.info("the shards have changed", members=len(members), gained=found, lease=roster.name)
         self._has_joined.set()
 
-    def _end_foreign_work(self, roster: Roster) -> None:
+    def _end_foreign_work(self, roster: MemberRoster) -> None:
         """Give work whose object has moved its time to end, and cut it off then."""
         foreign = roster.foreign()
         if not foreign:

@@ -28,11 +28,11 @@ _MOST_REMEMBERED = 200_000
 
 
 class Permit:
-    """The right to work on one key, from `Roster.enter` until `Roster.leave`."""
+    """The right to work on one key, from `MemberRoster.enter` until `MemberRoster.leave`."""
 
     __slots__ = ("interrupt", "key", "revoked", "roster")
 
-    def __init__(self, roster: Roster, key: ObjectKey, interrupt: Callable[[], None]) -> None:
+    def __init__(self, roster: MemberRoster, key: ObjectKey, interrupt: Callable[[], None]) -> None:
         self.roster = roster
         self.key = key
         self.interrupt = interrupt
@@ -54,7 +54,7 @@ class _Other:
         """When this very record was first seen."""
 
 
-class Roster:
+class MemberRoster:
     """One member, from its first lease to the loss of its last. Thrown away then."""
 
     def __init__(self, name: str, *, renew_deadline: float, settling: float, monotonic: Callable[[], float]) -> None:
@@ -236,4 +236,4 @@ class Roster:
         self.version += 1
 
 
-__all__ = ["Permit", "Roster"]
+__all__ = ["MemberRoster", "Permit"]

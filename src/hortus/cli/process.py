@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from hortus.domains import Domain, Environment, Reload
+from hortus.domains import Domain, ProcessContext, Reload
 from hortus.domains.credentials.settings import Settings
 from hortus.domains.credentials.types import SECRET_SELECTOR
 from hortus.engine import Cache
@@ -21,10 +21,10 @@ _SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 
 
 @asynccontextmanager
-async def environment(
+async def process_context(
     host: Host, values: Mapping[str, Any], domains: Sequence[Domain]
-) -> AsyncIterator[tuple[Environment, Reload]]:
-    """The environment of a process with these values of flags, and its hook for changed ones.
+) -> AsyncIterator[tuple[ProcessContext, Reload]]:
+    """The context of a process with these values of flags, and its hook for changed ones.
 
     Raises FlagError, KubeconfigError.
     """
@@ -44,7 +44,7 @@ async def environment(
         pool = _pool(host, kubeconfigs, settings, local_clusters=values["allow-local-clusters"])
         manager.on_stop(pool.close)
         yield (
-            Environment(
+            ProcessContext(
                 manager=manager,
                 values=values,
                 served=frozenset(kind for domain in domains if domain.served(values) for kind in domain.kinds()),
