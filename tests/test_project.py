@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,47 @@ def test_domains_may_import_the_types_of_each_other(tree: Path) -> None:
     finally:
         path.write_text(text)
     assert done.returncode == 0, done.stdout
+
+
+_OWN_TIME = ("cli/", "terminal/", "testing/", "render/gotemplate/", "kube/clock.py", "apiserver/turns.py")
+"""The parts that ask the machine for the time: programs that people watch, templates with a time limit, the shares of
+the API server's loop, and the clock itself."""
+_READS_TIME = {"time.time", "time.monotonic", "datetime.now", "datetime.datetime.now"}
+
+
+def _calls(path: Path) -> Iterator[tuple[str, ast.Call, bool]]:
+    """The calls of a file: the name that is called, the call, and True when it is in a loop."""
+
+    def walk(node: ast.AST, *, looped: bool) -> Iterator[tuple[str, ast.Call, bool]]:
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node, looped
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, looped=looped or isinstance(node, ast.While | ast.For | ast.AsyncFor))
+
+    return walk(ast.parse(path.read_text()), looped=False)
+
+
+def test_time_comes_through_a_clock() -> None:
+    source = ROOT / "src" / "hortus"
+    found = [
+        f"{path.relative_to(source)}:{call.lineno}"
+        for path in sorted(source.rglob("*.py"))
+        if path.name != "commands.py" and not str(path.relative_to(source)).startswith(_OWN_TIME)
+        for name, call, _ in _calls(path)
+        if name in _READS_TIME
+    ]
+    assert found == []
+
+
+def test_no_test_waits_for_time_to_pass() -> None:
+    """A sleep is part of a loop that waits for a condition, or a fake server's that never answers."""
+    tests = ROOT / "tests"
+    found = [
+        f"{path.relative_to(tests)}:{call.lineno}"
+        for path in sorted(tests.rglob("*.py"))
+        if "benchmarks" not in path.parts
+        for name, call, looped in _calls(path)
+        if name in ("asyncio.sleep", "time.sleep") and not looped and ast.unparse(call.args[0]) not in ("0", "3600")
+    ]
+    # Processes of a real fleet stand still for a while: the lease of each has to run out by the machine's clock.
+    assert [place.partition(":")[0] for place in found] == ["scenarios/test_outage.py"], found
