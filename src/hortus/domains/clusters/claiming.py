@@ -8,7 +8,7 @@ from hortus.domains.clusters import claims, service
 from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.outline import ShootOutline
-from hortus.domains.clusters.reading import head_of, problem_of, runtime_of, shoot_name_of
+from hortus.domains.clusters.reading import head_of, runtime_of, shoot_name_of, spec_problem
 from hortus.domains.clusters.types import FINALIZER, Annotation, ConditionType, Reason, Runtime
 from hortus.engine import DONE, NEVER, Actor, Cache, Result, StepError
 from hortus.kube.objects import Object, ObjectKey, key_of
@@ -99,8 +99,8 @@ class Claiming:
         runtime = context.object
         found = await self._shoots_of(runtime, None)
         if left := [shoot.name for shoot in found if not service.leaves(runtime, shoot)]:
-            text = f"{problem_of(context.raw)}: shoot {left[0]} is this Runtime's; give it its spec back to delete both"
-            raise _blocked(text)
+            problem = spec_problem(context.raw)
+            raise _blocked(f"{problem}: shoot {left[0]} is this Runtime's; give it its spec back to delete both")
         await context.remove_finalizer(FINALIZER)
         return DONE
 

@@ -81,7 +81,7 @@ class Connecting:
         cluster = self._cluster(runtime)
         if cluster is None:
             return Result(requeue_after=KUBECONFIG)
-        if service.shoot_of(cluster) != service.shoot_name(runtime):
+        if cluster.spec.shoot.name != service.shoot_name(runtime):
             raise _refused(_taken(runtime, cluster))
         if cluster.status.state != State.READY:
             return Result(requeue_after=KUBECONFIG)
@@ -147,6 +147,6 @@ def _hindered(text: str, error: InsideError, actor: Actor) -> NoReturn:
 def _taken(runtime: Runtime, cluster: GardenerCluster) -> str:
     metadata = cluster.metadata
     return (
-        f"GardenerCluster {metadata.namespace}/{metadata.name} is for shoot {service.shoot_of(cluster)}, not "
+        f"GardenerCluster {metadata.namespace}/{metadata.name} is for shoot {cluster.spec.shoot.name}, not "
         f"{service.shoot_name(runtime)}: another Runtime has the same label runtime-id. Give each its own"
     )

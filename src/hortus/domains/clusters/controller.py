@@ -23,7 +23,7 @@ from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.patching import Patching
 from hortus.domains.clusters.pauses import GARDEN
-from hortus.domains.clusters.reading import problem_of
+from hortus.domains.clusters.reading import spec_problem
 from hortus.domains.clusters.retirement import Retirement
 from hortus.domains.clusters.types import FIELD_MANAGER, FINALIZER, ConditionType, Reason, Runtime, State
 from hortus.domains.clusters.waiting import await_beginning, await_operation
@@ -145,7 +145,7 @@ class RuntimeController(KindController[RuntimeContext]):
     async def _check_spec(self, context: RuntimeContext) -> None:
         """End the reconcile of a Runtime without a spec: the contract's CRD does not demand one."""
         if context.object.spec is None:
-            text = f"Runtime conversion error {problem_of(context.raw)}"
+            text = f"Runtime conversion error {spec_problem(context.raw)}"
             kind = ConditionType.PROVISIONED
             raise StepError(text, reason=Reason.CONVERSION_ERR, condition=kind, actor=Actor.USER, after=NEVER)
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.garden import SHOOTS
-from hortus.domains.clusters.reading import cluster_of, runtime_of
+from hortus.domains.clusters.reading import runtime_of
 from hortus.domains.clusters.turns import current
 from hortus.domains.clusters.types import RUNTIMES, Annotation, Runtime, State
 from hortus.domains.clusters.views import Explanation, explanation
-from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
+from hortus.engine import NotReadable, read
 from hortus.kube import Client
 from hortus.kube.errors import KubeError, NotFound
 from hortus.terminal import CommandError
@@ -49,9 +50,11 @@ async def _connection(client: Client, runtime: Runtime) -> str:
     if service.state_of(runtime) != State.READY:
         return ""
     try:
-        cluster = cluster_of(await client.get(GARDENER_CLUSTERS, key.name, key.namespace))
+        cluster = read(GardenerCluster, await client.get(GARDENER_CLUSTERS, key.name, key.namespace))
     except NotFound:
         return f"GardenerCluster {key.namespace}/{key.name} does not exist"
+    except NotReadable as error:
+        return str(error)
     if cluster.status.state == State.READY:
         return ""
     messages = [one.message for one in cluster.status.conditions if one.status == "False"]

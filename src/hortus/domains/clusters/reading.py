@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 
 from hortus.domains.clusters.types import Runtime, RuntimeSpec, RuntimeStatus
-from hortus.domains.credentials.types import GardenerCluster, GardenerClusterStatus
-from hortus.engine.typed import read
+from hortus.domains.credentials.types import GardenerClusterStatus
+from hortus.engine import metadata_of
 from hortus.kube.objects import Object, shaped
-from hortus.schema.kind import ObjectMeta
 
 
 class _Name(msgspec.Struct):
@@ -41,11 +40,6 @@ class _Free(msgspec.Struct):
     spec: Any = None
 
 
-def metadata_of(document: Object) -> ObjectMeta:
-    """Raises msgspec.ValidationError."""
-    return msgspec.convert(document["metadata"], ObjectMeta)
-
-
 def runtime_of(document: Object) -> Runtime:
     """The Runtime of a document, without a spec or a status that has not the shape of its kind."""
     return Runtime(
@@ -66,7 +60,7 @@ def shoot_name_of(document: Object) -> str:
     return "" if found is None else found.spec.shoot.name
 
 
-def problem_of(document: Object) -> str:
+def spec_problem(document: Object) -> str:
     """The reason why a Runtime is read without a spec, for people; empty when it has one."""
     if not document.get("spec"):
         return "spec: Required value"
@@ -75,11 +69,6 @@ def problem_of(document: Object) -> str:
     except msgspec.ValidationError as error:
         return f"spec: {error}"
     return ""
-
-
-def cluster_of(document: Object) -> GardenerCluster:
-    """Raises NotReadable."""
-    return read(GardenerCluster, document)
 
 
 def connection_of(document: Object) -> str:

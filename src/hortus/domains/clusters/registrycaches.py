@@ -14,9 +14,9 @@ import structlog
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.inside import InsideError, Workloads, asks_for_caches, cache_configs
-from hortus.domains.clusters.reading import free_spec, metadata_of, runtime_of
+from hortus.domains.clusters.reading import free_spec, runtime_of
 from hortus.domains.clusters.types import MANAGER, RUNTIMES, Label, Runtime
-from hortus.engine import Cache, Result
+from hortus.engine import Cache, Result, metadata_of
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey

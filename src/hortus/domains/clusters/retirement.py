@@ -14,11 +14,11 @@ from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.pauses import DELETION, GARDEN, KUBECONFIG
-from hortus.domains.clusters.reading import metadata_of, shoot_name_of
+from hortus.domains.clusters.reading import shoot_name_of
 from hortus.domains.clusters.shoot import authentication_name
 from hortus.domains.clusters.types import FINALIZER, Annotation, ConditionType, Reason
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.engine import NEVER, TRUE, UNKNOWN, WARNING, Actor, Cache, Result, StepError, has_finalizer
+from hortus.engine import NEVER, TRUE, UNKNOWN, WARNING, Actor, Cache, Result, StepError, has_finalizer, metadata_of
 from hortus.kube import Client
 from hortus.kube.errors import Forbidden, KubeError, NotFound
 

@@ -196,11 +196,6 @@ def gardener_cluster_for(
     }
 
 
-def shoot_of(cluster: GardenerCluster) -> str:
-    """The name of the Shoot that a GardenerCluster is for."""
-    return cluster.spec.shoot.name
-
-
 def switches_cache_on(runtime: Runtime) -> bool:
     """True when image caches are wanted but not listed in the Runtime: they are to be read in the cluster."""
     found = None if runtime.spec is None else shaped(runtime.spec.image_registry_cache, _CacheSwitch)

@@ -17,11 +17,12 @@ import msgspec
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.identity import Holder
 from hortus.domains.clusters.garden import SHOOTS
-from hortus.domains.clusters.reading import metadata_of, problem_of, runtime_of, shoot_name_of
+from hortus.domains.clusters.reading import runtime_of, shoot_name_of, spec_problem
 from hortus.domains.clusters.shoot import LiveShoot
 from hortus.domains.clusters.shoot.live import converted
 from hortus.domains.clusters.types import RUNTIMES, Label, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine import metadata_of
 from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource
@@ -87,7 +88,7 @@ class ClusterObject:
     @property
     def problem(self) -> str:
         """The reason why a Runtime is read without a spec; empty when it has one."""
-        return problem_of(self._document)
+        return spec_problem(self._document)
 
     @cached_property
     def runtime(self) -> Runtime:

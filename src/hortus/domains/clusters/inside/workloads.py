@@ -7,10 +7,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from hortus.domains.clusters import service
-from hortus.domains.clusters.reading import metadata_of
 from hortus.domains.clusters.types import Runtime
 from hortus.domains.credentials.types import Label
-from hortus.engine import Cache
+from hortus.engine import Cache, metadata_of
 from hortus.engine.remote import SECRETS, Phase, Place, RemotePool, RemoteUnavailable
 from hortus.kube import Client
 from hortus.kube.errors import ApiError, KubeError, NotFound, TooManyRequests, TransportError
