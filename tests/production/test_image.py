@@ -1,4 +1,4 @@
-"""What the Dockerfile builds, without a container engine: its own steps in a folder, run by an unprivileged user."""
+"""The image of the Dockerfile, without a container engine: its own steps in a folder, run by an unprivileged user."""
 
 from __future__ import annotations
 

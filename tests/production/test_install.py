@@ -78,9 +78,9 @@ def test_a_kind_that_the_cluster_lacks_is_named_with_the_way_out(server: TestSer
 
 async def test_it_waits_until_the_deployment_is_rolled_out_and_says_what_was_not_ready() -> None:
     async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
-        told: list[str] = []
+        said: list[str] = []
         installation = Installation(
-            client, objects("default", {"watchNamespace": "default"}), told.append, namespace="default"
+            client, objects("default", {"watchNamespace": "default"}), said.append, namespace="default"
         )
         await installation.apply()
         with pytest.raises(CommandError, match=r"deployment/hortus in default was not ready within 0.1 s") as caught:
@@ -90,7 +90,7 @@ async def test_it_waits_until_the_deployment_is_rolled_out_and_says_what_was_not
         status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
         await client.patch(DEPLOYMENTS, "hortus", {"status": status}, "default", subresource="status")
         await waiting
-        assert told[-1] == "waiting for deployment/hortus in default"
+        assert said[-1] == "waiting for deployment/hortus in default"
 
 
 @pytest.fixture

@@ -19,13 +19,16 @@ from hortus.domains.canary.metrics import families as canary_families
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.credentials.metrics import CredentialMetrics
 from hortus.engine import EngineMetrics
-from hortus.engine.observing import dashboard, expressions
+from hortus.engine.observing import USUAL, Alert, dashboard, expressions, own_series
 from hortus.kube import RequestMetrics, durations, yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 ALERTS = [alert for _, found in contents.ALERTS for alert in found]
 BUILT_IN = {"process_cpu_seconds_total", "process_resident_memory_bytes"}
-"""Of the Prometheus client itself."""
+"""Metrics that the Prometheus client itself exports."""
+
+
+_METRIC = r"\b(?:controller_runtime|workqueue|rest_client|hortus|infrastructure_manager|leader|process|unexpected)_\w+"
 
 
 class Example(NamedTuple):
@@ -60,15 +63,62 @@ def prometheus() -> Iterator[GoProgram]:
 )
 def test_an_alert_fires_when_it_should_and_only_then(example: Example, prometheus: GoProgram) -> None:
     alert = next(alert for alert in ALERTS if alert.name == example.alert)
-    series = list(example.series.items())
-    found = prometheus.ask(expr=alert.expression, wait=alert.wait, at=example.at, series=series)
-    assert found == {"fires": example.fires}
+    assert fires(prometheus, alert, example, USUAL) == example.fires
+
+
+FOREIGN = 'namespace="kube-system",container="kubelet",job="kubelet"'
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "example", [one for one in EXAMPLES if one.fires], ids=lambda example: f"{example.alert}-of-others"
+)
+def test_series_of_other_operators_make_no_alert_fire_but_that_hortus_is_gone(
+    example: Example, prometheus: GoProgram
+) -> None:
+    alert = next(alert for alert in ALERTS if alert.name == example.alert)
+    assert fires(prometheus, alert, example, FOREIGN) == (alert.name == "HortusDown")
+
+
+@pytest.mark.oracle
+def test_without_any_series_one_alert_fires(prometheus: GoProgram) -> None:
+    fired = {
+        alert.name
+        for alert in ALERTS
+        if prometheus.ask(
+            expr=own_series(alert.expression, USUAL), wait=alert.wait, at=alert.wait + 60, series=[["other", "1x100"]]
+        )["fires"]
+    }
+    assert fired == {"HortusDown"}
+
+
+def test_every_selector_is_for_the_installations_own_series() -> None:
+    asked = [alert.expression for alert in ALERTS]
+    asked += [expression for board in contents.BOARDS for expression in expressions(board)]
+    for expression in asked:
+        assert re.findall(rf"{_METRIC}(?!\w|{{\$own)", expression) == [], expression
+
+
+def fires(prometheus: GoProgram, alert: Alert, example: Example, labels: str) -> bool:
+    """True when the alert of an installation with the usual labels fires on the series with these `labels`."""
+    series = [(labelled(name, labels), values) for name, values in example.series.items()]
+    expression = own_series(alert.expression, USUAL)
+    return bool(prometheus.ask(expr=expression, wait=alert.wait, at=example.at, series=series)["fires"])
+
+
+def labelled(series: str, labels: str) -> str:
+    """The series with further labels, unless it has them."""
+    name, _, rest = series.partition("{")
+    known = {label.partition("=")[0] for label in rest.rstrip("}").split(",")}
+    more = [label for label in labels.split(",") if label.partition("=")[0] not in known]
+    return f"{name}{{{','.join([*more, *filter(None, [rest.rstrip('}')])])}}}"
 
 
 @pytest.mark.oracle
 def test_every_query_of_the_dashboards_is_promql(prometheus: GoProgram) -> None:
     for board in contents.BOARDS:
         for expression in expressions(board):
+            expression = own_series(expression, USUAL)
             assert prometheus.ask(expr=expression, wait=0, at=0, series=[]) == {"fires": False}, expression
 
 
@@ -78,7 +128,7 @@ def test_every_alert_has_an_example_that_fires_and_one_that_is_quiet() -> None:
 
 
 def metric_names() -> set[str]:
-    """What the program exports, with the suffixes of counters and histograms."""
+    """Names of all exported metrics, with the suffixes of counters and histograms."""
     registry = CollectorRegistry()
     metrics = EngineMetrics(registry)
     metrics.controller("c", workers=1)
@@ -103,7 +153,8 @@ def _names(family: Metric) -> Iterator[str]:
 
 def _named_in_sources() -> set[str]:
     """Metrics of the pool of remote clusters and of the configuration, which need more than a registry to be made."""
-    texts = [(ROOT / "src/hortus/engine" / name).read_text() for name in ("remote/metrics.py", "configuration.py")]
+    places = ("engine/remote/metrics.py", "engine/configuration.py", "cli/program.py")
+    texts = [(ROOT / "src/hortus" / place).read_text() for place in places]
     return {name for text in texts for name in re.findall(r'"(hortus_[a-z_]+)"', text)}
 
 
@@ -121,15 +172,12 @@ def test_alerts_and_dashboards_read_only_metrics_that_exist() -> None:
     known = metric_names()
     asked = [alert.expression for alert in ALERTS]
     asked += [expression for board in contents.BOARDS for expression in expressions(board)]
-    pattern = (
-        r"\b(?:controller_runtime|workqueue|rest_client|hortus|infrastructure_manager|leader|process|unexpected)_\w+"
-    )
-    read = {name for text in asked for name in re.findall(pattern, text)}
+    read = {name for text in asked for name in re.findall(rf"{_METRIC}\b", text)}
     assert read - known == set()
     assert len(read) > 15
 
 
-def test_every_panel_lies_in_the_grid_beside_the_others() -> None:
+def test_no_panel_of_the_grid_lies_over_another() -> None:
     for board in contents.BOARDS:
         taken: set[tuple[int, int]] = set()
         panels = dashboard(board)["panels"]

@@ -209,7 +209,7 @@ def converter(folder: Path) -> Path:
 
 
 async def everything_once(client: Client) -> None:
-    """What brings the controllers to do all that they ever do."""
+    """Bring the controllers to do all that they ever do."""
     await a_runtimes_life(client)
     place = "kcp-system"
     taken: Object = {"metadata": {"name": "kubeconfig-one", "namespace": place}}
@@ -226,7 +226,7 @@ async def everything_once(client: Client) -> None:
         await seen(client, GARDENER_CLUSTERS, "one", lambda obj: not obj["metadata"].get("annotations"))
         # Once an event is written, the next one like it is a patch.
         await seen(client, EVENTS, "", lambda obj: obj["reason"] == "KubeconfigSecretRotated")
-    # The garbage collector is told to leave the Secret: then it is the controller that deletes it.
+    # The garbage collector is made to leave the Secret: then it is the controller that deletes it.
     await access_once(client)
     since = (await client.list(SECRETS, place)).resource_version
     await client.delete(GARDENER_CLUSTERS, "two", place, propagation=Propagation.ORPHAN)

@@ -85,6 +85,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* Labels by which the alerts tell the series of this installation from those of other operators. */}}
+{{- define "hortus.matchers" -}}
+{{- $labels := dict "namespace" .Release.Namespace "container" "hortus" -}}
+{{- range $name, $value := .Values.prometheus.rules.matchers }}{{- $_ := set $labels $name $value -}}{{- end -}}
+{{- $found := list -}}
+{{- range $name, $value := $labels }}{{- if $value }}{{- $found = append $found (printf "%s=%q" $name $value) -}}{{- end }}{{- end -}}
+{{- join "," $found -}}
+{{- end -}}
+
 {{/* Rules of one place, as generated from what the controllers declare. */}}
 {{- define "hortus.rules" -}}
 {{- $rules := .context.Files.Get "files/rules.yaml" | fromYaml -}}

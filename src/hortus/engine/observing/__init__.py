@@ -5,13 +5,14 @@ The alerts and the dashboard of every process of controllers, whatever its domai
 
 from pathlib import Path
 
-from hortus.engine.observing.alerts import Alert, Severity, groups, read_alerts, rule, runbook
+from hortus.engine.observing.alerts import USUAL, Alert, Severity, groups, own_series, read_alerts, rule, runbook
 from hortus.engine.observing.dashboards import Board, Panel, Query, dashboard, expressions, read_boards
 
 FOLDER = Path(__file__).parent
 
 __all__ = [
     "FOLDER",
+    "USUAL",
     "Alert",
     "Board",
     "Panel",
@@ -20,6 +21,7 @@ __all__ = [
     "dashboard",
     "expressions",
     "groups",
+    "own_series",
     "read_alerts",
     "read_boards",
     "rule",

@@ -2,6 +2,9 @@
 
 An alert fires only when a person has something to do; its runbook says what, in the order in which to try. Each part of
 the program keeps its alerts in a file next to its metrics (`alerts.yaml` of a domain).
+
+Other operators export series of the same names (`workqueue_depth`, say), so every selector of an expression begins with
+`$own`, in whose place come matchers for the pods of one installation.
 """
 
 from __future__ import annotations
@@ -15,6 +18,10 @@ import msgspec
 from hortus.kube import durations, yaml
 from hortus.kube.objects import Object
 
+USUAL = 'namespace="hortus-system",container="hortus"'
+"""The matchers of an installation with the chart's defaults, scraped by a PodMonitor or ServiceMonitor."""
+_OWN = "$own"
+
 Severity = Literal["critical", "warning", "info"]
 
 
@@ -23,7 +30,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     name: str
     expression: str
-    """PromQL; what it yields fires."""
+    """PromQL; what it yields fires. `$own` stands for the matchers of the installation's own series."""
     wait: float
     """Seconds for which that must hold."""
     severity: Severity
@@ -48,11 +55,16 @@ def read_alerts(path: Path) -> tuple[Alert, ...]:
     return msgspec.convert([{**one, "wait": durations.seconds(one["wait"])} for one in found], tuple[Alert, ...])
 
 
-def rule(alert: Alert) -> Object:
-    """The alerting rule of Prometheus."""
+def own_series(expression: str, matchers: str) -> str:
+    """The expression with `matchers`, such as `namespace="a",container="hortus"`, in place of `$own`."""
+    return expression.replace(_OWN, matchers)
+
+
+def rule(alert: Alert, matchers: str = _OWN) -> Object:
+    """The alerting rule of Prometheus; the chart puts its matchers in place of `$own`."""
     return {
         "alert": alert.name,
-        "expr": alert.expression,
+        "expr": own_series(alert.expression, matchers),
         "for": durations.from_seconds(alert.wait),
         "labels": {"severity": alert.severity},
         "annotations": {"summary": alert.summary, "description": alert.meaning},
@@ -71,11 +83,11 @@ def runbook(alert: Alert) -> str:
     return (
         f"# {alert.name}\n\n"
         f"**{alert.severity.capitalize()}**, when it holds for {durations.from_seconds(alert.wait)}.\n\n"
-        f"```promql\n{alert.expression}\n```\n\n"
+        f"```promql\n{own_series(alert.expression, USUAL)}\n```\n\n"
         f"## What it means\n\n{alert.meaning}\n\n"
         f"## Likely causes\n\n{causes}\n\n"
         f"## What to do\n\n{steps}\n"
     )
 
 
-__all__ = ["Alert", "Severity", "groups", "read_alerts", "rule", "runbook"]
+__all__ = ["USUAL", "Alert", "Severity", "groups", "own_series", "read_alerts", "rule", "runbook"]

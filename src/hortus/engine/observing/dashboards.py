@@ -1,7 +1,8 @@
 """Grafana dashboards from a few words: rows of panels, each a title, a unit and its queries.
 
-The JSON is schema version 39 of Grafana, with a variable for the Prometheus data source and one for the namespace, so
-that it can be imported anywhere.
+The JSON is schema version 39 of Grafana, with variables for the Prometheus data source and for namespace, job and pods
+of the installation, so that it can be imported anywhere. `$own` in an expression stands for matchers by these
+variables.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from hortus.engine.observing.alerts import own_series
 from hortus.kube import yaml
 from hortus.kube.objects import Object
 
@@ -19,6 +21,8 @@ Kind = Literal["timeseries", "stat", "table", "piechart"]
 
 _COLUMNS = 24
 _HEIGHT = 8
+_VARIABLES = ("namespace", "job", "pod")
+_MATCHERS = ",".join(f'{name}=~"${name}"' for name in _VARIABLES)
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -75,7 +79,10 @@ def dashboard(board: Board) -> Object:
         "refresh": "30s",
         "time": {"from": "now-1h", "to": "now"},
         "timezone": "browser",
-        "templating": {"list": [_datasource()]},
+        "templating": {"list": [_datasource(), *(_variable(name) for name in _VARIABLES)]},
+        "links": [
+            {"type": "dashboards", "title": "Hortus", "tags": ["hortus"], "asDropdown": True, "includeVars": True}
+        ],
         "panels": panels,
     }
 
@@ -87,6 +94,26 @@ def expressions(board: Board) -> Sequence[str]:
 
 def _datasource() -> Object:
     return {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source", "hide": 0}
+
+
+def _variable(name: str) -> Object:
+    """A choice of the label's values among the series of Hortus, those of the variables before it; all at first."""
+    before = ",".join(f'{other}=~"${other}"' for other in _VARIABLES[: _VARIABLES.index(name)])
+    query = f"label_values(hortus_build_info{{{before}}}, {name})"
+    return {
+        "name": name,
+        "label": name.capitalize(),
+        "type": "query",
+        "datasource": _SOURCE,
+        "query": {"query": query, "refId": name},
+        "definition": query,
+        "refresh": 2,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".*",
+        "current": {"text": "All", "value": "$__all"},
+        "hide": 0,
+    }
 
 
 def _row(title: str, top: int) -> Object:
@@ -113,7 +140,7 @@ def _panel(panel: Panel, top: int, place: int, of: int) -> Object:
             {
                 "refId": chr(ord("A") + number),
                 "datasource": _SOURCE,
-                "expr": query.expression,
+                "expr": own_series(query.expression, _MATCHERS),
                 "legendFormat": query.legend or "__auto",
                 "instant": panel.kind == "table",
                 "format": "table" if panel.kind == "table" else "time_series",
