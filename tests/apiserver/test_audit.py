@@ -10,8 +10,8 @@ import orjson
 import pytest
 from tests.apiserver.wire import Wire, configmap, connected
 
-from hortus.apiserver import AuditSettings, Settings
-from hortus.apiserver.audit import AuditLog, Level, Policy, PolicyError, Question, read_policy
+from hortus.apiserver import ApiServerSettings, AuditSettings
+from hortus.apiserver.audit import AuditLog, AuditPolicy, Level, PolicyError, Question, read_policy
 from hortus.testing.apiserver import TestServer, running_apiserver
 
 POLICY = """
@@ -59,7 +59,7 @@ class Recorded:
 async def recorded(tmp_path: Path) -> AsyncIterator[tuple[Wire, Recorded]]:
     policy, log = tmp_path / "policy.yaml", tmp_path / "logs" / "audit.log"
     policy.write_text(POLICY)
-    settings = Settings(audit=AuditSettings(policy, log))
+    settings = ApiServerSettings(audit=AuditSettings(policy, log))
     async with (
         running_apiserver(settings=settings) as server,
         connected(server.url, server.token, server.tls()) as wire,
@@ -212,7 +212,7 @@ def _asked(**changes: Any) -> Question:
     ],
 )
 def test_rules(rule: dict[str, Any], asked: Question, matches: bool) -> None:
-    policy = Policy({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata", **rule}]})
+    policy = AuditPolicy({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata", **rule}]})
     assert policy.verdict(asked).level == (Level.METADATA if matches else Level.NONE)
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.apiserver.wire import Wire, connected
 
-from hortus.apiserver import AuditSettings, Settings
+from hortus.apiserver import ApiServerSettings, AuditSettings
 from hortus.apiserver.audit import AuditLog
 from hortus.apiserver.audit.redaction import redacted
 from hortus.testing.apiserver import TestServer, started_apiserver
@@ -67,7 +67,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     folder = tmp_path_factory.mktemp("audited")
     policy, log = folder / "policy.yaml", folder / "audit.log"
     policy.write_text(POLICY)
-    with started_apiserver(settings=Settings(audit=AuditSettings(policy, log))) as server:
+    with started_apiserver(settings=ApiServerSettings(audit=AuditSettings(policy, log))) as server:
         yield Audited(server, log)
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.apiserver.store.etcdserver import find_etcd, free_port, running_etcd
 from tests.apiserver.wire import Wire, connected, names
 
-from hortus.apiserver import Settings
+from hortus.apiserver import ApiServerSettings
 from hortus.apiserver.expiry import EventExpiry
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store import (
@@ -149,7 +149,7 @@ async def test_a_deletion_that_the_store_refuses_is_repeated_later() -> None:
 
 
 async def test_a_watcher_sees_deleted_and_both_groups_are_one_collection() -> None:
-    with started_apiserver(settings=Settings(event_ttl=0.2)) as server:
+    with started_apiserver(settings=ApiServerSettings(event_ttl=0.2)) as server:
         async with connected(server.url, server.token, server.tls()) as wire:
             events = "/api/v1/namespaces/default/events"
             newer = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -161,8 +161,8 @@ async def test_a_watcher_sees_deleted_and_both_groups_are_one_collection() -> No
 
 
 async def test_the_default_is_an_hour_and_0_keeps_events() -> None:
-    assert Settings().event_ttl == HOUR
-    with started_apiserver(settings=Settings(event_ttl=0)) as server:
+    assert ApiServerSettings().event_ttl == HOUR
+    with started_apiserver(settings=ApiServerSettings(event_ttl=0)) as server:
         async with connected(server.url, server.token, server.tls()) as wire:
             assert (await post(wire)).code == 201
         assert not any(isinstance(part, EventExpiry) for part in server.server._parts)

@@ -14,8 +14,8 @@ import pytest
 
 from hortus.apiserver import turns as turns_module
 from hortus.apiserver.accepting import connections_within
-from hortus.apiserver.limits import Bound, Limits
-from hortus.apiserver.turns import Account, Shares, Turns, metered
+from hortus.apiserver.limits import Bound, ServerLimits
+from hortus.apiserver.turns import Shares, TimeAccount, Turns, metered
 from hortus.kube.errors import TooManyRequests
 
 
@@ -63,11 +63,11 @@ def test_connections_are_no_more_than_files_may_be_open(
 
 
 def test_a_crowded_server_keeps_connections_from_every_user_and_cluster() -> None:
-    limits = Limits().within(960)
+    limits = ServerLimits().within(960)
     assert (limits.watches, limits.reads, limits.writes) == (720, 240, 120)
     assert (limits.watches + limits.reads + limits.writes) // 2 < 960
-    assert Limits().within(10_000) == msgspec.structs.replace(Limits(), watches=7_500)
-    assert min(Limits().within(1).watches, Limits().within(1).reads) >= 2
+    assert ServerLimits().within(10_000) == msgspec.structs.replace(ServerLimits(), watches=7_500)
+    assert min(ServerLimits().within(1).watches, ServerLimits().within(1).reads) >= 2
 
 
 def taken(bound: Bound, cluster: str, user: str) -> int:
@@ -196,7 +196,7 @@ async def _noted(waited: list[object], holder: object) -> None:
 
 
 async def test_the_time_of_waits_is_nobodys() -> None:
-    account, event = Account(), asyncio.Event()
+    account, event = TimeAccount(), asyncio.Event()
 
     async def request() -> str:
         _spend(0.05)
@@ -223,7 +223,7 @@ async def test_a_metered_request_can_be_cancelled() -> None:
             raise
 
     async def run() -> None:
-        await metered(request(), Account())
+        await metered(request(), TimeAccount())
 
     task = asyncio.create_task(run())
     await asyncio.sleep(0)

@@ -19,7 +19,7 @@ from pathlib import Path
 import uvloop
 from tests.apiserver.store.etcdserver import find_etcd, free_port, running_etcd
 
-from hortus.apiserver.store import Backend, EtcdBackend, Key, MemoryBackend, SqliteBackend, Value, Watch
+from hortus.apiserver.store import Backend, EtcdBackend, Key, MemoryBackend, SqliteBackend, StoreWatch, Value
 
 CALLERS = 16
 BUCKET = "root/core/configmaps"
@@ -54,7 +54,7 @@ async def fan_out_milliseconds(store: Backend, watchers: int, events: int) -> Fi
     left = 0
     all_told = asyncio.Event()
 
-    async def follow(watch: Watch) -> None:
+    async def follow(watch: StoreWatch) -> None:
         nonlocal left
         async with aclosing(watch):
             async for changes in watch:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hortus.apiserver import Limits
+from hortus.apiserver import ServerLimits
 from hortus.apiserver.store import EtcdBackend, MemoryBackend, SqliteBackend
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.store import ServerSettings, backend_of, server_settings
@@ -83,7 +83,7 @@ def test_files_that_are_not_there_and_two_stores_are_refused(tmp_path: Path) -> 
 
 def test_the_limits_of_the_server_are_settings_of_the_same_names() -> None:
     settings = server_settings({"apiserver": {"limits": {"connections": 2000, "tlsHello": 5}}})
-    assert settings.limits == Limits(connections=2000, tls_hello=5)
-    assert server_settings({}).limits == Limits()
+    assert settings.limits == ServerLimits(connections=2000, tls_hello=5)
+    assert server_settings({}).limits == ServerLimits()
     with pytest.raises(CannotRun, match=r"apiserver: .*`conections`"):
         server_settings({"apiserver": {"limits": {"conections": 2000}}})

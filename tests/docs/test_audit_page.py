@@ -16,7 +16,7 @@ import pytest
 from tests.docs.consoles import ROOT
 from tests.oracles.controlplane import RealServer, find_assets, running_control_plane, why_none
 
-from hortus.apiserver import AuditSettings, Settings
+from hortus.apiserver import ApiServerSettings, AuditSettings
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, GardenerCluster
 from hortus.kube import Access, Client, Impersonation, Resource, yaml
@@ -51,7 +51,7 @@ def audited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("audited")
     log = folder / "audit.log"
     if request.param == "embedded":
-        with started_apiserver(settings=Settings(audit=AuditSettings(POLICY, log))) as server:
+        with started_apiserver(settings=ApiServerSettings(audit=AuditSettings(POLICY, log))) as server:
             asyncio.run(everything(server.kubeconfig))
             assert server.server.auditor is not None
             server.run(server.server.auditor.log.flush())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hortus.kube.quantities import Format, Quantity, QuantityError
+from hortus.kube.quantities import Notation, Quantity, QuantityError
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-6", "e+2"]
 TEXTS = st.builds(
@@ -94,4 +94,4 @@ def test_texts_that_are_no_quantities_are_refused(text: str) -> None:
 
 def test_a_format_is_kept_through_a_sum() -> None:
     assert str(Quantity.parse("1Gi") + Quantity.parse("1Mi")) == "1025Mi"
-    assert (Quantity.parse("0") + Quantity.parse("1Gi")).format is Format.BINARY
+    assert (Quantity.parse("0") + Quantity.parse("1Gi")).format is Notation.BINARY

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hortus.kube import yaml
 from hortus.kube.numbers import stored
-from hortus.kube.yaml import Limits, YamlError
+from hortus.kube.yaml import TextLimits, YamlError
 
 WORDS = (
     "on yes No null ~ true 1e3 0o7 0x1F 0O0 0B1 012 1_000 1:30 .5 +1 - = << .inf .nan 0. -0 +0o7 0b1 y n 2020-01-01 ---"
@@ -163,13 +163,13 @@ def test_refused_yaml_names_the_line(text: str, problem: str) -> None:
 
 def test_size_depth_and_aliases_are_bounded() -> None:
     with pytest.raises(YamlError, match="bytes"):
-        yaml.load("a" * 100, limits=Limits(bytes=99))
+        yaml.load("a" * 100, limits=TextLimits(bytes=99))
     for text in ("[" * 20_000, "- " * 20_000, "{a: " * 20_000):
         with pytest.raises(YamlError, match="deep"):
             yaml.load(text)
     bomb = "k0: &k0 [x]\n" + "".join(f"k{i}: &k{i} [{','.join([f'*k{i - 1}'] * 10)}]\n" for i in range(1, 12))
     with pytest.raises(YamlError, match="aliases counted"):
-        yaml.load(bomb, limits=Limits(nodes=10_000))
+        yaml.load(bomb, limits=TextLimits(nodes=10_000))
 
 
 def test_a_merge_bomb_is_bounded() -> None:
@@ -178,7 +178,7 @@ def test_a_merge_bomb_is_bounded() -> None:
         f"b{i}: &b{i} {{<<: [{','.join([f'*b{i - 1}'] * 30)}]}}\n" for i in range(1, 9)
     )
     with pytest.raises(YamlError, match="aliases counted"):
-        yaml.load(text, limits=Limits(nodes=10_000))
+        yaml.load(text, limits=TextLimits(nodes=10_000))
 
 
 def test_an_alias_is_a_copy() -> None:

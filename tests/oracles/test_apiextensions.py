@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from tests.schema.definitions import CASES, Case
 
-from hortus.schema import FieldError, JsonPathError, Structural, Template, validate_crd, with_crd_defaults
+from hortus.schema import FieldError, JsonPathError, JsonPathTemplate, Structural, validate_crd, with_crd_defaults
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(900)]
 
@@ -302,7 +302,7 @@ def test_json_paths_print_alike(kubernetes: Any, steps: list[str], value: Json) 
     value = {"root": value}
     answer = kubernetes.ask(op="jsonpath", text=text, object=value)
     try:
-        mine: str | None = Template.parse(text).render(value)
+        mine: str | None = JsonPathTemplate.parse(text).render(value)
     except JsonPathError:
         mine = None
     expected = None if "failure" in answer else answer["text"]

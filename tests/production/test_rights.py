@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.simulation.garden import NAMESPACE, simulated, started_garden
 
-from hortus.apiserver import AuditSettings, Settings
+from hortus.apiserver import ApiServerSettings, AuditSettings
 from hortus.cli.install import contents
 from hortus.cli.install.applying import Installation
 from hortus.cli.install.chart import objects
@@ -95,7 +95,7 @@ def record(tmp_path: Path) -> Record:
 def server(tmp_path: Path, record: Record) -> Iterator[TestServer]:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
-    audited = Settings(audit=AuditSettings(policy, tmp_path / "audit.log"))
+    audited = ApiServerSettings(audit=AuditSettings(policy, tmp_path / "audit.log"))
     with started_garden(SETTINGS, served=audited) as running, simulated(running, SETTINGS):
         yield running
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hortus.schema.cel import BudgetExceeded, CelError, CompileError, Function, Overload
+from hortus.schema.cel import BudgetExceeded, CelError, CelFunction, CompileError, Overload
 from hortus.schema.cel.binding import find_all
 from hortus.schema.cel.program import RULE_BUDGET, compile_expression
-from hortus.schema.cel.shapes import Shape
+from hortus.schema.cel.shapes import CelShape
 from hortus.schema.nodes import compile_node
 from hortus.schema.patterns import matcher
 
@@ -89,8 +89,8 @@ def test_invalid_expressions_are_refused_when_compiled(expression: str, words: s
         compile_expression(expression, {"self": "any"})
 
 
-def shape(**schema: Any) -> Shape:
-    return Shape(compile_node({"type": "object", **schema}))
+def shape(**schema: Any) -> CelShape:
+    return CelShape(compile_node({"type": "object", **schema}))
 
 
 def test_an_unknown_field_is_reported_to_the_author_with_its_place() -> None:
@@ -108,7 +108,7 @@ def test_a_result_of_another_type_is_refused() -> None:
 
 
 def test_further_functions_can_be_given() -> None:
-    double = Function("twice", (Overload(("int",), "int", lambda n: 2 * n, member=False),))
+    double = CelFunction("twice", (Overload(("int",), "int", lambda n: 2 * n, member=False),))
     assert compile_expression("twice(21)", {}, functions=(double,)).run({}) == 42
 
 
@@ -123,8 +123,8 @@ NESTED = "self.all(a, self.all(b, self.all(c, a < 1000 && b + c < 2000)))"
 
 
 def test_the_cost_of_loops_over_unlimited_lists_is_beyond_any_budget() -> None:
-    small = Shape(compile_node({"type": "array", "maxItems": 5, "items": {"type": "integer"}}))
-    large = Shape(compile_node({"type": "array", "items": {"type": "integer"}}))
+    small = CelShape(compile_node({"type": "array", "maxItems": 5, "items": {"type": "integer"}}))
+    large = CelShape(compile_node({"type": "array", "items": {"type": "integer"}}))
     assert compile_expression(NESTED, {"self": small}).cost < 10_000
     assert compile_expression(NESTED, {"self": large}).cost > 1e15
 

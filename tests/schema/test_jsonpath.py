@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hortus.schema.jsonpath import JsonPath, JsonPathError, Template
+from hortus.schema.jsonpath import JsonPath, JsonPathError, JsonPathTemplate
 
 NODE: dict[str, Any] = {
     "metadata": {"name": "n-1", "labels": {"kyma-project.io/shoot-name": "s-1"}},
@@ -69,11 +69,13 @@ def test_a_path_finds_its_values(path: str, found: list[Any]) -> None:
     ],
 )
 def test_a_template_prints_as_kubectl_does(template: str, text: str) -> None:
-    assert Template.parse(template).render(NODE) == text
+    assert JsonPathTemplate.parse(template).render(NODE) == text
 
 
 def test_ranges_nest() -> None:
-    template = Template.parse('{range .items[*]}{.metadata.name}:{range .status.conditions[*]}{.type},{end};{end}{"!"}')
+    template = JsonPathTemplate.parse(
+        '{range .items[*]}{.metadata.name}:{range .status.conditions[*]}{.type},{end};{end}{"!"}'
+    )
     assert template.render(OBJECTS) == "n-1:Ready,Fresh,;n-2:;!"
 
 
@@ -94,7 +96,7 @@ def test_ranges_nest() -> None:
 )
 def test_malformed_paths_are_refused(text: str) -> None:
     with pytest.raises(JsonPathError):
-        Template.parse(text)
+        JsonPathTemplate.parse(text)
 
 
 def test_a_path_that_does_not_fit_the_object_fails() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hortus.apiserver import Settings
+from hortus.apiserver import ApiServerSettings
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz import Attributes
 from hortus.domains.credentials.types import GardenerCluster
@@ -50,7 +50,7 @@ class _Bound:
 
 @contextmanager
 def started_garden(
-    settings: GardenSettings, folder: Path | None = None, *, served: Settings | None = None
+    settings: GardenSettings, folder: Path | None = None, *, served: ApiServerSettings | None = None
 ) -> Iterator[TestServer]:
     """The API server alone: management cluster, and the garden's kinds in the logical cluster `garden`."""
     bound = _Bound()

@@ -11,34 +11,34 @@ server; only `cli`, `simulation` and `testing` import this package.
 """
 
 from hortus.apiserver.composition import open_server
-from hortus.apiserver.limits import Limits
+from hortus.apiserver.limits import ServerLimits
 from hortus.apiserver.local import Local
 from hortus.apiserver.resources import (
     Admission,
-    Column,
     FieldProblem,
     ResourceDefinition,
     Strategy,
     SubresourceHandler,
+    TableColumn,
     WriteContext,
 )
 from hortus.apiserver.resources.strategy import PlainStrategy
 from hortus.apiserver.server import ApiServer
-from hortus.apiserver.settings import AuditSettings, Settings
+from hortus.apiserver.settings import ApiServerSettings, AuditSettings
 
 __all__ = [
     "Admission",
     "ApiServer",
+    "ApiServerSettings",
     "AuditSettings",
-    "Column",
     "FieldProblem",
-    "Limits",
     "Local",
     "PlainStrategy",
     "ResourceDefinition",
-    "Settings",
+    "ServerLimits",
     "Strategy",
     "SubresourceHandler",
+    "TableColumn",
     "WriteContext",
     "open_server",
 ]

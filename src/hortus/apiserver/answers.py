@@ -29,7 +29,7 @@ _UNREAD = 256 * 1024
 _CODES = {code.value: code.phrase for code in HTTPStatus}
 
 
-class Answer(web.StreamResponse):
+class ReplyResponse(web.StreamResponse):
     """`reply` as an answer to `request`; `prepare` and `write_eof` are called by aiohttp once each."""
 
     def __init__(self, request: web.BaseRequest, reply: Reply, *, compress: bool) -> None:
@@ -80,7 +80,7 @@ class Answer(web.StreamResponse):
         try:
             unsent.take(holder, len(body))
         except TooManyRequests as error:
-            await Answer(self._request, status_reply(error), compress=False).write_eof()
+            await ReplyResponse(self._request, status_reply(error), compress=False).write_eof()
             return
         try:
             transport.write(self._head)

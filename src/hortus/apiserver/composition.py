@@ -39,14 +39,14 @@ from hortus.apiserver.identities import EscalationGuard, RequestSigner, SigningG
 from hortus.apiserver.resources import Admission, ResourceDefinition
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.server import ApiServer
-from hortus.apiserver.settings import Settings
+from hortus.apiserver.settings import ApiServerSettings
 from hortus.apiserver.store import Backend
 from hortus.apiserver.store.overlay import Overlay
 from hortus.kube.clock import Clock, SystemClock
 
 
 async def open_server(
-    settings: Settings,
+    settings: ApiServerSettings,
     backend: Backend,
     *,
     definitions: Sequence[ResourceDefinition] | None = None,
@@ -99,7 +99,7 @@ async def open_server(
     return server
 
 
-async def _opened(settings: Settings, backend: Backend, clock: Clock) -> tuple[socket.socket, ServerKeys]:
+async def _opened(settings: ApiServerSettings, backend: Backend, clock: Clock) -> tuple[socket.socket, ServerKeys]:
     """The listening socket and the store's keys. Closes the socket when the store fails."""
     listening = socket.create_server((settings.host, settings.port), backlog=1024)
     try:
@@ -120,7 +120,7 @@ def _follow(
         storage.listen(authorizer.changed, f"{API_GROUP}/{plural}")
 
 
-def _add_parts(server: ApiServer, settings: Settings, aggregator: RoleAggregator) -> None:
+def _add_parts(server: ApiServer, settings: ApiServerSettings, aggregator: RoleAggregator) -> None:
     server.add_part(aggregator)
     server.add_part(RequestSigner(server.context, server.clusters))
     if settings.event_ttl > 0:

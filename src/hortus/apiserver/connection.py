@@ -17,7 +17,7 @@ from aiohttp.http_writer import StreamWriter
 from aiohttp.web_protocol import ERROR, RequestHandler, _ErrInfo
 
 from hortus.apiserver.http.replies import status_reply
-from hortus.apiserver.limits import Bound, Limits
+from hortus.apiserver.limits import Bound, ServerLimits
 from hortus.apiserver.tenants import Holder
 from hortus.apiserver.turns import Turns
 from hortus.kube.errors import ApiError, BadRequest, from_status
@@ -217,7 +217,7 @@ class Listener(web.Server):
     def __init__(
         self,
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
-        limits: Limits,
+        limits: ServerLimits,
         turns: Turns | None = None,
     ) -> None:
         super().__init__(

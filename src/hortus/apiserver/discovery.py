@@ -61,7 +61,7 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
     return (stage, -int(match[1]), -int(match[3] or 0), version)
 
 
-class Discovery:
+class DiscoveryDocuments:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._bodies: dict[Hashable, tuple[bytes, str]] = {}

@@ -7,18 +7,18 @@ from collections.abc import Callable, Hashable
 from aiohttp import web
 
 from hortus.apiserver import swagger_protobuf
-from hortus.apiserver.discovery import AGGREGATED, Discovery
-from hortus.apiserver.health import Health
+from hortus.apiserver.discovery import AGGREGATED, DiscoveryDocuments
+from hortus.apiserver.health import HealthChecks
 from hortus.apiserver.http import Reply, RequestInfo
 from hortus.apiserver.http.negotiation import media_types
 from hortus.apiserver.http.replies import json_reply
-from hortus.apiserver.metrics import RequestMetrics
+from hortus.apiserver.metrics import ServerMetrics
 from hortus.apiserver.openapi import OpenApi
 from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.failures import no_such_resource, not_allowed
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.tenants import ROOT_CLUSTER
-from hortus.apiserver.turns import Pace
+from hortus.apiserver.turns import TurnPace
 from hortus.kube.objects import Object
 
 TOKEN_PATHS = ("/.well-known/openid-configuration", "/openid/v1/jwks")
@@ -30,14 +30,14 @@ TokenDocument = Callable[[str, str, str], Object]
 class Documents:
     """Answers GET of all non-resource paths."""
 
-    def __init__(self, ctx: Context, metrics: RequestMetrics, token_document: TokenDocument) -> None:
+    def __init__(self, ctx: Context, metrics: ServerMetrics, token_document: TokenDocument) -> None:
         """`token_document` returns the documents by which clients verify a cluster's ServiceAccount tokens."""
         self._ctx = ctx
         self._metrics = metrics
         self._token_document = token_document
-        self._discovery = Discovery(ctx.registry)
+        self._discovery = DiscoveryDocuments(ctx.registry)
         self._openapi = OpenApi(ctx.registry)
-        self._health = Health({"store": ctx.storage.backend.check})
+        self._health = HealthChecks({"store": ctx.storage.backend.check})
 
     def is_light(self, path: str) -> bool:
         """Reports whether a non-resource path costs next to nothing, so that it is answered whatever the load of its
@@ -67,7 +67,7 @@ class Documents:
             return self._discover(request, cluster, parts)
         if path.startswith("/openapi/"):
             await self._ctx.registry.load(cluster)
-            pace = Pace(self._ctx.turns, tenant)
+            pace = TurnPace(self._ctx.turns, tenant)
             reply = await self._openapi_of(cluster, path, pace)
             ranges = {name for name, _ in media_types(request.headers.get("Accept", ""))}
             if path == "/openapi/v2" and ranges & swagger_protobuf.ASKED_AS:
@@ -76,7 +76,7 @@ class Documents:
             return reply
         raise no_such_resource()
 
-    async def _openapi_of(self, cluster: str, path: str, pace: Pace) -> Reply:
+    async def _openapi_of(self, cluster: str, path: str, pace: TurnPace) -> Reply:
         if path == "/openapi/v3":
             return json_reply(self._openapi.index(cluster))
         if path.startswith("/openapi/v3/"):

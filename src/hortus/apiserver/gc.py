@@ -25,7 +25,7 @@ from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.deletion import FOREGROUND, ORPHAN, delete
 from hortus.apiserver.resources.kind import with_revision
 from hortus.apiserver.resources.patching import modify
-from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, Scope, WriteOptions
+from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, RequestScope, WriteOptions
 from hortus.apiserver.store.backend import Change, Key
 from hortus.kube.errors import Conflict, NotFound
 from hortus.kube.objects import Object
@@ -96,7 +96,7 @@ class GarbageCollector:
     def _owners_of(self, key: Key) -> Iterator[_Owner]:
         return ((key.cluster, uid) for uid in self._owners.get(key, ()))
 
-    def _dependents_of(self, scope: Scope, uid: str) -> list[Key]:
+    def _dependents_of(self, scope: RequestScope, uid: str) -> list[Key]:
         """Objects that refer to this owner from its scope; an object elsewhere that names the uid is no dependent."""
         found = self._dependents.get((scope.cluster, uid), ())
         return [key for key in found if not scope.namespace or key.name.startswith(f"{scope.namespace}/")]
@@ -127,7 +127,7 @@ class GarbageCollector:
         if obj["metadata"].get("ownerReferences"):
             await self._check_owners(scope, obj)
 
-    async def _read(self, key: Key) -> tuple[Scope, Object] | None:
+    async def _read(self, key: Key) -> tuple[RequestScope, Object] | None:
         cluster, _, suffix = key.bucket.partition("/")
         await self._ctx.registry.load(cluster)
         kind = self._ctx.registry.by_suffix(cluster, suffix)
@@ -135,9 +135,9 @@ class GarbageCollector:
         if kind is None or record is None:
             return None
         namespace, _, name = key.name.partition("/")
-        return Scope(cluster, kind, SERVER, namespace, name), with_revision(orjson.loads(record.value), record)
+        return RequestScope(cluster, kind, SERVER, namespace, name), with_revision(orjson.loads(record.value), record)
 
-    async def _check_owners(self, scope: Scope, obj: Object) -> None:
+    async def _check_owners(self, scope: RequestScope, obj: Object) -> None:
         """Deletes an object without remaining owners; removes references to owners that are gone from one that has
         others."""
         owners: list[dict[str, Any]] = obj["metadata"]["ownerReferences"]
@@ -152,7 +152,7 @@ class GarbageCollector:
         foreground = "waiting" in states and (scope.cluster, obj["metadata"]["uid"]) in self._dependents
         await self._delete(scope, obj, "Foreground" if foreground else "")
 
-    async def _state(self, scope: Scope, owner: dict[str, Any]) -> OwnerState:
+    async def _state(self, scope: RequestScope, owner: dict[str, Any]) -> OwnerState:
         group, _, version = str(owner.get("apiVersion", "")).rpartition("/")
         registry = self._ctx.registry
         kind = registry.by_kind(scope.cluster, group, version, str(owner.get("kind")))
@@ -169,7 +169,7 @@ class GarbageCollector:
         deleting = "deletionTimestamp" in metadata and FOREGROUND in metadata.get("finalizers", ())
         return "waiting" if deleting else "present"
 
-    async def _delete_dependents(self, scope: Scope, obj: Object) -> None:
+    async def _delete_dependents(self, scope: RequestScope, obj: Object) -> None:
         """Deletes the dependents that block this owner; without any, removes its finalizer. Other dependents are
         deleted after it.
 
@@ -203,7 +203,7 @@ class GarbageCollector:
             found |= owners
         return found
 
-    async def _release_dependents(self, scope: Scope, obj: Object) -> None:
+    async def _release_dependents(self, scope: RequestScope, obj: Object) -> None:
         uid = obj["metadata"]["uid"]
         for key in self._dependents_of(scope, uid):
             found = await self._read(key)
@@ -211,7 +211,7 @@ class GarbageCollector:
                 await self._drop_references(found[0], {uid})
         await self._drop_finalizer(scope, ORPHAN)
 
-    async def _delete(self, scope: Scope, obj: Object, propagation: str) -> None:
+    async def _delete(self, scope: RequestScope, obj: Object, propagation: str) -> None:
         metadata = obj["metadata"]
         seen = Preconditions(metadata["uid"], metadata["resourceVersion"])
         try:
@@ -221,7 +221,7 @@ class GarbageCollector:
         except Conflict:
             self.queue.add(scope.key)
 
-    async def _drop_references(self, scope: Scope, uids: set[str]) -> None:
+    async def _drop_references(self, scope: RequestScope, uids: set[str]) -> None:
         def without(obj: Object) -> Object:
             owners = obj["metadata"].get("ownerReferences", ())
             obj["metadata"]["ownerReferences"] = [owner for owner in owners if owner.get("uid") not in uids]
@@ -229,7 +229,7 @@ class GarbageCollector:
 
         await _modified(self._ctx, scope, without)
 
-    async def _drop_finalizer(self, scope: Scope, name: str) -> None:
+    async def _drop_finalizer(self, scope: RequestScope, name: str) -> None:
         def without(obj: Object) -> Object:
             obj["metadata"]["finalizers"] = [each for each in obj["metadata"].get("finalizers", ()) if each != name]
             return obj
@@ -237,7 +237,7 @@ class GarbageCollector:
         await _modified(self._ctx, scope, without)
 
 
-async def _modified(ctx: Context, scope: Scope, change: patching.Change) -> None:
+async def _modified(ctx: Context, scope: RequestScope, change: patching.Change) -> None:
     try:
         await modify(ctx, scope, change, _OPTIONS)
     except NotFound:

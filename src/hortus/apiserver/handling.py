@@ -18,11 +18,11 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.hdrs import AUTHORIZATION
 
-from hortus.apiserver.answers import Answer
+from hortus.apiserver.answers import ReplyResponse
 from hortus.apiserver.audit import Auditor
-from hortus.apiserver.audit.recording import Entry
+from hortus.apiserver.audit.recording import RequestRecord
 from hortus.apiserver.authn.chain import ANONYMOUS
-from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
+from hortus.apiserver.authn.identity import Authenticator, RequestCredentials, UserInfo
 from hortus.apiserver.authz import Attributes, Authorizer, denied, impersonated
 from hortus.apiserver.clusters import LogicalClusters
 from hortus.apiserver.clusters.registry import LogicalCluster
@@ -30,8 +30,8 @@ from hortus.apiserver.connection import Connection
 from hortus.apiserver.documents import Documents, TokenDocument
 from hortus.apiserver.http import Reply, RequestInfo, flag, parse_query, request_info, status_reply
 from hortus.apiserver.http.queries import Query
-from hortus.apiserver.limits import Bound, Limits
-from hortus.apiserver.metrics import RequestMetrics
+from hortus.apiserver.limits import Bound, ServerLimits
+from hortus.apiserver.metrics import ServerMetrics
 from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.resources.context import Context
 from hortus.apiserver.routing import Router
@@ -119,11 +119,11 @@ class RequestHandler:
         authorizer: Authorizer,
         auditor: Auditor | None,
         token_document: TokenDocument,
-        limits: Limits,
+        limits: ServerLimits,
         compress: bool,
     ) -> None:
         self._context = context
-        self._metrics = RequestMetrics()
+        self._metrics = ServerMetrics()
         self._documents = Documents(context, self._metrics, token_document)
         self._router = Router(context, self._documents, self._metrics)
         self._clusters = clusters
@@ -168,7 +168,7 @@ class RequestHandler:
         return self._finished(request, progress.info, reply, audited, began)
 
     async def _replied(
-        self, request: web.BaseRequest, connection: Connection, progress: _Progress, audited: Entry | None
+        self, request: web.BaseRequest, connection: Connection, progress: _Progress, audited: RequestRecord | None
     ) -> Reply | web.StreamResponse:
         progress.info, query = _parsed(request)
         progress.cluster = await self._cluster_of(request, connection, progress.info.cluster)
@@ -203,13 +203,13 @@ class RequestHandler:
         request: web.BaseRequest,
         info: RequestInfo,
         reply: Reply | web.StreamResponse,
-        audited: Entry | None,
+        audited: RequestRecord | None,
         began: float,
     ) -> web.StreamResponse:
         if isinstance(reply, web.StreamResponse):
             code, response = reply.status, reply
         else:
-            code, response = reply.code, Answer(request, reply, compress=self._compress)
+            code, response = reply.code, ReplyResponse(request, reply, compress=self._compress)
         if audited is not None:
             audited.done(info, code, reply if isinstance(reply, Reply) else None)
         asked = (info.verb, info.group, info.resource, info.subresource)
@@ -242,7 +242,7 @@ class RequestHandler:
     async def _user(self, request: web.BaseRequest, connection: Connection, info: RequestInfo) -> UserInfo:
         authorization = request.headers.get(AUTHORIZATION, "")
         bearer = authorization[7:].strip() if authorization[:7].lower() == "bearer " else ""
-        credentials = Credentials(info.cluster, bearer, connection.peer_certificate())
+        credentials = RequestCredentials(info.cluster, bearer, connection.peer_certificate())
         user = await self._authenticator.authenticate(credentials)
         if user is None:
             raise Unauthorized("Unauthorized")

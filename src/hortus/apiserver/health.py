@@ -27,7 +27,7 @@ async def _ping() -> None:
     """Always passes: the process answers."""
 
 
-class Health:
+class HealthChecks:
     def __init__(self, readiness: Mapping[str, Check]) -> None:
         self._checks: dict[str, Mapping[str, Check]] = {path: {"ping": _ping} for path in _PATHS}
         self._checks["/readyz"] = {"ping": _ping, **readiness}

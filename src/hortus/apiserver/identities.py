@@ -28,7 +28,7 @@ from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.definition import Answerer, ResourceDefinition
 from hortus.apiserver.resources.failures import forbidden
 from hortus.apiserver.resources.patching import modify
-from hortus.apiserver.resources.scope import Scope, WriteOptions
+from hortus.apiserver.resources.scope import RequestScope, WriteOptions
 from hortus.apiserver.store.backend import Change, Key
 from hortus.kube.errors import BadRequest, NotFound
 from hortus.kube.objects import Object, format_time
@@ -68,7 +68,7 @@ class CreationGuard:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    async def check_create(self, scope: Scope) -> None:
+    async def check_create(self, scope: RequestScope) -> None:
         resource = scope.kind.resource
         asked = Attributes(
             scope.cluster,
@@ -93,7 +93,7 @@ class EscalationGuard:
         self._authorizer = authorizer
 
     async def admit(
-        self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
+        self, scope: RequestScope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
         resource = scope.kind.resource
         if resource.group == _RBAC and obj is not None and resource.plural in GUARDED:
@@ -116,7 +116,7 @@ class SigningGuard:
         self._authorizer = authorizer
 
     async def admit(
-        self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
+        self, scope: RequestScope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
         if obj is None or scope.kind.suffix != f"{GROUP}/{_REQUESTS}":
             return False
@@ -163,13 +163,15 @@ class RequestSigner:
         try:
             certificate = certificate_for(kind.decode(record.value), keys, now=now)
         except BadRequest as problem:
-            await self._write(Scope(cluster, kind, SERVER, "", key.name[1:], "status"), _failed(problem.message, now))
+            await self._write(
+                RequestScope(cluster, kind, SERVER, "", key.name[1:], "status"), _failed(problem.message, now)
+            )
             return
         if certificate:
             status = {"certificate": certificate}
-            await self._write(Scope(cluster, kind, SERVER, "", key.name[1:], "status"), status)
+            await self._write(RequestScope(cluster, kind, SERVER, "", key.name[1:], "status"), status)
 
-    async def _write(self, scope: Scope, status: Object) -> None:
+    async def _write(self, scope: RequestScope, status: Object) -> None:
         def change(obj: Object) -> Object:
             present = obj.get("status") or {}
             if present.get("certificate") or any(each["type"] == "Failed" for each in present.get("conditions") or ()):

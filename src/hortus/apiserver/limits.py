@@ -17,7 +17,7 @@ _RETRY_AFTER = 1.0
 """Seconds; the same as kube-apiserver."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     connections: int = 10_000
     """TLS connections, 58 kB each when idle; what RLIMIT_NOFILE leaves room for, if that is less."""
     reads: int = 800
@@ -41,7 +41,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     stalled: float = 30.0
     """Seconds in which a client must take some of what it is sent."""
 
-    def within(self, connections: int) -> Limits:
+    def within(self, connections: int) -> ServerLimits:
         """The limits for a server with at most this many connections, since each request in progress and each watch
         needs one."""
         return msgspec.structs.replace(

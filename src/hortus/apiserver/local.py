@@ -13,7 +13,7 @@ import orjson
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.resources import deletion, patching, reading, writing
 from hortus.apiserver.resources.context import Context
-from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, Scope, WriteOptions
+from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, RequestScope, WriteOptions
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource
 from hortus.kube.patches import apply_merge_patch
@@ -95,11 +95,11 @@ class Local:
         options = DeleteOptions(preconditions=Preconditions(uid=uid or None), propagation=propagation)
         await deletion.delete(self._ctx, await self._scope(resource, namespace, name), options)
 
-    async def _scope(self, resource: Resource, namespace: str, name: str = "", subresource: str = "") -> Scope:
+    async def _scope(self, resource: Resource, namespace: str, name: str = "", subresource: str = "") -> RequestScope:
         kind = await self._ctx.registry.find(self._cluster, resource.group, resource.version, resource.plural)
         if kind is None:
             raise NotFound(f"{resource.plural}.{resource.group} {resource.version} is not served in {self._cluster}")
-        return Scope(self._cluster, kind, self._user, namespace, name, subresource)
+        return RequestScope(self._cluster, kind, self._user, namespace, name, subresource)
 
 
 def _object(body: bytes) -> Object:

@@ -24,7 +24,7 @@ _MOST_ASKED = 4096
 _OTHER = _Asked("", "", "", "")
 
 
-class RequestMetrics:
+class ServerMetrics:
     def __init__(self) -> None:
         self._codes: Counter[tuple[str, str, str, str, int]] = Counter()
         self._buckets: dict[_Asked, list[int]] = {}

@@ -15,7 +15,7 @@ from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.deletion import delete
 from hortus.apiserver.resources.failures import forbidden
 from hortus.apiserver.resources.patching import modify
-from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
+from hortus.apiserver.resources.scope import DeleteOptions, RequestScope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import Change, Key
 from hortus.kube.errors import ApiError, NotFound
@@ -36,7 +36,7 @@ class NamespaceStates:
         self._living: set[tuple[str, str]] = set()
         storage.listen(self._changed, NAMESPACES)
 
-    async def check(self, scope: Scope) -> None:
+    async def check(self, scope: RequestScope) -> None:
         cluster, namespace = scope.cluster, scope.namespace
         if (cluster, namespace) in self._living:
             return
@@ -116,7 +116,7 @@ class NamespaceController:
         kind = await ctx.registry.find(cluster, "", "v1", "namespaces")
         if kind is None:
             return
-        scope = Scope(cluster, kind, SERVER, "", namespace, "finalize")
+        scope = RequestScope(cluster, kind, SERVER, "", namespace, "finalize")
         record = await ctx.storage.get(scope.key)
         if record is None:
             await self._delete_content(cluster, namespace)
@@ -130,7 +130,7 @@ class NamespaceController:
             conditions = _remaining_conditions(left, format_time(ctx.clock.now()))
             await self._change(scope._replace(subresource="status"), lambda obj: _with_conditions(obj, conditions))
 
-    async def _change(self, scope: Scope, change: Callable[[Object], Object]) -> None:
+    async def _change(self, scope: RequestScope, change: Callable[[Object], Object]) -> None:
         try:
             await modify(self._ctx, scope, change, WriteOptions(manager="namespace-controller"))
         except NotFound:
@@ -152,7 +152,9 @@ class NamespaceController:
                 name = record.name.partition("/")[2]
                 if b'"deletionTimestamp"' not in record.value:
                     try:
-                        await delete(ctx, Scope(cluster, kind, SERVER, namespace, name), DeleteOptions(grace_period=0))
+                        await delete(
+                            ctx, RequestScope(cluster, kind, SERVER, namespace, name), DeleteOptions(grace_period=0)
+                        )
                     except NotFound:
                         continue
                     except ApiError as error:
@@ -201,7 +203,7 @@ def _remaining_conditions(left: dict[str, int], now: str) -> list[Object]:
     ]
 
 
-def _terminating(scope: Scope) -> Exception:
+def _terminating(scope: RequestScope) -> Exception:
     message = f"unable to create new content in namespace {scope.namespace} because it is being terminated"
     cause = {
         "reason": "NamespaceTerminating",

@@ -20,7 +20,7 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.tenants import ROOT_CLUSTER
-from hortus.apiserver.turns import Pace
+from hortus.apiserver.turns import TurnPace
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.schema.openapi import (
@@ -67,7 +67,7 @@ class OpenApi:
         }
         return {"paths": paths}
 
-    async def document(self, cluster: str, path: str, pace: Pace) -> bytes:
+    async def document(self, cluster: str, path: str, pace: TurnPace) -> bytes:
         """/openapi/v3/<path>. Raises NotFound."""
         kinds = self._by_path(cluster).get(path)
         if not kinds:
@@ -81,7 +81,7 @@ class OpenApi:
             kept[key] = document
         return document
 
-    async def swagger(self, cluster: str, pace: Pace) -> bytes:
+    async def swagger(self, cluster: str, pace: TurnPace) -> bytes:
         """/openapi/v2 in JSON: the definitions of all kinds."""
         served = self._registry.signature(cluster)
         found = self._swagger.get(served)
@@ -92,7 +92,7 @@ class OpenApi:
             self._swagger[served] = found
         return found
 
-    async def _made_swagger(self, kinds: Iterable[Kind], pace: Pace) -> bytes:
+    async def _made_swagger(self, kinds: Iterable[Kind], pace: TurnPace) -> bytes:
         definitions = {name: orjson.dumps(schema) for name, schema in META_SCHEMAS.items()}
         paths: dict[str, bytes] = {}
         for kind in kinds:
@@ -141,7 +141,7 @@ def _joined(members: Mapping[str, bytes]) -> bytes:
     return b"{%s}" % b",".join([b"%s:%s" % (orjson.dumps(name), value) for name, value in members.items()])
 
 
-async def _document(kinds: list[Kind], pace: Pace) -> dict[str, Any]:
+async def _document(kinds: list[Kind], pace: TurnPace) -> dict[str, Any]:
     schemas: dict[str, Any] = {}
     paths: dict[str, Any] = {}
     for kind in kinds:

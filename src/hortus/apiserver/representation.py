@@ -10,14 +10,14 @@ import orjson
 from hortus.apiserver import tables
 from hortus.apiserver.builtin import protobuf
 from hortus.apiserver.http import decode_object, media_type_of
-from hortus.apiserver.http.negotiation import PROTOBUF, Wanted, wanted_of
+from hortus.apiserver.http.negotiation import PROTOBUF, Representation, wanted_of
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.http.replies import Reply
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.partial import partial_metadata
 from hortus.apiserver.resources.reading import LIST_TAIL, Listing, list_body, list_head
-from hortus.apiserver.resources.watching import Encoder, SharedLines
-from hortus.apiserver.turns import Pace
+from hortus.apiserver.resources.watching import EventEncoder, SharedLines
+from hortus.apiserver.turns import TurnPace
 from hortus.kube import yaml
 from hortus.kube.errors import ApiError, NotAcceptable
 from hortus.kube.objects import GroupVersionKind, Object
@@ -33,7 +33,7 @@ _STREAMS = (
 )
 
 
-def negotiated(accept: str, kind: Kind, *, listing: bool = False) -> Wanted:
+def negotiated(accept: str, kind: Kind, *, listing: bool = False) -> Representation:
     """The representation for a request about this kind. Raises NotAcceptable."""
     speaks = not kind.custom and protobuf.speaks(kind.resource.api_version, kind.resource.kind)
     return wanted_of(accept, protobuf=speaks, listing=listing)
@@ -47,12 +47,12 @@ def sent_object(body: bytes, content_type: str, expected: GroupVersionKind) -> O
 
 
 async def object_reply(
-    wanted: Wanted,
+    wanted: Representation,
     kind: Kind,
     value: bytes,
     query: Query,
     now: float,
-    pace: Pace,
+    pace: TurnPace,
     *,
     code: int = 200,
     warnings: tuple[str, ...] = (),
@@ -70,7 +70,9 @@ async def object_reply(
     return await _encoded(wanted, value, code, warnings, pace)
 
 
-async def list_reply(wanted: Wanted, kind: Kind, listing: Listing, query: Query, now: float, pace: Pace) -> Reply:
+async def list_reply(
+    wanted: Representation, kind: Kind, listing: Listing, query: Query, now: float, pace: TurnPace
+) -> Reply:
     if not wanted.transform:
         body = list_body(kind, listing)
         if listing.joined is not None and wanted.encoding == "json":
@@ -89,7 +91,7 @@ async def list_reply(wanted: Wanted, kind: Kind, listing: Listing, query: Query,
     return await _encoded(wanted, body, 200, (), pace)
 
 
-def event_encoder(wanted: Wanted, kind: Kind, shared: SharedLines, query: Query, now: float) -> Encoder:
+def event_encoder(wanted: Representation, kind: Kind, shared: SharedLines, query: Query, now: float) -> EventEncoder:
     """The encoder of a watch's events. Raises NotAcceptable: there is no stream of YAML documents."""
     if wanted.encoding == "protobuf":
         return _PartialProtobufEncoder(kind, shared) if wanted.transform else _ProtobufEncoder(kind, shared)
@@ -99,10 +101,10 @@ def event_encoder(wanted: Wanted, kind: Kind, shared: SharedLines, query: Query,
         return _TableEncoder(kind, shared, query, now)
     if wanted.transform:
         return _PartialEncoder(kind, shared)
-    return Encoder(kind, shared)
+    return EventEncoder(kind, shared)
 
 
-class _ProtobufEncoder(Encoder):
+class _ProtobufEncoder(EventEncoder):
     """Encodes frames after their length, as Go clients read them."""
 
     form = "protobuf"
@@ -118,7 +120,7 @@ class _ProtobufEncoder(Encoder):
         return protobuf.encode_watch_event("ERROR", error.status())
 
 
-class _PartialEncoder(Encoder):
+class _PartialEncoder(EventEncoder):
     form = "partial"
     bookmark_head = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",'
 
@@ -134,7 +136,7 @@ class _PartialProtobufEncoder(_ProtobufEncoder):
         return partial_metadata(shown)
 
 
-class _TableEncoder(Encoder):
+class _TableEncoder(EventEncoder):
     """Every event is a Table of one row; the first one also has the column definitions."""
 
     form = "table"
@@ -156,7 +158,7 @@ class _TableEncoder(Encoder):
         return tables.table_body(self.kind, row, meta, columns=columns)
 
 
-async def _encoded(wanted: Wanted, body: bytes, code: int, warnings: tuple[str, ...], pace: Pace) -> Reply:
+async def _encoded(wanted: Representation, body: bytes, code: int, warnings: tuple[str, ...], pace: TurnPace) -> Reply:
     encode = _ENCODINGS.get(wanted.encoding)
     if encode is None:
         return Reply(body, code=code, warnings=warnings)
@@ -177,7 +179,7 @@ def _as_protobuf(body: bytes) -> bytes:
 _ENCODINGS = {"yaml": (_as_yaml, "application/yaml"), "protobuf": (_as_protobuf, PROTOBUF)}
 
 
-def _unacceptable(wanted: Wanted, kind: Kind, *, is_list: bool) -> NotAcceptable:
+def _unacceptable(wanted: Representation, kind: Kind, *, is_list: bool) -> NotAcceptable:
     resource = kind.resource
     internal = resource.group.partition(".")[0] or "core"
     shown = "*unstructured.Unstructured" if kind.custom else f"*{internal}.{resource.kind}"

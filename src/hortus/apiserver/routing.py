@@ -22,10 +22,10 @@ from hortus.apiserver.http import (
 )
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.http.replies import json_reply
-from hortus.apiserver.metrics import RequestMetrics
+from hortus.apiserver.metrics import ServerMetrics
 from hortus.apiserver.namespaces import NAMESPACES
 from hortus.apiserver.options import delete_options, write_options
-from hortus.apiserver.pods import ACTIONS, DONE, bind
+from hortus.apiserver.pods import ACTIONS, DONE_STATUS, bind
 from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.representation import event_encoder, list_reply, negotiated, object_reply, sent_object
 from hortus.apiserver.resources import deletion, patching, reading, watching, writing
@@ -33,10 +33,10 @@ from hortus.apiserver.resources.context import Context, review_of, write_context
 from hortus.apiserver.resources.definition import SubresourceHandler
 from hortus.apiserver.resources.failures import method_not_supported, no_such_resource, not_allowed, not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
-from hortus.apiserver.resources.scope import Scope, WriteOptions
+from hortus.apiserver.resources.scope import RequestScope, WriteOptions
 from hortus.apiserver.resources.subresources import BODIES, STATUS_VERBS, WRITTEN
 from hortus.apiserver.resources.versions import read
-from hortus.apiserver.store.backend import Watch
+from hortus.apiserver.store.backend import StoreWatch
 from hortus.apiserver.tenants import tenant_of
 from hortus.kube.errors import BadRequest, MethodNotAllowed, NotFound
 from hortus.kube.objects import GroupVersionKind, Object
@@ -55,12 +55,12 @@ def _not_written(kind: Kind, verb: str) -> MethodNotAllowed:
 
 
 class Router:
-    def __init__(self, ctx: Context, documents: Documents, metrics: RequestMetrics) -> None:
+    def __init__(self, ctx: Context, documents: Documents, metrics: ServerMetrics) -> None:
         self._ctx = ctx
         self._documents = documents
         self._metrics = metrics
         self._lines = watching.SharedLines()
-        self._watches: set[Watch] = set()
+        self._watches: set[StoreWatch] = set()
 
     async def end_watches(self) -> None:
         """Ends every open watch as if its time were over."""
@@ -77,7 +77,7 @@ class Router:
         if kind is None or not _is_at_home(kind, info):
             raise no_such_resource()
         namespace = info.namespace if kind.resource.namespaced else ""
-        scope = Scope(info.cluster, kind, user, namespace, info.name, info.subresource)
+        scope = RequestScope(info.cluster, kind, user, namespace, info.name, info.subresource)
         if info.subresource:
             return await self._answer_subresource(request, scope, info, query)
         verb = info.verb
@@ -102,7 +102,7 @@ class Router:
             return await self._bind(request, scope, query)
         return await self._write(request, scope, info, query)
 
-    async def _write(self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query) -> Reply:
+    async def _write(self, request: web.BaseRequest, scope: RequestScope, info: RequestInfo, query: Query) -> Reply:
         verb, headers, ctx = info.verb, request.headers, self._ctx
         body = await read_body(request)
         content_type = headers.get("Content-Type", "")
@@ -134,7 +134,7 @@ class Router:
         )
 
     async def _answer_subresource(
-        self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query
+        self, request: web.BaseRequest, scope: RequestScope, info: RequestInfo, query: Query
     ) -> Reply:
         definition = scope.kind.definition
         handler = definition.subresources.get(scope.subresource)
@@ -160,7 +160,7 @@ class Router:
             return await self._shown(request, scope, await reading.get(self._ctx, scope, query), query)
         return await self._write(request, scope, info, query)
 
-    async def _scale(self, request: web.BaseRequest, scope: Scope, info: RequestInfo, query: Query) -> Reply:
+    async def _scale(self, request: web.BaseRequest, scope: RequestScope, info: RequestInfo, query: Query) -> Reply:
         """The replicas of an object: read, put and patched as a Scale."""
         kind, headers = scope.kind, request.headers
         if info.verb == "get":
@@ -186,7 +186,7 @@ class Router:
     async def _custom_subresource(
         self,
         request: web.BaseRequest,
-        scope: Scope,
+        scope: RequestScope,
         handler: SubresourceHandler,
         query: Query,
     ) -> Reply:
@@ -206,7 +206,7 @@ class Router:
         context = write_context(scope, self._ctx.clock.now(), dry_run=False)
         return json_reply(await handler(obj, sent, context), code=201)
 
-    async def _act(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
+    async def _act(self, request: web.BaseRequest, scope: RequestScope, query: Query) -> Reply:
         """Executes an action on a pod: `eviction` or `binding`."""
         headers = request.headers
         options = write_options(query, headers.get("User-Agent", ""), kind="CreateOptions")
@@ -216,9 +216,9 @@ class Router:
         check_body(sent, expected)
         await self._judge(scope, sent, options)
         await ACTIONS[scope.subresource](self._ctx, scope, sent, options)
-        return json_reply(DONE, code=201)
+        return json_reply(DONE_STATUS, code=201)
 
-    async def _bind(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
+    async def _bind(self, request: web.BaseRequest, scope: RequestScope, query: Query) -> Reply:
         """POST of a Binding to the collection `bindings`, which names its pod itself."""
         pods = await self._ctx.registry.find(scope.cluster, "", "v1", "pods")
         headers, body = request.headers, await read_body(request)
@@ -229,23 +229,25 @@ class Router:
             raise BadRequest("metadata.name: the name of the pod is required")
         options = write_options(query, headers.get("User-Agent", ""), kind="CreateOptions")
         await self._judge(scope._replace(name=name), sent, options)
-        pod = Scope(scope.cluster, pods, scope.user, scope.namespace, name, "binding")
+        pod = RequestScope(scope.cluster, pods, scope.user, scope.namespace, name, "binding")
         await bind(self._ctx, pod, sent, options)
-        return json_reply(DONE, code=201)
+        return json_reply(DONE_STATUS, code=201)
 
-    async def _judge(self, scope: Scope, sent: Object, options: WriteOptions) -> None:
+    async def _judge(self, scope: RequestScope, sent: Object, options: WriteOptions) -> None:
         """Reviews the body of an action by admission."""
         review = await review_of(self._ctx, scope, "CREATE", options)
         if review is not None:
             await review.mutate(sent, None)
             await review.validate(sent, None)
 
-    async def _list(self, request: web.BaseRequest, scope: Scope, query: Query) -> Reply:
+    async def _list(self, request: web.BaseRequest, scope: RequestScope, query: Query) -> Reply:
         wanted = negotiated(request.headers.get("Accept", ""), scope.kind, listing=True)
         listing = await reading.collect(self._ctx, scope, query, joined=not wanted.transform)
         return await list_reply(wanted, scope.kind, listing, query, self._ctx.clock.now(), self._ctx.pace(scope))
 
-    async def _delete_collection(self, request: web.BaseRequest, scope: Scope, query: Query, body: bytes) -> Reply:
+    async def _delete_collection(
+        self, request: web.BaseRequest, scope: RequestScope, query: Query, body: bytes
+    ) -> Reply:
         options = delete_options(query, body, request.headers.get("Content-Type", ""))
         listing = await reading.collect(self._ctx, scope, query)
         for value in listing.values:
@@ -257,7 +259,7 @@ class Router:
                 continue
         return Reply(reading.list_body(scope.kind, listing))
 
-    async def _watch(self, request: web.BaseRequest, scope: Scope, query: Query) -> web.StreamResponse:
+    async def _watch(self, request: web.BaseRequest, scope: RequestScope, query: Query) -> web.StreamResponse:
         wanted = negotiated(request.headers.get("Accept", ""), scope.kind, listing=True)
         options = await watching.watch_options(self._ctx, scope, query)
         encoder = event_encoder(wanted, scope.kind, self._lines, query, self._ctx.clock.now())
@@ -271,9 +273,9 @@ class Router:
             said.on_start()
         connection = request.protocol
         assert isinstance(connection, Connection)
-        opened: list[Watch] = []
+        opened: list[StoreWatch] = []
 
-        def open_(watch: Watch) -> None:
+        def open_(watch: StoreWatch) -> None:
             opened.append(watch)
             self._watches.add(watch)
 
@@ -288,7 +290,7 @@ class Router:
             self._watches.difference_update(opened)
         return response
 
-    async def _shown(self, request: web.BaseRequest, scope: Scope, value: bytes, query: Query) -> Reply:
+    async def _shown(self, request: web.BaseRequest, scope: RequestScope, value: bytes, query: Query) -> Reply:
         wanted = negotiated(request.headers.get("Accept", ""), scope.kind)
         return await object_reply(wanted, scope.kind, value, query, self._ctx.clock.now(), self._ctx.pace(scope))
 

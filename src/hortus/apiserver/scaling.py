@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hortus.apiserver.builtin.catalogue import Entry, definition
+from hortus.apiserver.builtin.catalogue import CatalogueEntry, definition
 from hortus.apiserver.http import media_type_of
 from hortus.apiserver.representation import sent_object
 from hortus.apiserver.resources import fields, metadata, patching
@@ -27,7 +27,7 @@ from hortus.apiserver.resources.failures import (
 )
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
 from hortus.apiserver.resources.scaling import has_replicas, scale_of
-from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
+from hortus.apiserver.resources.scope import RequestScope, WriteOptions, WriteResult
 from hortus.apiserver.resources.subresources import SCALE
 from hortus.apiserver.resources.versions import read
 from hortus.apiserver.resources.writing import check_uid, read_object, store_update
@@ -43,7 +43,7 @@ _REPLICAS: Object = {"f:spec": {"f:replicas": {}}}
 def scale_kind() -> Kind:
     """Scale as a kind of its own, so that it is read, applied and encoded as one."""
     resource = Resource(SCALE.group, SCALE.version, "scales", SCALE.kind, namespaced=True)
-    return Kind(definition(Entry(resource, "autoscaling.Scale", {}, ())))
+    return Kind(definition(CatalogueEntry(resource, "autoscaling.Scale", {}, ())))
 
 
 def shown(kind: Kind, obj: Object) -> bytes:
@@ -55,7 +55,7 @@ def shown(kind: Kind, obj: Object) -> bytes:
     return scale_kind().typed(scale_of(kind, obj))
 
 
-async def put(ctx: Context, scope: Scope, body: bytes, content_type: str, options: WriteOptions) -> Outcome:
+async def put(ctx: Context, scope: RequestScope, body: bytes, content_type: str, options: WriteOptions) -> WriteResult:
     """Raises NotFound, Conflict, Invalid, BadRequest."""
     sent = sent_object(body, content_type, SCALE)
     warnings = _read(ctx, scope, sent, options)
@@ -68,7 +68,9 @@ async def put(ctx: Context, scope: Scope, body: bytes, content_type: str, option
     return await _modified(ctx, scope, change, options, warnings)
 
 
-async def patch(ctx: Context, scope: Scope, body: bytes, content_type: str, options: WriteOptions) -> Outcome:
+async def patch(
+    ctx: Context, scope: RequestScope, body: bytes, content_type: str, options: WriteOptions
+) -> WriteResult:
     """Raises UnsupportedMediaType, NotFound, Conflict, Invalid, BadRequest."""
     media = media_type_of(content_type)
     if media == patching.APPLY:
@@ -94,16 +96,16 @@ async def patch(ctx: Context, scope: Scope, body: bytes, content_type: str, opti
 
 async def _modified(
     ctx: Context,
-    scope: Scope,
+    scope: RequestScope,
     change: Callable[[Object], Object],
     options: WriteOptions,
     warnings: Sequence[str],
-) -> Outcome:
+) -> WriteResult:
     outcome = await patching.modify(ctx, scope, change, options._replace(validation="Ignore"))
     return outcome._replace(warnings=[*warnings, *outcome.warnings])
 
 
-def _read(ctx: Context, scope: Scope, scale: Object, options: WriteOptions) -> list[str]:
+def _read(ctx: Context, scope: RequestScope, scale: Object, options: WriteOptions) -> list[str]:
     """Makes the body a well-typed Scale; returns the warnings. Raises BadRequest."""
     kind = scale_kind()
     warnings = read_object(kind, scale, options)
@@ -112,7 +114,7 @@ def _read(ctx: Context, scope: Scope, scale: Object, options: WriteOptions) -> l
     return warnings
 
 
-def _check_names(scope: Scope, scale: Object) -> None:
+def _check_names(scope: RequestScope, scale: Object) -> None:
     given = scale["metadata"]
     name = given.get("name", "")
     if not name:
@@ -122,7 +124,7 @@ def _check_names(scope: Scope, scale: Object) -> None:
     metadata.check_namespace(given, scope.namespace)
 
 
-def _scaled(scope: Scope, scale: Object, obj: Object) -> Object:
+def _scaled(scope: RequestScope, scale: Object, obj: Object) -> Object:
     """`obj` with the replicas of a Scale. Raises Conflict, Invalid."""
     version = metadata.check_resource_version(scope.kind, scope.name, scale["metadata"])
     if version and str(version) != obj["metadata"]["resourceVersion"]:
@@ -133,7 +135,7 @@ def _scaled(scope: Scope, scale: Object, obj: Object) -> Object:
     return _with(obj, _steps(scope.kind), replicas)
 
 
-def _negative(scope: Scope, replicas: int) -> Exception:
+def _negative(scope: RequestScope, replicas: int) -> Exception:
     if scope.kind.custom:
         path = (scope.kind.definition.scale or {})["specReplicasPath"]
         problem = FieldProblem(path, f"Invalid value: {replicas}: should be a non-negative integer")
@@ -142,7 +144,7 @@ def _negative(scope: Scope, replicas: int) -> Exception:
     return invalid(scale_kind(), scope.name, [problem])
 
 
-async def _apply(ctx: Context, scope: Scope, body: bytes, options: WriteOptions) -> Outcome:
+async def _apply(ctx: Context, scope: RequestScope, body: bytes, options: WriteOptions) -> WriteResult:
     """Server-side apply of a Scale. Raises Conflict naming the other owners, unless forced."""
     patching.check_manager(options)
     applied = patching.read_intent(body, scale_kind().resource)
@@ -163,8 +165,8 @@ async def _apply(ctx: Context, scope: Scope, body: bytes, options: WriteOptions)
 
 
 async def _apply_over(
-    ctx: Context, scope: Scope, intent: Scope, record: Record, applied: Object, options: WriteOptions
-) -> Outcome:
+    ctx: Context, scope: RequestScope, intent: RequestScope, record: Record, applied: Object, options: WriteOptions
+) -> WriteResult:
     kind = scope.kind
     old = with_revision(kind.decode(record.value), record)
     live, steps = scale_of(kind, old), _steps(kind)
@@ -172,7 +174,7 @@ async def _apply_over(
     live["metadata"]["managedFields"] = _of_scale(entries, steps)
     result = fields.applied_to(intent, live, applied, options, ctx.clock.now())
     if result is live:
-        return Outcome(kind.shown(record.value), 200, (), old)
+        return WriteResult(kind.shown(record.value), 200, (), old)
     obj = _scaled(scope, result, old)
     owned = _of_object(entries, result["metadata"].get("managedFields", []), steps, kind.resource.api_version)
     obj = {**obj, "metadata": {**obj["metadata"], "managedFields": owned}}

@@ -21,7 +21,7 @@ from hortus.apiserver.authz import Authorizer
 from hortus.apiserver.clusters import LogicalClusters
 from hortus.apiserver.connection import Listener
 from hortus.apiserver.crds import (
-    GROUP,
+    CRD_GROUP,
     PLURAL,
     CustomKinds,
     DefinitionController,
@@ -39,7 +39,7 @@ from hortus.apiserver.resources.definition import ResourceDefinition
 from hortus.apiserver.resources.failures import no_such_resource
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.settings import AuditSettings, Settings
+from hortus.apiserver.settings import ApiServerSettings, AuditSettings
 from hortus.apiserver.tenants import ROOT_CLUSTER
 from hortus.apiserver.turns import Turns
 from hortus.kube.clock import Clock
@@ -48,7 +48,7 @@ from hortus.kube.objects import Object
 _log = logging.getLogger("hortus.apiserver")
 
 
-class Part(Protocol):
+class BackgroundPart(Protocol):
     """A background part of the server, with a start and a stop."""
 
     async def start(self) -> None: ...
@@ -61,7 +61,7 @@ class ApiServer:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ApiServerSettings,
         storage: Storage,
         definitions: Sequence[ResourceDefinition],
         authenticator: Authenticator,
@@ -95,7 +95,13 @@ class ApiServer:
         self.collector = GarbageCollector(self.context)
         self.namespaces = NamespaceController(self.context)
         self.custom_resources = DefinitionController(self.context)
-        self._parts: list[Part] = [clusters, self.webhooks, self.collector, self.namespaces, self.custom_resources]
+        self._parts: list[BackgroundPart] = [
+            clusters,
+            self.webhooks,
+            self.collector,
+            self.namespaces,
+            self.custom_resources,
+        ]
         if self.auditor is not None:
             self._parts.append(self.auditor.log)
         self._forget = [namespaces.forget, *(part.forget for part in (self.webhooks, self.collector, self.namespaces))]
@@ -131,7 +137,7 @@ class ApiServer:
         """Serves further kinds in one logical cluster. To be called before `start`."""
         self.registry.bind(cluster, definitions)
 
-    def add_part(self, part: Part) -> None:
+    def add_part(self, part: BackgroundPart) -> None:
         """Starts and stops `part` with the server. To be called before `start`."""
         self._parts.append(part)
 
@@ -178,7 +184,7 @@ def _serve_custom_resources(context: Context, webhooks: WebhookClient) -> None:
     registry = context.registry
     CustomKinds(context.storage, registry, webhooks)
     registry.replace_strategy(
-        GROUP,
+        CRD_GROUP,
         PLURAL,
         lambda inner: DefinitionStrategy(inner, registry),
         complete=complete_definition,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from hortus.apiserver.limits import Limits
+from hortus.apiserver.limits import ServerLimits
 
 KUBERNETES_MINOR = 32
 """The Kubernetes minor version whose API semantics are served; kubectl of one minor above and below works with it."""
@@ -30,7 +30,7 @@ class ServingFiles(msgspec.Struct, frozen=True):
     key: Path
 
 
-class Settings(msgspec.Struct, frozen=True):
+class ApiServerSettings(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 0
     """0 takes a free port, which `ApiServer.port` returns."""
@@ -46,7 +46,7 @@ class Settings(msgspec.Struct, frozen=True):
     """Seconds after its last write at which an Event is deleted (kube-apiserver's --event-ttl); 0 keeps Events."""
     audit: AuditSettings | None = None
     """The audit policy and log; None records nothing."""
-    limits: Limits = Limits()
+    limits: ServerLimits = ServerLimits()
     serving: ServingFiles | None = None
     """The certificate to present; None presents one of the server's own authority."""
     client_ca: Path | None = None

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from hortus.apiserver.builtin.protobuf.wire import BYTES, FIXED64, VARINT, delimited, key, varint
-from hortus.apiserver.turns import Pace
+from hortus.apiserver.turns import TurnPace
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 ASKED_AS = frozenset({MEDIA_TYPE, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"})
@@ -25,7 +25,7 @@ _Write = Callable[[int, Any], bytes]
 """Field number and value -> the field."""
 
 
-async def packed(document: bytes, pace: Pace) -> bytes:
+async def packed(document: bytes, pace: TurnPace) -> bytes:
     """The JSON document as protobuf, made in a thread."""
     return await pace.aside(partial(_packed, document))
 

@@ -13,18 +13,18 @@ from typing import Any
 import orjson
 
 from hortus.apiserver.builtin.cells.parts import since
-from hortus.apiserver.resources.definition import Column
+from hortus.apiserver.resources.definition import TableColumn
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.partial import partial_metadata
 from hortus.apiserver.resources.reading import Listing
-from hortus.apiserver.turns import Pace
+from hortus.apiserver.turns import TurnPace
 from hortus.kube.objects import Object
 from hortus.schema import JsonPath
 
-_NAME = Column("Name", ".metadata.name", format="name", description="The name of the object in its namespace.")
+_NAME = TableColumn("Name", ".metadata.name", format="name", description="The name of the object in its namespace.")
 
 
-def columns_of(kind: Kind) -> tuple[Column, ...]:
+def columns_of(kind: Kind) -> tuple[TableColumn, ...]:
     """The kind's columns; the name comes first unless a CRD declares it elsewhere."""
     columns = kind.definition.columns
     has_place = any(
@@ -46,7 +46,7 @@ def definitions_of(kind: Kind) -> list[Object]:
     ]
 
 
-async def table_of(kind: Kind, listing: Listing, pace: Pace, *, include: str, now: float) -> bytes:
+async def table_of(kind: Kind, listing: Listing, pace: TurnPace, *, include: str, now: float) -> bytes:
     """A Table of a listing. `include` is `Metadata`, `Object` or `None`, empty meaning `Metadata`."""
     rows: list[bytes] = []
     for value in listing.values:
@@ -76,7 +76,7 @@ def row_of(kind: Kind, value: bytes, *, include: str, now: float) -> bytes:
     return b'{"cells":%s,"object":%s}' % (orjson.dumps(cells), shown)
 
 
-def _cell(column: Column, obj: Object, computed: Mapping[str, Any], now: float) -> Any:
+def _cell(column: TableColumn, obj: Object, computed: Mapping[str, Any], now: float) -> Any:
     if column.path in computed:
         return computed[column.path]
     path = _path(column.path)

@@ -153,7 +153,7 @@ class Turns:
         return await asyncio.shield(running)
 
 
-class Account:
+class TimeAccount:
     """The time for which one tenant's requests held the loop, minus its share of the time since."""
 
     __slots__ = ("_at", "_used")
@@ -181,20 +181,20 @@ class Shares:
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
-        self._accounts: dict[Hashable, Account] = {}
+        self._accounts: dict[Hashable, TimeAccount] = {}
         self._seen: tuple[Hashable, float] = (None, -_COMPANY)
         self._seen_before: tuple[Hashable, float] = (None, -_COMPANY)
         """The last two tenants with a request within their shares, and its time."""
 
-    def of(self, tenant: Hashable) -> Account:
+    def of(self, tenant: Hashable) -> TimeAccount:
         account = self._accounts.get(tenant)
         if account is None:
             if len(self._accounts) >= _KEPT:
                 self._forget()
-            account = self._accounts[tenant] = Account()
+            account = self._accounts[tenant] = TimeAccount()
         return account
 
-    async def enter(self, tenant: Hashable) -> Account:
+    async def enter(self, tenant: Hashable) -> TimeAccount:
         """Begins a request of the tenant, which may have to wait for a turn; its time is charged to the account."""
         account = self.of(tenant)
         if account.is_ahead:
@@ -221,7 +221,7 @@ class metered(Generic[T]):
 
     __slots__ = ("_account", "_work")
 
-    def __init__(self, work: Coroutine[Any, Any, T], account: Account) -> None:
+    def __init__(self, work: Coroutine[Any, Any, T], account: TimeAccount) -> None:
         self._work = work
         self._account = account
 
@@ -246,7 +246,7 @@ class metered(Generic[T]):
                 error = thrown
 
 
-class Pace:
+class TurnPace:
     """Splits one tenant's long work into pieces: `if pace.due: await pace.turn()` between two steps of it."""
 
     __slots__ = ("_tenant", "_turns", "_until")

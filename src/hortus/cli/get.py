@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hortus.domains import all_domains
-from hortus.terminal import CommandGroup, Connections, Format, completing, run
+from hortus.terminal import CommandGroup, Connections, OutputFormat, completing, run
 
 
 def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
@@ -42,7 +42,9 @@ def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
             raise click.BadParameter("a name goes with neither --all-namespaces nor --selector")
         from hortus.cli.objects import ObjectQuery
 
-        query = ObjectQuery(_aliases().get(kind, kind), name, namespace, selector, Format.parse(output), not no_headers)
+        query = ObjectQuery(
+            _aliases().get(kind, kind), name, namespace, selector, OutputFormat.parse(output), not no_headers
+        )
         run(query.serve(connect(), watch=watch))
 
 

@@ -13,7 +13,7 @@ import orjson
 from hortus.kube import Client
 from hortus.kube.discovery import Discovery, UnknownResource
 from hortus.kube.objects import Object, Resource
-from hortus.terminal import CommandError, Connections, Format, Table, print_objects, print_table
+from hortus.terminal import CommandError, Connections, OutputFormat, Table, print_objects, print_table
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
@@ -21,7 +21,7 @@ _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 class ObjectQuery:
     """One `hortus get`."""
 
-    def __init__(self, kind: str, name: str, namespace: str, selector: str, format: Format, heads: bool) -> None:
+    def __init__(self, kind: str, name: str, namespace: str, selector: str, format: OutputFormat, heads: bool) -> None:
         self._kind = kind
         self._name = name
         self._namespace = namespace

@@ -34,7 +34,7 @@ class CredentialsFailed(KubeError):
     """The client's own credentials are not available: a token file is missing or an exec plugin failed."""
 
 
-class Authenticator:
+class CredentialSource:
     """Keeps one user's credentials fresh. `version` grows with each change of the client certificate."""
 
     def __init__(self, access: Access, *, clock: Clock) -> None:

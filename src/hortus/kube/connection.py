@@ -21,7 +21,7 @@ from yarl import URL
 
 from hortus.kube.access import Access
 from hortus.kube.answers import believed, read_body, refusal
-from hortus.kube.auth import Authenticator
+from hortus.kube.auth import CredentialSource
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.dialing import Dialer, Dialing
 from hortus.kube.errors import (
@@ -32,7 +32,7 @@ from hortus.kube.errors import (
 from hortus.kube.faults import FOREIGN, mapped
 from hortus.kube.fencing import FencedBody
 from hortus.kube.metrics import RequestObserver
-from hortus.kube.pool import Pool
+from hortus.kube.pool import SessionPool
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.secret import without_credential
 from hortus.kube.transport import JSON, Answer, ConnectionSettings, Reader
@@ -63,7 +63,7 @@ class Connection:
             limiter = RateLimiter(self.settings.qps, self.settings.burst, clock=self.clock)
         self._limiter = limiter
         self._slots = asyncio.Semaphore(self.settings.connections)
-        self._pool = Pool(
+        self._pool = SessionPool(
             access,
             self._auth,
             host=self.host,
@@ -85,7 +85,7 @@ class Connection:
         self.access = access
         self.host = url.authority.rpartition("@")[2]
         self._base = str(url.origin()) + url.raw_path.rstrip("/")
-        self._auth = Authenticator(access, clock=self.clock)
+        self._auth = CredentialSource(access, clock=self.clock)
         self._options: dict[str, object] = {"server_hostname": access.tls_server_name} if access.tls_server_name else {}
 
     def become(self, access: Access) -> None:

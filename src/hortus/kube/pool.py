@@ -19,7 +19,7 @@ from aiohttp.tracing import Trace
 from multidict import CIMultiDict
 
 from hortus.kube.access import Access
-from hortus.kube.auth import Authenticator
+from hortus.kube.auth import CredentialSource
 from hortus.kube.clock import Clock
 from hortus.kube.dialing import Dialer, Dialing
 from hortus.kube.errors import ConnectionFailed, TlsFailed
@@ -70,13 +70,13 @@ class _Connector(aiohttp.TCPConnector):
                 self._opened()
 
 
-class Pool:
+class SessionPool:
     """Holds the current `aiohttp.ClientSession`."""
 
     def __init__(
         self,
         access: Access,
-        auth: Authenticator,
+        auth: CredentialSource,
         *,
         host: str,
         dialer: Dialer,
@@ -105,7 +105,7 @@ class Pool:
         self.authorization: str | None = None
         """The header that the session sends now."""
 
-    def become(self, access: Access, auth: Authenticator, *, host: str) -> None:
+    def become(self, access: Access, auth: CredentialSource, *, host: str) -> None:
         """Switches to another user or server from the next call on; calls in flight keep the old one."""
         self._access, self._auth, self._host = access, auth, host
         self._headers = self._common_headers()

@@ -31,7 +31,7 @@ class QuantityError(ValueError):
     """A text that is no quantity."""
 
 
-class Format(enum.Enum):
+class Notation(enum.Enum):
     """The preferred notation of a quantity."""
 
     DECIMAL_EXPONENT = "DecimalExponent"
@@ -45,7 +45,7 @@ class Quantity:
 
     __slots__ = ("_text", "amount", "format")
 
-    def __init__(self, amount: Fraction | int, form: Format = Format.DECIMAL, *, text: str = "") -> None:
+    def __init__(self, amount: Fraction | int, form: Notation = Notation.DECIMAL, *, text: str = "") -> None:
         self.amount = Fraction(amount)
         """In whole units, a multiple of a billionth."""
         self.format = form
@@ -63,11 +63,11 @@ class Quantity:
         form, scale, exponent = _suffix(suffix, text)
         digits = int(whole + fraction or "0")
         amount = Fraction(digits, 10 ** len(fraction)) * scale
-        if form is Format.BINARY and amount > _LARGEST_BINARY:
+        if form is Notation.BINARY and amount > _LARGEST_BINARY:
             amount = Fraction(_LARGEST_BINARY)
         amount = Fraction(-((-amount * _NANO) // 1), _NANO)
-        if form is Format.BINARY and 0 < amount < 1:
-            form = Format.DECIMAL
+        if form is Notation.BINARY and 0 < amount < 1:
+            form = Notation.DECIMAL
         kept = text if _kept(whole, fraction, form, exponent, digits) else ""
         return cls(-amount if sign == "-" else amount, form, text=kept)
 
@@ -79,11 +79,11 @@ class Quantity:
         if not self.amount:
             return "0"
         form = self.format
-        if form is Format.BINARY and (abs(self.amount) < 1024 or self.amount.denominator != 1):
-            form = Format.DECIMAL
-        if form is Format.BINARY:
+        if form is Notation.BINARY and (abs(self.amount) < 1024 or self.amount.denominator != 1):
+            form = Notation.DECIMAL
+        if form is Notation.BINARY:
             return _binary(self.amount.numerator)
-        if form is Format.DECIMAL:
+        if form is Notation.DECIMAL:
             mantissa, exponent = _thousands(self.amount, largest=18)
             return f"{mantissa}{_DECIMAL_SUFFIX[exponent]}"
         mantissa, exponent = _thousands(self.amount)
@@ -125,22 +125,22 @@ class Quantity:
         return f"Quantity({str(self)!r})"
 
 
-def _suffix(suffix: str, text: str) -> tuple[Format, Fraction, int]:
+def _suffix(suffix: str, text: str) -> tuple[Notation, Fraction, int]:
     """Format, factor and exponent (of ten or two) of a suffix."""
     if suffix in _DECIMAL:
         exponent = _DECIMAL[suffix]
-        return Format.DECIMAL, Fraction(10) ** exponent, exponent
+        return Notation.DECIMAL, Fraction(10) ** exponent, exponent
     if suffix in _BINARY:
-        return Format.BINARY, Fraction(2 ** _BINARY[suffix]), _BINARY[suffix]
+        return Notation.BINARY, Fraction(2 ** _BINARY[suffix]), _BINARY[suffix]
     exponent = int(suffix[1:])
     if abs(exponent) > _LARGEST_EXPONENT:
         raise QuantityError(f"{text[:100]!r} has an exponent beyond {_LARGEST_EXPONENT}")
-    return Format.DECIMAL_EXPONENT, Fraction(10) ** exponent, exponent
+    return Notation.DECIMAL_EXPONENT, Fraction(10) ** exponent, exponent
 
 
-def _kept(whole: str, fraction: str, form: Format, exponent: int, digits: int) -> bool:
+def _kept(whole: str, fraction: str, form: Notation, exponent: int, digits: int) -> bool:
     """Reports whether Go's fast path treats the text as canonical and keeps it."""
-    if form is Format.BINARY:
+    if form is Notation.BINARY:
         return not fraction and 15 - len(whole or "0") - exponent * 3 // 10 - 1 >= 0 and digits & 7 != 0
     shifted = (whole or "0") + fraction
     scale = exponent - len(fraction)

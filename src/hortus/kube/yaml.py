@@ -46,7 +46,7 @@ class YamlError(ValueError):
         self.line = line
 
 
-class Limits(msgspec.Struct, frozen=True):
+class TextLimits(msgspec.Struct, frozen=True):
     """Bounds on one text. `nodes` counts every value as often as aliases repeat it."""
 
     bytes: int = 16 << 20
@@ -54,7 +54,7 @@ class Limits(msgspec.Struct, frozen=True):
     nodes: int = 2_000_000
 
 
-def load(text: str | bytes, *, limits: Limits = Limits(), own_keys_win: bool = False) -> Any:  # noqa: B008 - frozen
+def load(text: str | bytes, *, limits: TextLimits = TextLimits(), own_keys_win: bool = False) -> Any:  # noqa: B008 - frozen
     """The one document in `text` (None for an empty one). Raises YamlError, also when there are more."""
     documents = load_all(text, limits=limits, own_keys_win=own_keys_win)
     found = next(documents, None)
@@ -66,7 +66,7 @@ def load(text: str | bytes, *, limits: Limits = Limits(), own_keys_win: bool = F
 def load_all(
     text: str | bytes,
     *,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: TextLimits = TextLimits(),  # noqa: B008 - frozen
     own_keys_win: bool = False,
     blank: Any = None,
 ) -> Iterator[Any]:
@@ -96,7 +96,7 @@ def load_all(
 class _Builder:
     """Builds data from events."""
 
-    def __init__(self, reader: Events, limits: Limits, *, own_keys_win: bool, blank: Any) -> None:
+    def __init__(self, reader: Events, limits: TextLimits, *, own_keys_win: bool, blank: Any) -> None:
         self._blank = blank
         self._next: Callable[[], Any] = reader.next
         self._limits = limits

@@ -24,7 +24,7 @@ from hortus.schema.cel.program import Program, compile_expression
 from hortus.schema.conditions import Condition
 from hortus.schema.crd import KindError, crd, schema
 from hortus.schema.definition import check_structural, validate_crd, with_crd_defaults
-from hortus.schema.jsonpath import JsonPath, JsonPathError, Template
+from hortus.schema.jsonpath import JsonPath, JsonPathError, JsonPathTemplate
 from hortus.schema.kind import Facts, Fields, Kind, ObjectMeta, OwnerReference, decode, encode, kind
 from hortus.schema.markers import (
     AGE,
@@ -65,6 +65,7 @@ __all__ = [
     "Format",
     "JsonPath",
     "JsonPathError",
+    "JsonPathTemplate",
     "Kind",
     "KindError",
     "ListMap",
@@ -80,7 +81,6 @@ __all__ = [
     "SchemaError",
     "Shape",
     "Structural",
-    "Template",
     "Values",
     "check_structural",
     "compile_expression",

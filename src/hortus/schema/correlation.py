@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from hortus.schema.nodes import Node
+    from hortus.schema.nodes import SchemaNode
 
 NOTHING: Final = object()
 """There is no old value to compare with."""
@@ -20,7 +20,7 @@ def under_key(name: str, old: Any, *, at_root: bool) -> Any:
     return old.get(name, NOTHING)
 
 
-def under_index(node: Node, item: Any, old: Any) -> Any:
+def under_index(node: SchemaNode, item: Any, old: Any) -> Any:
     """The member of the list `old` that has the map keys of `item`."""
     if node.list_type != "map" or type(old) is not list:
         return NOTHING
@@ -30,7 +30,7 @@ def under_index(node: Node, item: Any, old: Any) -> Any:
     return next((before for before in old if map_key(node, before) == key), NOTHING)
 
 
-def map_key(node: Node, item: Any) -> tuple[Any, ...] | None:
+def map_key(node: SchemaNode, item: Any) -> tuple[Any, ...] | None:
     """The values of the list's map keys, or None when one is missing or no scalar."""
     if type(item) is not dict:
         return None
@@ -38,7 +38,7 @@ def map_key(node: Node, item: Any) -> tuple[Any, ...] | None:
     return None if any(value is None or isinstance(value, (dict, list)) for value in found) else found
 
 
-def same(node: Node, value: Any, old: Any) -> bool:
+def same(node: SchemaNode, value: Any, old: Any) -> bool:
     """Reports whether a value is unchanged; the members of a keyed list may be in any order.
 
     Fields that the schema does not name count as changed, as there is nothing to compare them by.
@@ -52,12 +52,12 @@ def same(node: Node, value: Any, old: Any) -> bool:
     return bool(value == old)
 
 
-def _same_field(node: Node, name: str, item: Any, old: dict[str, Any]) -> bool:
+def _same_field(node: SchemaNode, name: str, item: Any, old: dict[str, Any]) -> bool:
     child = node.properties.get(name, node.additional)
     return child is not None and same(child, item, old[name])
 
 
-def _same_members(node: Node, value: list[Any], old: list[Any]) -> bool:
+def _same_members(node: SchemaNode, value: list[Any], old: list[Any]) -> bool:
     if node.list_type != "map" or node.items is None:
         return identical(value, old)
     for item in value:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from hortus.schema.nodes import Node
+from hortus.schema.nodes import SchemaNode
 
 
-def default(obj: dict[str, Any], node: Node) -> None:
+def default(obj: dict[str, Any], node: SchemaNode) -> None:
     """Apply defaults in place. Fields that carry a default may be replaced, everything else stays the same object."""
     if node.has_nulls_to_prune:
         drop_nulls(obj, node)
     fill(obj, node)
 
 
-def drop_nulls(value: Any, node: Node) -> None:
+def drop_nulls(value: Any, node: SchemaNode) -> None:
     """Drop nulls of object fields that are neither nullable nor defaulted."""
     if type(value) is dict:
         dropped: list[str] = []
@@ -37,7 +37,7 @@ def drop_nulls(value: Any, node: Node) -> None:
             drop_nulls(item, node.items)
 
 
-def fill(value: Any, node: Node) -> None:
+def fill(value: Any, node: SchemaNode) -> None:
     """Defaults below `value`; an absent parent without a default of its own stays absent."""
     if not node.has_defaults_below:
         return
@@ -50,7 +50,7 @@ def fill(value: Any, node: Node) -> None:
             fill(item, node.items)
 
 
-def _fill_object(value: dict[str, Any], node: Node) -> None:
+def _fill_object(value: dict[str, Any], node: SchemaNode) -> None:
     for name, child in node.properties.items():
         item = value.get(name)
         if item is None and child.has_default and (name not in value or child.prunes_null):

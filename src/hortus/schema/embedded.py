@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 from hortus.schema import names, problems
-from hortus.schema.nodes import Node
+from hortus.schema.nodes import SchemaNode
 from hortus.schema.problems import FieldError
 
 
-def check_embedded(value: Any, node: Node, path: str, found: list[FieldError]) -> None:
+def check_embedded(value: Any, node: SchemaNode, path: str, found: list[FieldError]) -> None:
     if not node.has_embedded_below:
         return
     if type(value) is dict:

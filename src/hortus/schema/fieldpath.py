@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import re
 
-from hortus.schema.nodes import Node
+from hortus.schema.nodes import SchemaNode
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\['((?:\\.|[^'\\])*)'\]")
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
 
 
-def normalized(path: str, node: Node) -> str | None:
+def normalized(path: str, node: SchemaNode) -> str | None:
     """The path as errors show it, such as `spec.test` or `labels[a.b]`; None when the schema has no such field."""
     found = walk(path, node)
     return found[0] if found is not None else None
 
 
-def walk(path: str, node: Node) -> tuple[str, Node] | None:
+def walk(path: str, node: SchemaNode) -> tuple[str, SchemaNode] | None:
     """The shown path and the node it leads to, or None."""
     shown = ""
     pos = 0

@@ -69,7 +69,7 @@ class _Range(NamedTuple):
 _Part = str | tuple[Step, ...] | _Range
 
 
-class Template:
+class JsonPathTemplate:
     """Text with paths in braces, as `-o jsonpath=` takes it."""
 
     __slots__ = ("_parts",)
@@ -78,7 +78,7 @@ class Template:
         self._parts = parts
 
     @classmethod
-    def parse(cls, text: str) -> Template:
+    def parse(cls, text: str) -> JsonPathTemplate:
         """Parses the text. Raises JsonPathError, which names the part that is wrong."""
         return cls(_Blocks(text).parse())
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hortus.schema import problems
-from hortus.schema.nodes import Node
+from hortus.schema.nodes import SchemaNode
 from hortus.schema.problems import FieldError
 
 
-def check_lists(value: Any, node: Node, path: str, found: list[FieldError]) -> None:
+def check_lists(value: Any, node: SchemaNode, path: str, found: list[FieldError]) -> None:
     """Appends a problem for each member that repeats an earlier one; a third copy is not reported."""
     if not node.has_list_rules_below:
         return

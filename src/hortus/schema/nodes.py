@@ -25,7 +25,7 @@ class SchemaError(ValueError):
     """The schema cannot be compiled; the text names the place and why."""
 
 
-class Node:
+class SchemaNode:
     """The constraints of one sub-schema."""
 
     __slots__ = (
@@ -223,7 +223,7 @@ class Node:
             found.append(problem)
 
 
-def _failures(nodes: tuple[Node, ...], value: Any, path: str) -> list[list[FieldError]]:
+def _failures(nodes: tuple[SchemaNode, ...], value: Any, path: str) -> list[list[FieldError]]:
     answers: list[list[FieldError]] = []
     for node in nodes:
         found: list[FieldError] = []
@@ -240,13 +240,13 @@ def _name(path: str) -> str:
     return quote(path)
 
 
-def _best(nodes: tuple[Node, ...], failures: list[list[FieldError]], value: Any) -> list[FieldError]:
+def _best(nodes: tuple[SchemaNode, ...], failures: list[list[FieldError]], value: Any) -> list[FieldError]:
     """The problems of the alternative that came closest, the first of equals."""
     scores = [_matches(node, value) for node in nodes]
     return failures[scores.index(max(scores))]
 
 
-def _matches(node: Node, value: Any) -> int:
+def _matches(node: SchemaNode, value: Any) -> int:
     """The number of kube-openapi's validators that would accept `value`; only its order matters."""
     if value is None:
         return 1 if node.nullable else 0
@@ -275,28 +275,28 @@ class _Children:
     __slots__ = ("additional", "all_of", "any_of", "items", "negated", "one_of", "properties")
 
     def __init__(self, schema: Mapping[str, Any], compiler: _Compiler, path: str, depth: int) -> None:
-        def child(sub: Any, where: str) -> Node:
+        def child(sub: Any, where: str) -> SchemaNode:
             return compiler.node(sub, f"{path}.{where}", depth + 1)
 
-        def several(keyword: str) -> tuple[Node, ...]:
+        def several(keyword: str) -> tuple[SchemaNode, ...]:
             return tuple(child(sub, f"{keyword}[{i}]") for i, sub in enumerate(schema.get(keyword) or ()))
 
         self.properties = {
             name: child(sub, f"properties[{name}]") for name, sub in (schema.get("properties") or {}).items()
         }
         additional = schema.get("additionalProperties")
-        self.additional: Node | None = None
+        self.additional: SchemaNode | None = None
         if isinstance(additional, Mapping):
             self.additional = child(additional, "additionalProperties")
         elif additional:
             self.additional = child({"x-kubernetes-preserve-unknown-fields": True}, "additionalProperties")
         items = schema.get("items")
-        self.items: Node | None = child(items, "items") if items is not None else None
+        self.items: SchemaNode | None = child(items, "items") if items is not None else None
         self.all_of, self.any_of, self.one_of = several("allOf"), several("anyOf"), several("oneOf")
         negated = schema.get("not")
-        self.negated: Node | None = child(negated, "not") if negated is not None else None
+        self.negated: SchemaNode | None = child(negated, "not") if negated is not None else None
 
-    def structural(self) -> tuple[Node, ...]:
+    def structural(self) -> tuple[SchemaNode, ...]:
         rest = (self.additional, self.items)
         return (*self.properties.values(), *(node for node in rest if node is not None))
 
@@ -315,7 +315,7 @@ class _Children:
 _NESTED = frozenset(
     {"properties", "additionalProperties", "items", "allOf", "anyOf", "oneOf", "not", "description", "title", "example"}
 )
-_shared: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
+_shared: WeakValueDictionary[Hashable, SchemaNode] = WeakValueDictionary()
 """The nodes in use, by their constraints. A child's id may be in the key, because a node references its children."""
 
 
@@ -323,7 +323,7 @@ class _Compiler:
     def __init__(self, *, native: bool) -> None:
         self._native = native
 
-    def node(self, schema: Any, path: str, depth: int = 0) -> Node:
+    def node(self, schema: Any, path: str, depth: int = 0) -> SchemaNode:
         if depth > MAX_DEPTH:
             raise SchemaError(f"{path}: nested more than {MAX_DEPTH} levels")
         if not isinstance(schema, Mapping):
@@ -334,13 +334,13 @@ class _Compiler:
             key = (self._native, orjson.dumps(own, option=orjson.OPT_SORT_KEYS), children.identity())
             found = _shared.get(key)
             if found is None:
-                found = _shared[key] = Node(own, children, native=self._native)
+                found = _shared[key] = SchemaNode(own, children, native=self._native)
         except (TypeError, AttributeError, KeyError) as error:
             raise SchemaError(f"{path}: malformed schema: {error}") from error
         return found
 
 
-def compile_node(schema: Mapping[str, Any], *, native: bool = False) -> Node:
+def compile_node(schema: Mapping[str, Any], *, native: bool = False) -> SchemaNode:
     """The node of a whole schema. Raises SchemaError when it is malformed, not when it is merely unstructural."""
     return _Compiler(native=native).node(schema, "openAPIV3Schema")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hortus.schema.nodes import Node
+from hortus.schema.nodes import SchemaNode
 
 _META = frozenset({"apiVersion", "kind", "metadata"})
 _OBJECT_META = frozenset(
@@ -29,7 +29,7 @@ _OBJECT_META = frozenset(
 _OWNER_REFERENCE = frozenset({"apiVersion", "blockOwnerDeletion", "controller", "kind", "name", "uid"})
 
 
-def prune(obj: dict[str, Any], node: Node) -> list[str]:
+def prune(obj: dict[str, Any], node: SchemaNode) -> list[str]:
     """Drop unknown fields of a whole object in place; their paths, sorted, as in `spec.list[0].name`."""
     dropped: list[str] = []
     _resource(obj, node, "", dropped)
@@ -37,14 +37,14 @@ def prune(obj: dict[str, Any], node: Node) -> list[str]:
     return dropped
 
 
-def prune_value(value: Any, node: Node) -> list[str]:
+def prune_value(value: Any, node: SchemaNode) -> list[str]:
     """Drop unknown fields of a value below an object, in place; their paths below it."""
     dropped: list[str] = []
     _value(value, node, "", dropped)
     return dropped
 
 
-def _resource(obj: dict[str, Any], node: Node, path: str, dropped: list[str]) -> None:
+def _resource(obj: dict[str, Any], node: SchemaNode, path: str, dropped: list[str]) -> None:
     """The root or an embedded resource: apiVersion, kind and metadata are always known."""
     _object(obj, node, path, dropped, keep=_META)
     metadata = obj.get("metadata")
@@ -62,7 +62,7 @@ def _drop(obj: dict[str, Any], known: frozenset[str], path: str, dropped: list[s
         del obj[name]
 
 
-def _value(value: Any, node: Node | None, path: str, dropped: list[str]) -> None:
+def _value(value: Any, node: SchemaNode | None, path: str, dropped: list[str]) -> None:
     kind = type(value)
     if kind is dict:
         if node is None:
@@ -75,7 +75,7 @@ def _value(value: Any, node: Node | None, path: str, dropped: list[str]) -> None
         _list(value, node, path, dropped)
 
 
-def _list(value: list[Any], node: Node | None, path: str, dropped: list[str]) -> None:
+def _list(value: list[Any], node: SchemaNode | None, path: str, dropped: list[str]) -> None:
     items = node.items if node is not None else None
     if items is None and node is not None and node.preserve:
         return
@@ -84,7 +84,7 @@ def _list(value: list[Any], node: Node | None, path: str, dropped: list[str]) ->
             _value(item, items, f"{path}[{index}]", dropped)
 
 
-def _object(obj: dict[str, Any], node: Node, path: str, dropped: list[str], *, keep: frozenset[str]) -> None:
+def _object(obj: dict[str, Any], node: SchemaNode, path: str, dropped: list[str], *, keep: frozenset[str]) -> None:
     properties, additional = node.properties, node.additional
     unknown: list[str] = []
     for name, item in obj.items():

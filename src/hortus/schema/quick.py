@@ -15,13 +15,13 @@ from typing import Any
 from hortus.schema import checks
 from hortus.schema.checks import Check
 from hortus.schema.lists import check_lists
-from hortus.schema.nodes import Node
+from hortus.schema.nodes import SchemaNode
 from hortus.schema.problems import FieldError
 
 Predicate = Callable[[Any], bool]
 
 
-def predicate(node: Node) -> Predicate:
+def predicate(node: SchemaNode) -> Predicate:
     """A predicate that is true only for values that are valid at `node`."""
     found: Predicate | None = node.quick
     if found is None:
@@ -29,7 +29,7 @@ def predicate(node: Node) -> Predicate:
     return found
 
 
-def _made(node: Node) -> Predicate:
+def _made(node: SchemaNode) -> Predicate:
     if node.has_junctors or not node.accepted:
         return _walk(node)
     if dict in node.accepted:
@@ -42,7 +42,7 @@ def _made(node: Node) -> Predicate:
     return lambda value: (holds := by_type.get(type(value))) is not None and holds(value)
 
 
-def _walk(node: Node) -> Predicate:
+def _walk(node: SchemaNode) -> Predicate:
     """The walk itself, for alternatives and for values of several types."""
 
     def holds(value: Any) -> bool:
@@ -55,7 +55,7 @@ def _walk(node: Node) -> Predicate:
     return holds
 
 
-def _scalar_checks(node: Node, kind: type) -> tuple[Check, ...]:
+def _scalar_checks(node: SchemaNode, kind: type) -> tuple[Check, ...]:
     found: tuple[Check, ...] = ()
     if kind is str:
         found = node.string_checks if node.format is None else (*node.string_checks, node.format)
@@ -79,7 +79,7 @@ def _scalar(kind: type, demanded: tuple[Check, ...]) -> Predicate:
     return lambda value: type(value) is kind and all(check(value, "") is None for check in demanded)
 
 
-def _list(node: Node) -> Predicate:
+def _list(node: SchemaNode) -> Predicate:
     items = None if node.items is None else predicate(node.items)
     demanded = node.array_checks if node.enum is None else (*node.array_checks, node.enum)
     keyed = not node.native and node.list_type in ("set", "map")
@@ -99,7 +99,7 @@ def _list(node: Node) -> Predicate:
     return holds
 
 
-def _differ(value: list[Any], node: Node) -> bool:
+def _differ(value: list[Any], node: SchemaNode) -> bool:
     """True when the members of a set, or the keys of a map, are different texts."""
     try:
         if node.list_type == "set":
@@ -113,7 +113,7 @@ def _differ(value: list[Any], node: Node) -> bool:
         return False
 
 
-def _object(node: Node) -> Predicate:
+def _object(node: SchemaNode) -> Predicate:
     known = {name: predicate(child) for name, child in node.properties.items()}
     other = None if node.additional is None else predicate(node.additional)
     demanded = node.object_checks if node.enum is None else (*node.object_checks, node.enum)

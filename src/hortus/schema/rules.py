@@ -15,11 +15,11 @@ from weakref import WeakKeyDictionary
 from hortus.schema import problems
 from hortus.schema.cel.binding import BudgetExceeded, CelError, CompileError, has_nul, unbroken
 from hortus.schema.cel.program import Program, compile_expression
-from hortus.schema.cel.shapes import Shape
+from hortus.schema.cel.shapes import CelShape
 from hortus.schema.cel.values import Convert, converter, fields_converter
 from hortus.schema.correlation import NOTHING, same, under_index, under_key
 from hortus.schema.fieldpath import normalized
-from hortus.schema.nodes import Node
+from hortus.schema.nodes import SchemaNode
 from hortus.schema.problems import FieldError
 
 TIME_BUDGET_NS = 1_000_000_000
@@ -27,7 +27,7 @@ TIME_BUDGET_NS = 1_000_000_000
 _LONGEST_MESSAGE = 5 * 1024
 
 
-class Rule(NamedTuple):
+class CompiledRule(NamedTuple):
     """One rule, compiled."""
 
     definition: Mapping[str, Any]
@@ -52,8 +52,8 @@ class Rule(NamedTuple):
 class NodeRules:
     """The rules of one node, with the conversion of its values."""
 
-    def __init__(self, node: Node, *, root: bool) -> None:
-        shape = Shape(node, root=root)
+    def __init__(self, node: SchemaNode, *, root: bool) -> None:
+        shape = CelShape(node, root=root)
         self.rules = tuple(compiled(definition, node, shape) for definition in node.rules)
         self.uses_old = any(rule.uses_old for rule in self.rules)
         self.together = _together(self.rules, shape)
@@ -62,7 +62,7 @@ class NodeRules:
         self.type_name = str(node.schema.get("type") or "")
 
 
-def _together(rules: tuple[Rule, ...], shape: Shape) -> Program | None:
+def _together(rules: tuple[CompiledRule, ...], shape: CelShape) -> Program | None:
     """All rules as one expression; when it is true, and nearly always it is, each of them holds.
 
     Beginning an evaluation costs the library as much as a dozen operators.
@@ -77,29 +77,29 @@ def _together(rules: tuple[Rule, ...], shape: Shape) -> Program | None:
         return None
 
 
-def compiled(definition: Mapping[str, Any], node: Node, shape: Shape) -> Rule:
+def compiled(definition: Mapping[str, Any], node: SchemaNode, shape: CelShape) -> CompiledRule:
     """Compiles one rule; a problem is kept in `error`, because it may be reported for each object."""
     text = str(definition.get("rule") or "")
     optional = bool(definition.get("optionalOldSelf"))
     path = definition.get("fieldPath")
     place = normalized(path, node) or "" if path else ""
     if not text.strip():
-        return Rule(definition, None, None, None, uses_old=False, optional_old=optional, field_path=place)
+        return CompiledRule(definition, None, None, None, uses_old=False, optional_old=optional, field_path=place)
     try:
         program = compile_rule(text, shape, returns="bool", optional=optional)
         wanted = definition.get("messageExpression")
         message = compile_rule(wanted, shape, returns="string", optional=optional) if wanted else None
     except CompileError as error:
-        return Rule(definition, None, error, None, uses_old=False, optional_old=optional, field_path=place)
-    return Rule(definition, program, None, message, "oldSelf" in program.reads, optional, place)
+        return CompiledRule(definition, None, error, None, uses_old=False, optional_old=optional, field_path=place)
+    return CompiledRule(definition, program, None, message, "oldSelf" in program.reads, optional, place)
 
 
-def compile_rule(text: str, shape: Shape, *, returns: str, optional: bool) -> Program:
+def compile_rule(text: str, shape: CelShape, *, returns: str, optional: bool) -> Program:
     """An expression over self and oldSelf, a rule (`bool`) or a message (`string`).
 
     Raises CompileError in the words of kube-apiserver.
     """
-    variables: dict[str, str | Shape] = {"self": shape, "oldSelf": shape}
+    variables: dict[str, str | CelShape] = {"self": shape, "oldSelf": shape}
     subject, step = _SUBJECTS[returns]
     try:
         return compile_expression(text, variables, returns=returns, optional="oldSelf" if optional else "")
@@ -115,7 +115,7 @@ _SUBJECTS = {
 }
 
 
-def _converter(shape: Shape, rules: tuple[Rule, ...]) -> Convert | None:
+def _converter(shape: CelShape, rules: tuple[CompiledRule, ...]) -> Convert | None:
     """Passes on only the fields that the rules read, where these are known."""
     programs = [program for rule in rules for program in (rule.program, rule.message) if program is not None]
     needs = [program.reads.get(name, frozenset()) for program in programs for name in ("self", "oldSelf")]
@@ -124,13 +124,13 @@ def _converter(shape: Shape, rules: tuple[Rule, ...]) -> Convert | None:
     return fields_converter(shape, frozenset(name for need in needs if need is not None for name in need))
 
 
-_compiled: tuple[WeakKeyDictionary[Node, NodeRules], WeakKeyDictionary[Node, NodeRules]] = (
+_compiled: tuple[WeakKeyDictionary[SchemaNode, NodeRules], WeakKeyDictionary[SchemaNode, NodeRules]] = (
     WeakKeyDictionary(),
     WeakKeyDictionary(),
 )
 
 
-def rules_of(node: Node, *, root: bool = False) -> NodeRules:
+def rules_of(node: SchemaNode, *, root: bool = False) -> NodeRules:
     cache = _compiled[root]
     found = cache.get(node)
     if found is None:
@@ -149,7 +149,7 @@ class _Stop(Exception):
 class _Frame(NamedTuple):
     """The place of a value, and the old value that tolerates an unchanged one."""
 
-    node: Node
+    node: SchemaNode
     value: Any
     old: Any
     parent: _Frame | None
@@ -162,7 +162,7 @@ class _Frame(NamedTuple):
 
 def check_rules(
     obj: Any,
-    node: Node,
+    node: SchemaNode,
     found: list[FieldError],
     old: Any = NOTHING,
     *,
@@ -240,7 +240,7 @@ class _Run:
                 variables["oldSelf__given"] = [] if old is None else [old]
             self._rule(rule, rules, frame, variables, path)
 
-    def _rule(self, rule: Rule, rules: NodeRules, frame: _Frame, variables: dict[str, Any], path: str) -> None:
+    def _rule(self, rule: CompiledRule, rules: NodeRules, frame: _Frame, variables: dict[str, Any], path: str) -> None:
         where = _shown(path)
         if rule.error is not None:
             self._found.append(problems.invalid(where, rules.type_name, f"rule compile error: {rule.error}"))
@@ -275,7 +275,7 @@ def _shown(path: str) -> str:
     return path or problems.NO_PATH
 
 
-def _failed(error: CelError, rule: Rule) -> str:
+def _failed(error: CelError, rule: CompiledRule) -> str:
     if isinstance(error, BudgetExceeded):
         tail = "no further validation rules will be run due to call cost exceeds limit for rule"
         return f"'{error}': {tail}: {rule.words}"
@@ -285,7 +285,7 @@ def _failed(error: CelError, rule: Rule) -> str:
     return f"{error} evaluating rule: {rule.words}"
 
 
-def _message(rule: Rule, variables: Mapping[str, Any]) -> str:
+def _message(rule: CompiledRule, variables: Mapping[str, Any]) -> str:
     """The computed message, or the fixed one where the computed one fails, is empty, too long or of several lines."""
     if rule.message is None:
         return rule.complaint

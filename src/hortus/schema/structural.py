@@ -14,7 +14,7 @@ from hortus.schema import defaulting, problems, pruning
 from hortus.schema.correlation import NOTHING
 from hortus.schema.embedded import check_embedded
 from hortus.schema.lists import check_lists
-from hortus.schema.nodes import Node, compile_node
+from hortus.schema.nodes import SchemaNode, compile_node
 from hortus.schema.problems import BLOCKING, NO_PATH, FieldError
 from hortus.schema.quick import predicate
 from hortus.schema.rules import TIME_BUDGET_NS, check_rules
@@ -30,7 +30,7 @@ class Structural:
 
     __slots__ = ("_node", "schema")
 
-    def __init__(self, schema: Mapping[str, Any], node: Node) -> None:
+    def __init__(self, schema: Mapping[str, Any], node: SchemaNode) -> None:
         self.schema = schema
         """The OpenAPI v3 schema this was compiled from, with its descriptions."""
         self._node = node
@@ -46,7 +46,7 @@ class Structural:
         return cls(openapi_v3_schema, compile_node(openapi_v3_schema, native=native))
 
     @property
-    def node(self) -> Node:
+    def node(self) -> SchemaNode:
         """The root of the compiled nodes, for other walks over the same schema."""
         return self._node
 

@@ -8,7 +8,7 @@ from hortus.terminal.commands import OUTPUT, CommandGroup, Decorator, timeout, t
 from hortus.terminal.completion import completing
 from hortus.terminal.connections import Connections
 from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, CommandError, run
-from hortus.terminal.output import Format, plain, print_objects, raw
+from hortus.terminal.output import OutputFormat, plain, print_objects, raw
 from hortus.terminal.table import Table, clean, print_table
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "CommandGroup",
     "Connections",
     "Decorator",
-    "Format",
+    "OutputFormat",
     "Table",
     "clean",
     "completing",

@@ -19,14 +19,14 @@ _FOR_TERMINALS = dict.fromkeys(code for code in (*range(32), *HARMFUL) if chr(co
 NAMES = "table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=HEAD:PATH,..."
 
 
-class Format(NamedTuple):
+class OutputFormat(NamedTuple):
     """One parsed `-o`."""
 
     name: str = "table"
     argument: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> Format:
+    def parse(cls, text: str) -> OutputFormat:
         """Parses the option. Raises click.BadParameter, which lists the formats."""
         name, _, argument = text.partition("=")
         if name not in ("table", "wide", "json", "yaml", "name", "jsonpath", "custom-columns", ""):
@@ -48,7 +48,7 @@ def raw(content: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def plain(value: Any, format: Format) -> None:
+def plain(value: Any, format: OutputFormat) -> None:
     """Print any JSON-like value as JSON or YAML."""
     if format.name == "json":
         import orjson
@@ -61,7 +61,7 @@ def plain(value: Any, format: Format) -> None:
         print(text if text == text.translate(_AS_JSON) else yaml.dump(value, ascii_only=True), end="")
 
 
-def print_objects(objects: Sequence[Object], format: Format, *, single: bool) -> None:
+def print_objects(objects: Sequence[Object], format: OutputFormat, *, single: bool) -> None:
     """Print API objects in a format other than table; several become a List, as kubectl does."""
     match format.name:
         case "name":
@@ -88,10 +88,10 @@ def _name(obj: Object) -> str:
 
 
 def _rendered(text: str, value: Object) -> str:
-    from hortus.schema.jsonpath import JsonPathError, Template
+    from hortus.schema.jsonpath import JsonPathError, JsonPathTemplate
 
     try:
-        template = Template.parse(text)
+        template = JsonPathTemplate.parse(text)
     except JsonPathError as error:
         raise click.BadParameter(f"jsonpath: {error}", param_hint="-o") from None
     return template.render(value)

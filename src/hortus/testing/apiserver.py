@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 
 import uvloop
 
-from hortus.apiserver import Admission, ApiServer, ResourceDefinition, Settings, open_server
+from hortus.apiserver import Admission, ApiServer, ApiServerSettings, ResourceDefinition, open_server
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authn.static_tokens import EVERY_CLUSTER
 from hortus.apiserver.clusters import RESOURCE as LOGICAL_CLUSTER
@@ -111,7 +111,7 @@ async def running_apiserver(
     admission: Sequence[Admission] = (),
     clock: Clock | None = None,
     folder: Path | None = None,
-    settings: Settings | None = None,
+    settings: ApiServerSettings | None = None,
 ) -> AsyncIterator[TestServer]:
     """`started_apiserver` for tests that are coroutines."""
     manager = started_apiserver(
@@ -143,7 +143,7 @@ def started_apiserver(
     admission: Sequence[Admission] = (),
     clock: Clock | None = None,
     folder: Path | None = None,
-    settings: Settings | None = None,
+    settings: ApiServerSettings | None = None,
 ) -> Iterator[TestServer]:
     """Serves the built-in kinds, or `definitions`, from `store` or a given `backend`.
 
@@ -155,7 +155,7 @@ def started_apiserver(
 
     async def compose(home: Path) -> ApiServer:
         server = await open_server(
-            settings or Settings(),
+            settings or ApiServerSettings(),
             backend or _backend(store, home),
             definitions=definitions,
             tokens={(name, token): ADMIN for name in ("root", *named)} | {(EVERY_CLUSTER, token_everywhere): ADMIN},

@@ -17,7 +17,7 @@ from tests.kube.certificates import issue, server_context
 
 from hortus.apiserver.accepting import Acceptor
 from hortus.apiserver.connection import Listener
-from hortus.apiserver.limits import Limits
+from hortus.apiserver.limits import ServerLimits
 
 Answer = Callable[[dict[str, Any]], Any]
 """From the `request` of a review to the `response` without its uid, or a whole web.Response."""
@@ -71,7 +71,7 @@ async def scripted_webhook(
         pair = issue("127.0.0.1", authority, addresses=("127.0.0.1",))
         serving = server_context(folder, pair), authority.pem
     hook = Webhook(serving[1])
-    listener = Listener(hook.handle, Limits())
+    listener = Listener(hook.handle, ServerLimits())
     listening = socket.create_server(("127.0.0.1", 0))
     hook.port = listening.getsockname()[1]
     # asyncio's own server forgets connections that are still at their handshake when it is closed.

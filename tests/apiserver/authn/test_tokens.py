@@ -17,7 +17,7 @@ from tests.apiserver.authn.world import World, world
 from hortus.apiserver.authn import StoredObjects, UserInfo, issuer_of, json_web_keys, openid_configuration
 from hortus.apiserver.authn.certificates import new_key
 from hortus.apiserver.authn.jwt import SIZE_LIMIT, key_id, sign
-from hortus.apiserver.authn.service_accounts import Bindings, Reference, mint
+from hortus.apiserver.authn.service_accounts import Bindings, ObjectReference, mint
 from hortus.apiserver.authn.token_requests import TokenRequests, token_review
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.apiserver.store import Key
@@ -277,7 +277,7 @@ async def test_a_token_never_works_in_another_cluster_also_where_all_names_agree
     text = await token(here)
     with pytest.raises(Unauthorized):
         await here.whoami("a", bearer=text)
-    bindings = Bindings("ns", Reference("bot", "sa-uid"))
+    bindings = Bindings("ns", ObjectReference("bot", "sa-uid"))
     claiming_a = sign(
         json.dumps({**claims_of(text), "iss": issuer_of("a"), "aud": [issuer_of("a")]}).encode(),
         here.clusters.get("root").keys.token_key,

@@ -12,7 +12,7 @@ from uuid import uuid4
 from hortus.apiserver.authn import (
     Authentication,
     CertificateAuthenticator,
-    Credentials,
+    RequestCredentials,
     ServerKeys,
     ServiceAccountTokens,
     StaticTokens,
@@ -62,7 +62,7 @@ class World:
         await self.write(record.key, obj)
 
     async def whoami(self, cluster: str, *, bearer: str = "", certificate: bytes = b"") -> UserInfo:
-        return await self.authentication.authenticate(Credentials(cluster, bearer, certificate))
+        return await self.authentication.authenticate(RequestCredentials(cluster, bearer, certificate))
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz.attributes import Attributes
-from hortus.apiserver.authz.index import Index, RbacObjects
+from hortus.apiserver.authz.index import BindingIndex, RbacObjects
 from hortus.apiserver.authz.rules import PolicyRule, atoms, covers, rule_allows
 
 VERBS, GROUPS = ["get", "list", "*"], ["", "apps", "*"]
@@ -88,7 +88,7 @@ def _grants(rule: dict[str, Any], asked: Attributes) -> bool:
     return bool(wanted & set(rule["resources"])) and (not names or asked.name in names)
 
 
-def compiled(role_rules: list[list[dict[str, Any]]], bound: list[Any]) -> Index:
+def compiled(role_rules: list[list[dict[str, Any]]], bound: list[Any]) -> BindingIndex:
     cluster_roles = [{"metadata": {"name": f"r{n}"}, "rules": found} for n, found in enumerate(role_rules)]
     everywhere, inside = [], []
     for order, (number, namespace, subject) in enumerate(bound):
@@ -96,7 +96,7 @@ def compiled(role_rules: list[list[dict[str, Any]]], bound: list[Any]) -> Index:
         reference = {"kind": "ClusterRole", "name": f"r{number}"}
         made = {"metadata": metadata, "subjects": [subject], "roleRef": reference}
         (inside if namespace else everywhere).append(made)
-    return Index(RbacObjects(cluster_roles, everywhere, [], inside))
+    return BindingIndex(RbacObjects(cluster_roles, everywhere, [], inside))
 
 
 @settings(max_examples=400, deadline=None)

@@ -7,7 +7,7 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
-from hortus.apiserver.builtin.description import Field, builtin
+from hortus.apiserver.builtin.description import FieldDescription, builtin
 
 _DEEPEST = 9
 _TEXTS = ("", "a", "web", "kube-system", "ä", "日本", "😀", "a\nb", '"quoted"', "\x00", "0", "null", "x" * 200)
@@ -49,7 +49,7 @@ def random_object(dice: random.Random, name: str, depth: int = 0) -> dict[str, A
 _NOTHING = object()
 
 
-def _field(dice: random.Random, field: Field, depth: int) -> Any:
+def _field(dice: random.Random, field: FieldDescription, depth: int) -> Any:
     if dice.random() < 0.05:
         return None
     if depth > _DEEPEST and field.kind in ("struct", "schemaOrBool", "schemaOrArray"):
@@ -61,7 +61,7 @@ def _field(dice: random.Random, field: Field, depth: int) -> Any:
     return _value(dice, field, depth)
 
 
-def _value(dice: random.Random, field: Field, depth: int) -> Any:
+def _value(dice: random.Random, field: FieldDescription, depth: int) -> Any:
     kind = field.kind
     if kind == "struct":
         return random_object(dice, field.ref, depth + 1)

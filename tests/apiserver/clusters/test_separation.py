@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.apiserver.authn.world import World, world
 
-from hortus.apiserver.authn.service_accounts import Bindings, Reference, mint
+from hortus.apiserver.authn.service_accounts import Bindings, ObjectReference, mint
 from hortus.apiserver.store import Key
 from hortus.kube.errors import Unauthorized
 
@@ -45,7 +45,7 @@ async def _live(history: list[tuple[str, str]]) -> None:
                 leaf = x509.load_pem_x509_certificate(issued.certificate)
                 credentials.append((cluster.uid, {"certificate": leaf.public_bytes(Encoding.DER)}))
             elif step == "mint" and cluster is not None:
-                bound = Bindings("ns", Reference("bot", "the-same-everywhere"))
+                bound = Bindings("ns", ObjectReference("bot", "the-same-everywhere"))
                 text = mint(cluster.keys, bound, audiences=(), now=here.clock.now(), seconds=600)
                 credentials.append((cluster.uid, {"bearer": text}))
             elif step == "use":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import uvloop
 
-from hortus.apiserver import Settings, open_server
+from hortus.apiserver import ApiServerSettings, open_server
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.store import Backend, EtcdBackend, SqliteBackend
 
@@ -17,7 +17,7 @@ ADMIN = UserInfo(username="kubernetes-admin", groups=("system:masters", "system:
 
 async def serve(folder: Path, port: int, token: str, etcd: str) -> None:
     backend: Backend = EtcdBackend([etcd]) if etcd else SqliteBackend(folder / "state.db")
-    server = await open_server(Settings(port=port), backend, tokens={("root", token): ADMIN})
+    server = await open_server(ApiServerSettings(port=port), backend, tokens={("root", token): ADMIN})
     (folder / "ca.pem").write_bytes(server.clusters.server_ca)
     await server.start()
     print("ready", flush=True)

@@ -21,8 +21,8 @@ from hortus.apiserver.store import (
     Record,
     RevisionCompacted,
     RevisionInFuture,
+    StoreWatch,
     Value,
-    Watch,
     WatchLimits,
 )
 from hortus.kube.clock import Clock
@@ -61,12 +61,12 @@ async def fill(store: Backend, count: int) -> Sequence[str]:
     return names
 
 
-async def batch(watch: Watch) -> Sequence[Change]:
+async def batch(watch: StoreWatch) -> Sequence[Change]:
     async with asyncio.timeout(10):
         return await anext(watch)
 
 
-async def changes(watch: Watch, count: int) -> list[Change]:
+async def changes(watch: StoreWatch, count: int) -> list[Change]:
     got: list[Change] = []
     while len(got) < count:
         got += await batch(watch)

@@ -17,8 +17,8 @@ from hortus.apiserver.store import (
     Mismatch,
     Record,
     RevisionCompacted,
+    StoreWatch,
     Value,
-    Watch,
 )
 
 BUCKETS = ("one/core/pods", "one/apps/deployments", "two/core/pods")
@@ -26,7 +26,7 @@ NAMES = ("a/1", "a/2", "ab/1", "b/1", "/c")
 PREFIXES = ("", "a/", "b/")
 
 buckets, names, prefixes = st.sampled_from(BUCKETS), st.sampled_from(NAMES), st.sampled_from(PREFIXES)
-Follower = tuple[Watch, str, str, int, dict[str, Record]]
+Follower = tuple[StoreWatch, str, str, int, dict[str, Record]]
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -130,7 +130,7 @@ class StoreMachine(RuleBasedStateMachine):
         after = max(self.first, self.last - back)
         view = {key.name: record for key, record in self.at(bucket, after).items() if key.name.startswith(prefix)}
 
-        async def watch() -> Watch:
+        async def watch() -> StoreWatch:
             return self.store.watch(bucket, after=after, prefix=prefix)
 
         try:

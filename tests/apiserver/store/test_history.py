@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hortus.apiserver.store._history import Drop, Entry, History, HistoryLimits
+from hortus.apiserver.store._history import BucketDrop, Entry, History, HistoryLimits
 from hortus.apiserver.store.backend import Change, Record
 from hortus.testing import FakeClock
 
@@ -55,9 +55,9 @@ def test_bytes_that_a_change_keeps_alive_count(kept: dict[str, int]) -> None:
 
 def test_a_drop_costs_by_the_objects_that_it_names() -> None:
     stage = Stage(bytes=800_000)
-    stage.history.add(Drop(1, "root/", range(100)))
+    stage.history.add(BucketDrop(1, "root/", range(100)))
     assert stage.gone == []
-    stage.history.add(Drop(2, "root/", range(20_000)))
+    stage.history.add(BucketDrop(2, "root/", range(20_000)))
     assert stage.gone == [1, 2]
     assert not stage.history.dropped_since(BUCKET, 1)
 

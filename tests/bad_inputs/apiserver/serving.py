@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import uvloop
 
-from hortus.apiserver import Settings, open_server
+from hortus.apiserver import ApiServerSettings, open_server
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authn.static_tokens import EVERY_CLUSTER
 from hortus.apiserver.clusters import RESOURCE as LOGICAL_CLUSTER
@@ -29,7 +29,7 @@ _LONGEST = 240.0
 
 
 async def _serve(options: dict[str, Any]) -> None:
-    settings = msgspec.convert(options["settings"], Settings)
+    settings = msgspec.convert(options["settings"], ApiServerSettings)
     names = ("attacker", "bystander")
     tokens = {
         (EVERY_CLUSTER, token): UserInfo(name, groups=("system:masters", "system:authenticated"))

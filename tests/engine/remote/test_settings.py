@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hortus.engine.cache import Cache
-from hortus.engine.remote import CredentialMissing, Place, RemoteSettings, SecretCredentials, digests
+from hortus.engine.kubeconfigs.secrets import sealed
+from hortus.engine.remote import CredentialMissing, Place, RemoteSettings, SecretCredentials
 from hortus.engine.remote.budget import Account, Budget
 from hortus.engine.remote.states import IDLE, Phase, RemoteState, RemoteUnavailable, state_for
 from hortus.kube.errors import ConnectionFailed, NotFound, Unauthorized
@@ -45,7 +46,7 @@ def secret(version: int, *, data: dict[str, str] | None = None, label: str = "a"
 
 
 def test_only_changes_of_a_secrets_data_are_reported() -> None:
-    cache, heard = Cache("secrets", transform=digests), list[tuple[str, str]]()
+    cache, heard = Cache("secrets", transform=sealed), list[tuple[str, str]]()
     stop = SecretCredentials(Secrets(), cache).subscribe(lambda namespace, name: heard.append((namespace, name)))
     cache.put(secret(1, data={"config": "sha256:1"}))
     assert heard == [("default", "kubeconfig")]

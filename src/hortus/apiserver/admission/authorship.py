@@ -16,7 +16,7 @@ from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authz import MASTERS, Attributes, Authorizer
 from hortus.apiserver.resources.failures import forbidden_field, invalid
 from hortus.apiserver.resources.registry import Registry
-from hortus.apiserver.resources.scope import Scope
+from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import Key
 from hortus.kube.objects import Object
@@ -41,7 +41,7 @@ class AuthorGuard:
         self._authorizer = authorizer
 
     async def admit(
-        self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
+        self, scope: RequestScope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
         """Raises Invalid; never changes the object."""
         resource = scope.kind.resource
@@ -57,7 +57,7 @@ class AuthorGuard:
             raise invalid(scope.kind, scope.name, [forbidden_field(field, why)])
         return False
 
-    async def _policy_problem(self, scope: Scope, spec: Object, old: Object) -> str:
+    async def _policy_problem(self, scope: RequestScope, spec: Object, old: Object) -> str:
         kind = spec.get("paramKind")
         if not kind or old.get("paramKind") == kind:
             return ""
@@ -69,7 +69,7 @@ class AuthorGuard:
             f"(kind={kind.get('kind', '')}, apiVersion={kind.get('apiVersion', '')})"
         )
 
-    async def _binding_problem(self, scope: Scope, spec: Object) -> str:
+    async def _binding_problem(self, scope: RequestScope, spec: Object) -> str:
         """Checked with each write, because the policy's paramKind may have changed."""
         reference, name = spec.get("paramRef"), spec["policyName"]
         if not reference:
@@ -96,7 +96,7 @@ class AuthorGuard:
         found = self._registry.by_kind(cluster, group, version, str(kind.get("kind") or ""))
         return _Place(group, version, found.resource.plural if found is not None else "*")
 
-    async def _allowed(self, scope: Scope, verb: str, place: _Place, *, namespace: str, name: str) -> bool:
+    async def _allowed(self, scope: RequestScope, verb: str, place: _Place, *, namespace: str, name: str) -> bool:
         asked = Attributes(scope.cluster, scope.user, verb, *place, "", namespace, name)
         return (await self._authorizer.authorize(asked)).allowed
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from hortus.apiserver.admission.expressions import Condition, compiled, conditions_of
+from hortus.apiserver.admission.expressions import MatchCondition, compiled, conditions_of
 from hortus.apiserver.admission.matching import Criteria, criteria_of
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import Change
@@ -36,7 +36,7 @@ class Webhook(NamedTuple):
     name: str
     client: Object
     criteria: Criteria
-    conditions: tuple[Condition, ...]
+    conditions: tuple[MatchCondition, ...]
     fail: bool
     """True if a call that fails refuses the request."""
     seconds: float
@@ -60,10 +60,10 @@ class Validation(NamedTuple):
     reason: str
 
 
-class Policy(NamedTuple):
+class CompiledPolicy(NamedTuple):
     name: str
     criteria: Criteria
-    conditions: tuple[Condition, ...]
+    conditions: tuple[MatchCondition, ...]
     variables: tuple[tuple[str, Expression], ...]
     validations: tuple[Validation, ...]
     annotations: tuple[tuple[str, Expression], ...]
@@ -83,7 +83,7 @@ class Binding(NamedTuple):
 class Judges(NamedTuple):
     mutating: tuple[Webhook, ...] = ()
     validating: tuple[Webhook, ...] = ()
-    policies: tuple[tuple[Policy, tuple[Binding, ...]], ...] = ()
+    policies: tuple[tuple[CompiledPolicy, tuple[Binding, ...]], ...] = ()
     unreadable: tuple[str, ...] = ()
     """Names of objects that cannot be read; their refusals are unknown."""
 
@@ -182,10 +182,10 @@ def _webhook(configuration: Object, hook: Object) -> Webhook:
     )
 
 
-def _policy(obj: Object) -> Policy:
+def _policy(obj: Object) -> CompiledPolicy:
     spec: dict[str, Any] = obj["spec"]
     kind = spec.get("paramKind")
-    return Policy(
+    return CompiledPolicy(
         _name(obj),
         criteria_of(spec.get("matchConstraints") or {}, "resourceRules"),
         conditions_of(spec.get("matchConditions"), policy=True),

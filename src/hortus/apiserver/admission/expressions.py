@@ -19,7 +19,7 @@ from hortus.apiserver.authz import Attributes, Authorizer
 from hortus.apiserver.authz.attributes import Decision
 from hortus.kube.objects import Object
 from hortus.schema import CelError, CompileError, Program, compile_expression
-from hortus.schema.cel import Function, Overload
+from hortus.schema.cel import CelFunction, Overload
 
 TIME_BUDGET_NS = 1_000_000_000
 """Processor time for all expressions of one request, about that of kube-apiserver's cost budget."""
@@ -75,7 +75,7 @@ def problem_of(text: str, *, policy: bool, returns: str) -> str:
     return ""
 
 
-class Budget:
+class TimeBudget:
     """The budget of all expressions of a request together."""
 
     def __init__(self) -> None:
@@ -86,10 +86,10 @@ class Budget:
         return time.thread_time_ns() > self._until
 
 
-class Environment:
+class RequestVariables:
     """The variables of one request; `run` evaluates against them."""
 
-    def __init__(self, values: Mapping[str, Any], asking: Asking, budget: Budget) -> None:
+    def __init__(self, values: Mapping[str, Any], asking: Asking, budget: TimeBudget) -> None:
         self.values: dict[str, Any] = dict(values)
         self.asking = asking
         self.budget = budget
@@ -108,7 +108,7 @@ class Environment:
         return found
 
 
-class Condition(NamedTuple):
+class MatchCondition(NamedTuple):
     """A matchCondition; `problem` is the reason why it cannot be evaluated."""
 
     name: str
@@ -117,14 +117,14 @@ class Condition(NamedTuple):
     problem: str
 
 
-def conditions_of(given: list[Object] | None, *, policy: bool) -> tuple[Condition, ...]:
+def conditions_of(given: list[Object] | None, *, policy: bool) -> tuple[MatchCondition, ...]:
     found = []
     for each in given or ():
         text = each.get("expression", "")
         try:
-            found.append(Condition(each["name"], text, compiled(text, policy=policy, returns="bool"), ""))
+            found.append(MatchCondition(each["name"], text, compiled(text, policy=policy, returns="bool"), ""))
         except CompileError as error:
-            found.append(Condition(each["name"], text, None, f"compilation failed: {error}"))
+            found.append(MatchCondition(each["name"], text, None, f"compilation failed: {error}"))
     return tuple(found)
 
 
@@ -132,7 +132,7 @@ class ConditionsFailed(Exception):
     """No condition was false and at least one could not be evaluated."""
 
 
-def all_hold(conditions: tuple[Condition, ...], environment: Environment) -> bool:
+def all_hold(conditions: tuple[MatchCondition, ...], environment: RequestVariables) -> bool:
     """Reports whether every condition is true; a false one decides, even where others fail. Raises ConditionsFailed."""
     problems = []
     for condition in conditions:
@@ -208,15 +208,15 @@ def _decided(authorizer: Authorizer, attributes: Attributes) -> Decision | None:
 
 
 _AUTHORIZER = (
-    *(Function(name, (Overload(("map", "string"), "map", _with(name)),)) for name in ("path", "group", "resource")),
+    *(CelFunction(name, (Overload(("map", "string"), "map", _with(name)),)) for name in ("path", "group", "resource")),
     *(
-        Function(name, (Overload(("map", "string"), "map", _with(name)),))
+        CelFunction(name, (Overload(("map", "string"), "map", _with(name)),))
         for name in ("subresource", "namespace", "name")
     ),
-    Function("serviceAccount", (Overload(("map", "string", "string"), "map", _service_account),)),
-    Function("check", (Overload(("map", "string"), "map", _check),)),
-    Function("allowed", (Overload(("map",), "bool", lambda value: value.get("@decision") == "yes"),)),
-    Function("reason", (Overload(("map",), "string", lambda value: str(value.get("reason", ""))),)),
-    Function("errored", (Overload(("map",), "bool", lambda value: bool(value.get("error"))),)),
-    Function("error", (Overload(("map",), "string", lambda value: str(value.get("error", ""))),)),
+    CelFunction("serviceAccount", (Overload(("map", "string", "string"), "map", _service_account),)),
+    CelFunction("check", (Overload(("map", "string"), "map", _check),)),
+    CelFunction("allowed", (Overload(("map",), "bool", lambda value: value.get("@decision") == "yes"),)),
+    CelFunction("reason", (Overload(("map",), "string", lambda value: str(value.get("reason", ""))),)),
+    CelFunction("errored", (Overload(("map",), "bool", lambda value: bool(value.get("error"))),)),
+    CelFunction("error", (Overload(("map",), "string", lambda value: str(value.get("error", ""))),)),
 )

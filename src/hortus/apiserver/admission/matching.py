@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from hortus.apiserver.admission.requests import Request, is_namespace, shown
+from hortus.apiserver.admission.requests import AdmissionRequest, is_namespace, shown
 from hortus.apiserver.resources.failures import not_found
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
@@ -26,7 +26,7 @@ _EXEMPT = "admissionregistration.k8s.io"
 """The group whose objects no webhook or policy may block: otherwise a bad configuration could not be removed."""
 
 
-class Rule(NamedTuple):
+class MatchRule(NamedTuple):
     """A RuleWithOperations, or a NamedRuleWithOperations when it names resources."""
 
     operations: frozenset[str]
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     scope: str
     names: frozenset[str]
 
-    def matches(self, request: Request, kind: Kind) -> bool:
+    def matches(self, request: AdmissionRequest, kind: Kind) -> bool:
         resource = kind.resource
         if not (_holds(self.operations, request.operation) and _holds(self.groups, resource.group)):
             return False
@@ -47,7 +47,7 @@ class Rule(NamedTuple):
         # A Namespace is cluster-scoped although its requests carry a namespace.
         return self.scope == "*" or (self.scope == "Namespaced") == resource.namespaced
 
-    def _resource_matches(self, request: Request) -> bool:
+    def _resource_matches(self, request: AdmissionRequest) -> bool:
         plural, sub = request.scope.kind.resource.plural, request.scope.subresource
         wanted = self.resources
         if "*/*" in wanted or request.qualified in wanted or f"{plural}/*" in wanted:
@@ -59,10 +59,10 @@ def _holds(wanted: frozenset[str], value: str) -> bool:
     return "*" in wanted or value in wanted
 
 
-def rules_of(given: Sequence[Object] | None) -> tuple[Rule, ...]:
+def rules_of(given: Sequence[Object] | None) -> tuple[MatchRule, ...]:
     """From the API's form."""
     return tuple(
-        Rule(
+        MatchRule(
             frozenset(rule.get("operations") or ()),
             frozenset(rule.get("apiGroups") or ()),
             frozenset(rule.get("apiVersions") or ()),
@@ -75,15 +75,15 @@ def rules_of(given: Sequence[Object] | None) -> tuple[Rule, ...]:
 
 
 _ANY = frozenset({"*"})
-_EVERYTHING = Rule(_ANY, _ANY, _ANY, frozenset({"*/*"}), "*", frozenset())
+_EVERYTHING = MatchRule(_ANY, _ANY, _ANY, frozenset({"*/*"}), "*", frozenset())
 """The rule of a MatchResources without rules."""
 
 
 class Criteria(NamedTuple):
     """Rules and selectors of one webhook, policy or binding."""
 
-    rules: tuple[Rule, ...]
-    excluded: tuple[Rule, ...]
+    rules: tuple[MatchRule, ...]
+    excluded: tuple[MatchRule, ...]
     equivalent: bool
     namespaces: LabelSelector
     objects: LabelSelector
@@ -100,7 +100,7 @@ def criteria_of(given: Object, rules: str = "rules") -> Criteria:
     )
 
 
-def may_be_judged(request: Request) -> bool:
+def may_be_judged(request: AdmissionRequest) -> bool:
     return request.scope.kind.resource.group != _EXEMPT
 
 
@@ -109,7 +109,7 @@ class Matcher:
         self._storage = storage
         self._registry = registry
 
-    async def matched(self, criteria: Criteria, request: Request) -> Kind | None:
+    async def matched(self, criteria: Criteria, request: AdmissionRequest) -> Kind | None:
         """The kind in which the webhook or policy wants the object; None when it does not match.
 
         Raises NotFound when the namespace that a selector needs does not exist.
@@ -121,7 +121,7 @@ class Matcher:
             return None
         return kind
 
-    def _kind(self, criteria: Criteria, request: Request) -> Kind | None:
+    def _kind(self, criteria: Criteria, request: AdmissionRequest) -> Kind | None:
         own = request.scope.kind
         candidates = [own]
         if criteria.equivalent:
@@ -132,7 +132,7 @@ class Matcher:
             return None
         return next((kind for kind in candidates if any(rule.matches(request, kind) for rule in criteria.rules)), None)
 
-    def _other_versions(self, request: Request) -> list[Kind]:
+    def _other_versions(self, request: AdmissionRequest) -> list[Kind]:
         own = request.scope.kind
         return [
             kind
@@ -140,7 +140,7 @@ class Matcher:
             if kind.suffix == own.suffix and kind is not own
         ]
 
-    async def _namespace_matches(self, selector: LabelSelector, request: Request) -> bool:
+    async def _namespace_matches(self, selector: LabelSelector, request: AdmissionRequest) -> bool:
         scope = request.scope
         if is_namespace(scope.kind):
             return selector.matches(_labels(request.obj if request.obj is not None else request.old))
@@ -149,7 +149,7 @@ class Matcher:
         found = await self.namespace(request)
         return selector.matches(_labels(found))
 
-    async def namespace(self, request: Request) -> Object | None:
+    async def namespace(self, request: AdmissionRequest) -> Object | None:
         """The Namespace object that a request is in. Raises NotFound."""
         scope = request.scope
         if is_namespace(scope.kind) or not scope.namespace:
@@ -162,7 +162,7 @@ class Matcher:
         return found
 
 
-def _object_matches(selector: LabelSelector, request: Request) -> bool:
+def _object_matches(selector: LabelSelector, request: AdmissionRequest) -> bool:
     if not selector:
         return True
     sides = [shown(request.scope, side) for side in (request.obj, request.old)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hortus.apiserver.admission.configurations import Binding, Policy
-from hortus.apiserver.admission.requests import Request
+from hortus.apiserver.admission.configurations import Binding, CompiledPolicy
+from hortus.apiserver.admission.requests import AdmissionRequest
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
@@ -24,7 +24,7 @@ class Params:
         self._storage = storage
         self._registry = registry
 
-    async def of(self, policy: Policy, binding: Binding, request: Request) -> list[Object | None]:
+    async def of(self, policy: CompiledPolicy, binding: Binding, request: AdmissionRequest) -> list[Object | None]:
         """Yields the objects for which the policy is to be evaluated. Raises ParamsFailed."""
         wanted, reference = policy.param_kind, binding.params
         if wanted is None or reference is None:
@@ -60,7 +60,7 @@ async def _objects(kind: Kind, cluster: str, records: Sequence[Record]) -> list[
     return [kind.decode(record.value) for record in await presented(kind, cluster, records)]
 
 
-def _namespace(kind: Kind, reference: Object, request: Request) -> str:
+def _namespace(kind: Kind, reference: Object, request: AdmissionRequest) -> str:
     given = str(reference.get("namespace") or "")
     if not kind.resource.namespaced:
         if given:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from hortus.apiserver.admission.configurations import Binding, Expression, Policy, Validation
-from hortus.apiserver.admission.expressions import OUT_OF_BUDGET, ConditionsFailed, Environment, all_hold
+from hortus.apiserver.admission.configurations import Binding, CompiledPolicy, Expression, Validation
+from hortus.apiserver.admission.expressions import OUT_OF_BUDGET, ConditionsFailed, RequestVariables, all_hold
 from hortus.apiserver.admission.matching import Matcher
 from hortus.apiserver.admission.params import Params, ParamsFailed
-from hortus.apiserver.admission.requests import Request
+from hortus.apiserver.admission.requests import AdmissionRequest
 from hortus.apiserver.remarks import remarks
 from hortus.apiserver.resources.failures import forbidden
 from hortus.apiserver.resources.kind import Kind
@@ -24,7 +24,7 @@ from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.resources.versions import shown_as
 from hortus.apiserver.tenants import tenant_of
-from hortus.apiserver.turns import Pace, Turns
+from hortus.apiserver.turns import TurnPace, Turns
 from hortus.kube.errors import ApiError, NotFound
 from hortus.kube.objects import Object
 from hortus.schema import CelError
@@ -34,7 +34,7 @@ _LONGEST_MESSAGE = 5 * 1024
 _FAILURES = "validation.policy.admission.k8s.io/validation_failure"
 
 
-class Decision(NamedTuple):
+class FailedValidation(NamedTuple):
     """One validation that did not hold."""
 
     policy: str
@@ -56,7 +56,7 @@ class Policies:
         storage: Storage,
         registry: Registry,
         matcher: Matcher,
-        environments: Callable[[Request, Kind], Environment],
+        environments: Callable[[AdmissionRequest, Kind], RequestVariables],
         turns: Turns,
     ) -> None:
         self._turns = turns
@@ -64,11 +64,13 @@ class Policies:
         self._environments = environments
         self._params = Params(storage, registry)
 
-    async def validate(self, policies: tuple[tuple[Policy, tuple[Binding, ...]], ...], request: Request) -> None:
+    async def validate(
+        self, policies: tuple[tuple[CompiledPolicy, tuple[Binding, ...]], ...], request: AdmissionRequest
+    ) -> None:
         """Raises the first denial; adds the warnings and audit annotations of the rest."""
-        found: list[Decision] = []
-        environment: Environment | None = None
-        pace = Pace(self._turns, tenant_of(request.scope.cluster, request.scope.user.username))
+        found: list[FailedValidation] = []
+        environment: RequestVariables | None = None
+        pace = TurnPace(self._turns, tenant_of(request.scope.cluster, request.scope.user.username))
         for policy, bindings in policies:
             kind = await self._matched(policy, bindings, request, found)
             if kind is None:
@@ -83,7 +85,11 @@ class Policies:
             raise _refusal(denied, request)
 
     async def _matched(
-        self, policy: Policy, bindings: tuple[Binding, ...], request: Request, found: list[Decision]
+        self,
+        policy: CompiledPolicy,
+        bindings: tuple[Binding, ...],
+        request: AdmissionRequest,
+        found: list[FailedValidation],
     ) -> Kind | None:
         if not bindings:
             return None
@@ -94,7 +100,9 @@ class Policies:
                 found.append(_misconfigured(policy, None, f"failed to configure policy: {error}"))
             return None
 
-    async def _prepared(self, request: Request, kind: Kind, before: Environment | None) -> Environment:
+    async def _prepared(
+        self, request: AdmissionRequest, kind: Kind, before: RequestVariables | None
+    ) -> RequestVariables:
         own, cluster = request.scope.kind, request.scope.cluster
         sides = [await shown_as(kind, own, cluster, side) for side in (request.obj, request.old)]
         environment = self._environments(request._replace(obj=sides[0], old=sides[1]), kind)
@@ -104,8 +112,13 @@ class Policies:
         return environment
 
     async def _decisions(
-        self, policy: Policy, binding: Binding, request: Request, environment: Environment, pace: Pace
-    ) -> list[Decision]:
+        self,
+        policy: CompiledPolicy,
+        binding: Binding,
+        request: AdmissionRequest,
+        environment: RequestVariables,
+        pace: TurnPace,
+    ) -> list[FailedValidation]:
         try:
             if binding.criteria is not None and await self._matcher.matched(binding.criteria, request) is None:
                 return []
@@ -119,19 +132,19 @@ class Policies:
         ]
 
 
-def _misconfigured(policy: Policy, binding: Binding | None, problem: str) -> Decision:
-    return Decision(policy.name, binding.name if binding else "", problem, "", 0, frozenset({"Deny"}))
+def _misconfigured(policy: CompiledPolicy, binding: Binding | None, problem: str) -> FailedValidation:
+    return FailedValidation(policy.name, binding.name if binding else "", problem, "", 0, frozenset({"Deny"}))
 
 
 async def _evaluated(
-    policy: Policy, binding: Binding, environment: Environment, more: dict[str, Any], pace: Pace
-) -> AsyncIterator[Decision]:
+    policy: CompiledPolicy, binding: Binding, environment: RequestVariables, more: dict[str, Any], pace: TurnPace
+) -> AsyncIterator[FailedValidation]:
     """The decisions for one parameter object."""
 
-    def decision(message: str, reason: str, index: int) -> Decision:
-        return Decision(policy.name, binding.name, message, reason, index, binding.actions)
+    def decision(message: str, reason: str, index: int) -> FailedValidation:
+        return FailedValidation(policy.name, binding.name, message, reason, index, binding.actions)
 
-    bare = Environment({**environment.values, **more, "variables": {}}, environment.asking, environment.budget)
+    bare = RequestVariables({**environment.values, **more, "variables": {}}, environment.asking, environment.budget)
     try:
         if not all_hold(policy.conditions, bare):
             return
@@ -160,7 +173,7 @@ class _Variables:
     A variable that fails is omitted, because an expression may never read it; where one does, the failure is reported.
     """
 
-    def __init__(self, policy: Policy, environment: Environment) -> None:
+    def __init__(self, policy: CompiledPolicy, environment: RequestVariables) -> None:
         self._left = dict(policy.variables)
         self._environment = environment
         self._known: dict[str, Any] = {}
@@ -210,7 +223,7 @@ def _message(validation: Validation, scope: _Variables) -> str:
     return text if text and "\n" not in text and len(text.encode()) <= _LONGEST_MESSAGE else otherwise
 
 
-def _annotate(policy: Policy, scope: _Variables) -> None:
+def _annotate(policy: CompiledPolicy, scope: _Variables) -> None:
     for key, expression in policy.annotations:
         try:
             value = scope.value(expression)
@@ -220,7 +233,7 @@ def _annotate(policy: Policy, scope: _Variables) -> None:
             remarks().annotate(f"{policy.name}/{key}", value.strip())
 
 
-def _remark(found: list[Decision]) -> None:
+def _remark(found: list[FailedValidation]) -> None:
     audited = []
     for each in found:
         if "Warn" in each.actions:
@@ -234,7 +247,7 @@ def _remark(found: list[Decision]) -> None:
         remarks().annotate(_FAILURES, orjson.dumps(audited).decode())
 
 
-def _audited(decision: Decision) -> Mapping[str, object]:
+def _audited(decision: FailedValidation) -> Mapping[str, object]:
     return {
         "message": decision.message,
         "policy": decision.policy,
@@ -244,7 +257,7 @@ def _audited(decision: Decision) -> Mapping[str, object]:
     }
 
 
-def _refusal(decision: Decision, request: Request) -> ApiError:
+def _refusal(decision: FailedValidation, request: AdmissionRequest) -> ApiError:
     scope = request.scope
     cause: Object = {"message": decision.sentence}
     error = forbidden(scope.kind, scope.name, decision.sentence, causes=[cause])

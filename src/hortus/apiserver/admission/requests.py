@@ -9,17 +9,17 @@ import msgspec
 
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.scaling import scale_of
-from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
+from hortus.apiserver.resources.scope import DeleteOptions, RequestScope, WriteOptions
 from hortus.apiserver.resources.subresources import BODIES, SCALE
 from hortus.kube.objects import GroupVersionKind, Object
 
 REVIEW_VERSION = "admission.k8s.io/v1"
 
 
-class Request(NamedTuple):
+class AdmissionRequest(NamedTuple):
     """A write that is to be judged; `obj` and `old` are None where the operation has none."""
 
-    scope: Scope
+    scope: RequestScope
     operation: str
     options: WriteOptions | DeleteOptions
     obj: Object | None
@@ -36,14 +36,14 @@ class Request(NamedTuple):
         return f"{plural}/{sub}" if sub else plural
 
 
-def shown(scope: Scope, obj: Object | None) -> Object | None:
+def shown(scope: RequestScope, obj: Object | None) -> Object | None:
     """The object in the form of the endpoint: a Scale on `scale`, otherwise itself."""
     if obj is None or scope.subresource != "scale" or scope.kind.definition.scale is None:
         return obj
     return scale_of(scope.kind, obj)
 
 
-def kind_of(scope: Scope, kind: Kind) -> GroupVersionKind:
+def kind_of(scope: RequestScope, kind: Kind) -> GroupVersionKind:
     """The kind of the object that is written to the endpoint."""
     if scope.subresource == "scale" and kind.definition.scale is not None:
         return SCALE
@@ -72,7 +72,7 @@ def options_object(operation: str, options: WriteOptions | DeleteOptions) -> Obj
     return found
 
 
-def request_object(request: Request, matched: Kind) -> Object:
+def request_object(request: AdmissionRequest, matched: Kind) -> Object:
     """The `request` of an AdmissionReview without its objects; also what expressions see as `request`.
 
     `matched` is the version of the kind that the webhook or policy asked for, which may differ from the client's.
@@ -98,7 +98,7 @@ def request_object(request: Request, matched: Kind) -> Object:
     return found
 
 
-def namespace_of(scope: Scope) -> str:
+def namespace_of(scope: RequestScope) -> str:
     """The namespace of a request; one about a Namespace is in that namespace."""
     if is_namespace(scope.kind):
         return scope.name

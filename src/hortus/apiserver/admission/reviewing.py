@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from hortus.apiserver.admission.calling import WebhookClient
 from hortus.apiserver.admission.configurations import Configurations, Judges
-from hortus.apiserver.admission.expressions import Asking, Budget, Environment
+from hortus.apiserver.admission.expressions import Asking, RequestVariables, TimeBudget
 from hortus.apiserver.admission.matching import Matcher, may_be_judged
 from hortus.apiserver.admission.policies import Policies
-from hortus.apiserver.admission.requests import Request, namespace_of, request_object, shown
+from hortus.apiserver.admission.requests import AdmissionRequest, namespace_of, request_object, shown
 from hortus.apiserver.admission.webhooks import Webhooks
 from hortus.apiserver.authz import Authorizer
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
-from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
+from hortus.apiserver.resources.scope import DeleteOptions, RequestScope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.turns import Turns
 from hortus.kube.errors import InternalError
@@ -41,18 +41,18 @@ class DynamicAdmission:
         judges = self._configurations.known(cluster)
         return judges is None or any(judges)
 
-    async def begin(self, scope: Scope, operation: str, options: WriteOptions | DeleteOptions) -> Review | None:
+    async def begin(self, scope: RequestScope, operation: str, options: WriteOptions | DeleteOptions) -> Review | None:
         judges = self._configurations.known(scope.cluster) or await self._configurations.of(scope.cluster)
         if not any(judges):
             return None
-        request = Request(scope, operation, options, None, None)
+        request = AdmissionRequest(scope, operation, options, None, None)
         if judges.unreadable and may_be_judged(request):
             raise InternalError(
                 f"{judges.unreadable[0]} cannot be read, so nobody knows what it refuses: replace or delete it"
             )
         return Review(self, judges, request) if may_be_judged(request) else None
 
-    def _environment(self, request: Request, kind: Kind) -> Environment:
+    def _environment(self, request: AdmissionRequest, kind: Kind) -> RequestVariables:
         scope = request.scope
         asked = {
             "@authorizer": "user",
@@ -68,13 +68,13 @@ class DynamicAdmission:
             "request": request_object(request, kind),
             "authorizer": {"@authorizer": "user", "requestResource": asked},
         }
-        return Environment(values, Asking(self._authorizer, scope.cluster, scope.user), Budget())
+        return RequestVariables(values, Asking(self._authorizer, scope.cluster, scope.user), TimeBudget())
 
 
 class Review:
     """The review of one write."""
 
-    def __init__(self, admission: DynamicAdmission, judges: Judges, request: Request) -> None:
+    def __init__(self, admission: DynamicAdmission, judges: Judges, request: AdmissionRequest) -> None:
         self._admission = admission
         self._judges = judges
         self._request = request

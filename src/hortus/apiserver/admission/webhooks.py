@@ -18,11 +18,11 @@ import orjson
 
 from hortus.apiserver.admission.calling import CallFailed, WebhookClient, shortened
 from hortus.apiserver.admission.configurations import Webhook
-from hortus.apiserver.admission.expressions import ConditionsFailed, Environment, all_hold
+from hortus.apiserver.admission.expressions import ConditionsFailed, RequestVariables, all_hold
 from hortus.apiserver.admission.matching import Matcher
 from hortus.apiserver.admission.requests import (
     REVIEW_VERSION,
-    Request,
+    AdmissionRequest,
     ReviewAnswer,
     ReviewResponse,
     request_object,
@@ -40,7 +40,7 @@ _LARGEST_DETAILS = 16 * 1024
 _IDENTITY = ("name", "namespace", "uid")
 _QUIET_EFFECTS = ("None", "NoneOnDryRun")
 
-Environments = Callable[[Request, Kind], Environment]
+Environments = Callable[[AdmissionRequest, Kind], RequestVariables]
 
 
 class Webhooks:
@@ -49,7 +49,7 @@ class Webhooks:
         self._matcher = matcher
         self._environments = environments
 
-    async def mutate(self, hooks: Iterable[Webhook], request: Request) -> bool:
+    async def mutate(self, hooks: Iterable[Webhook], request: AdmissionRequest) -> bool:
         """Lets each webhook change `request.obj` in place and returns True if one did. Raises the refusal of a webhook.
 
         Webhooks with reinvocationPolicy IfNeeded that ran before a later one changed the object run once more.
@@ -69,7 +69,7 @@ class Webhooks:
             await self._mutated_by(hook, request)
         return touched
 
-    async def validate(self, hooks: Iterable[Webhook], request: Request) -> None:
+    async def validate(self, hooks: Iterable[Webhook], request: AdmissionRequest) -> None:
         """Calls all concurrently; raises the first refusal in order."""
         found = [(hook, kind) for hook in hooks if (kind := await self._asked(hook, request)) is not None]
         if not found:
@@ -82,7 +82,7 @@ class Webhooks:
             if isinstance(result, BaseException):
                 raise result
 
-    async def _mutated_by(self, hook: Webhook, request: Request) -> tuple[bool, bool]:
+    async def _mutated_by(self, hook: Webhook, request: AdmissionRequest) -> tuple[bool, bool]:
         kind = await self._asked(hook, request)
         if kind is None:
             return False, False
@@ -91,7 +91,7 @@ class Webhooks:
             return True, False
         return True, await self._patched(hook, kind, request, response.patch)
 
-    async def _asked(self, hook: Webhook, request: Request) -> Kind | None:
+    async def _asked(self, hook: Webhook, request: AdmissionRequest) -> Kind | None:
         """The version in which the webhook wants the object; None when it does not match."""
         kind = await self._matcher.matched(hook.criteria, request)
         if kind is None or not hook.conditions:
@@ -103,7 +103,9 @@ class Webhooks:
                 return None
             raise forbidden(request.scope.kind, request.scope.name, str(error)) from None
 
-    async def _ask(self, hook: Webhook, kind: Kind, request: Request, *, mutating: bool) -> ReviewResponse | None:
+    async def _ask(
+        self, hook: Webhook, kind: Kind, request: AdmissionRequest, *, mutating: bool
+    ) -> ReviewResponse | None:
         """The webhook's response, None when its failure is to be ignored. Raises its refusal."""
         if request.dry_run and hook.side_effects not in _QUIET_EFFECTS:
             raise BadRequest(f'admission webhook "{hook.name}" does not support dry run')
@@ -122,7 +124,9 @@ class Webhooks:
             raise _denied(hook.name, response.status)
         return response
 
-    async def _response(self, hook: Webhook, kind: Kind, request: Request, *, mutating: bool) -> ReviewResponse:
+    async def _response(
+        self, hook: Webhook, kind: Kind, request: AdmissionRequest, *, mutating: bool
+    ) -> ReviewResponse:
         if "v1" not in hook.versions:
             raise CallFailed("webhook does not accept known AdmissionReview versions (v1)")
         question, scope = request_object(request, kind), request.scope
@@ -138,7 +142,7 @@ class Webhooks:
         except ValueError as error:
             raise CallFailed(f"received invalid webhook response: {error}") from None
 
-    async def _patched(self, hook: Webhook, kind: Kind, request: Request, patch: str) -> bool:
+    async def _patched(self, hook: Webhook, kind: Kind, request: AdmissionRequest, patch: str) -> bool:
         obj = request.obj
         try:
             operations = orjson.loads(base64.b64decode(patch, validate=True))

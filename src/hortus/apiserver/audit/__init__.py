@@ -7,7 +7,7 @@ omitted; credentials in other kinds are not detected. Source: "Auditing"
 """
 
 from hortus.apiserver.audit.log import AuditLog
-from hortus.apiserver.audit.policy import Level, Policy, PolicyError, Question, read_policy
-from hortus.apiserver.audit.recording import Auditor, Entry
+from hortus.apiserver.audit.policy import AuditPolicy, Level, PolicyError, Question, read_policy
+from hortus.apiserver.audit.recording import Auditor, RequestRecord
 
-__all__ = ["AuditLog", "Auditor", "Entry", "Level", "Policy", "PolicyError", "Question", "read_policy"]
+__all__ = ["AuditLog", "AuditPolicy", "Auditor", "Level", "PolicyError", "Question", "RequestRecord", "read_policy"]

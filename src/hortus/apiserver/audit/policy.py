@@ -115,7 +115,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     omit_managed_fields: bool = False
 
 
-class Verdict(NamedTuple):
+class AuditVerdict(NamedTuple):
     """The level and the omitted stages of one request."""
 
     level: Level
@@ -123,10 +123,10 @@ class Verdict(NamedTuple):
     without_managed_fields: bool = False
 
 
-_NOTHING = Verdict(Level.NONE)
+_NOTHING = AuditVerdict(Level.NONE)
 
 
-class Policy:
+class AuditPolicy:
     def __init__(self, document: object) -> None:
         """From the decoded file. Raises PolicyError."""
         try:
@@ -141,13 +141,13 @@ class Policy:
         if not self._file.rules:
             raise PolicyError("rules: at least one rule is required")
 
-    def verdict(self, asked: Question) -> Verdict:
+    def verdict(self, asked: Question) -> AuditVerdict:
         """The verdict of the first rule that matches; without one nothing is recorded."""
         whole = self._file
         for rule in whole.rules:
             if rule.matches(asked):
                 own = rule.omit_managed_fields
-                return Verdict(
+                return AuditVerdict(
                     _LEVELS[rule.level],
                     frozenset([*whole.omit_stages, *rule.omit_stages]),
                     whole.omit_managed_fields if own is None else own,
@@ -155,9 +155,9 @@ class Policy:
         return _NOTHING
 
 
-def read_policy(path: Path) -> Policy:
+def read_policy(path: Path) -> AuditPolicy:
     """From a YAML file. Raises PolicyError naming it."""
     try:
-        return Policy(yaml.load(path.read_text()))
+        return AuditPolicy(yaml.load(path.read_text()))
     except (OSError, ValueError) as error:
         raise PolicyError(f"audit policy {path}: {error}") from None

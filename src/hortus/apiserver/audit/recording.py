@@ -12,7 +12,7 @@ import orjson
 from aiohttp import web
 
 from hortus.apiserver.audit.log import AuditLog
-from hortus.apiserver.audit.policy import LEVEL_NAMES, Level, Policy, Question, Verdict
+from hortus.apiserver.audit.policy import LEVEL_NAMES, AuditPolicy, AuditVerdict, Level, Question
 from hortus.apiserver.audit.redaction import may_be_shown, redacted, without_managed_fields
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.http import Reply, RequestInfo, media_type_of
@@ -32,20 +32,20 @@ _SHOWN_STATUS = ("status", "message", "reason", "details", "code")
 
 
 class Auditor:
-    def __init__(self, policy: Policy, log: AuditLog, clock: Clock) -> None:
+    def __init__(self, policy: AuditPolicy, log: AuditLog, clock: Clock) -> None:
         self._policy = policy
         self.log = log
         self.clock = clock
 
-    def begin(self, request: web.BaseRequest) -> Entry:
+    def begin(self, request: web.BaseRequest) -> RequestRecord:
         """Begins the record of a request whose sender is not known yet."""
         said = remarks()
         said.audit_id = _text(request.headers.get("Audit-Id", ""))[:_LONGEST_ID] or str(uuid4())
-        entry = Entry(self, request, said)
+        entry = RequestRecord(self, request, said)
         said.on_start = entry.started
         return entry
 
-    def verdict(self, info: RequestInfo, user: UserInfo) -> Verdict:
+    def verdict(self, info: RequestInfo, user: UserInfo) -> AuditVerdict:
         path = "" if info.resource else info.path
         asked = Question(
             user.username,
@@ -61,7 +61,7 @@ class Auditor:
         return self._policy.verdict(asked)
 
 
-class Entry:
+class RequestRecord:
     """The events of one request."""
 
     def __init__(self, auditor: Auditor, request: web.BaseRequest, said: Remarks) -> None:
@@ -71,7 +71,7 @@ class Entry:
         self._at = auditor.clock.now()
         self._info: RequestInfo | None = None
         self._user = _NOBODY
-        self._verdict: Verdict | None = None
+        self._verdict: AuditVerdict | None = None
 
     def received(self, info: RequestInfo, user: UserInfo) -> None:
         """Records the request and its user, after impersonation."""
@@ -98,7 +98,7 @@ class Entry:
         stage: str,
         *,
         code: int = 0,
-        complete: Callable[[Object, Verdict], None] | None = None,
+        complete: Callable[[Object, AuditVerdict], None] | None = None,
     ) -> None:
         """Writes an event for every request: one that cannot be written whole is written without bodies."""
         verdict = self._judged(info)
@@ -122,7 +122,7 @@ class Entry:
             line = orjson.dumps(bare)
         self._auditor.log.write(line)
 
-    def _complete(self, event: Object, info: RequestInfo, verdict: Verdict, reply: Reply | None) -> None:
+    def _complete(self, event: Object, info: RequestInfo, verdict: AuditVerdict, reply: Reply | None) -> None:
         """Adds the result of the request, and its bodies at the level of the policy."""
         shown = may_be_shown(info.group, info.resource, info.subresource)
         status: Object = event["responseStatus"]
@@ -141,7 +141,7 @@ class Entry:
         if self._said.annotations:
             event["annotations"] = self._said.annotations
 
-    def _sent(self, info: RequestInfo, verdict: Verdict) -> Any:
+    def _sent(self, info: RequestInfo, verdict: AuditVerdict) -> Any:
         """The body of a request, where the level includes it."""
         if not info.resource or info.method in ("GET", "HEAD"):
             return None
@@ -149,12 +149,12 @@ class Entry:
             return None
         return _decoded(self._said.body, self._request.headers.get("Content-Type", ""))
 
-    def _judged(self, info: RequestInfo) -> Verdict:
+    def _judged(self, info: RequestInfo) -> AuditVerdict:
         if self._verdict is None:
             self._verdict = self._auditor.verdict(info, self._said.impersonator or self._user)
         return self._verdict
 
-    def _event(self, info: RequestInfo, verdict: Verdict, stage: str) -> Object:
+    def _event(self, info: RequestInfo, verdict: AuditVerdict, stage: str) -> Object:
         request, impersonator = self._request, self._said.impersonator
         event: Object = {
             "kind": "Event",
@@ -177,14 +177,14 @@ class Entry:
         event["stageTimestamp"] = format_micro_time(self._auditor.clock.now())
         return event
 
-    def _add(self, event: Object, field: str, body: Any, info: RequestInfo, verdict: Verdict) -> None:
+    def _add(self, event: Object, field: str, body: Any, info: RequestInfo, verdict: AuditVerdict) -> None:
         if body is None:
             return
         body = redacted(body, info.group, info.resource)
         event[field] = without_managed_fields(body) if verdict.without_managed_fields else body
 
 
-def _worth(code: int, verdict: Verdict) -> bool:
+def _worth(code: int, verdict: AuditVerdict) -> bool:
     """Reports whether the answer is decoded: for its Status, or because the level includes all of it."""
     return code >= 400 or verdict.level >= Level.REQUEST_RESPONSE
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from hortus.apiserver.authn.certificates import IssuedCertificate
 from hortus.apiserver.authn.chain import ANONYMOUS, Authentication
 from hortus.apiserver.authn.client_certificates import CertificateAuthenticator, peer_certificate
-from hortus.apiserver.authn.cluster_keys import ClusterKeys, ClusterLookup
-from hortus.apiserver.authn.identity import Authenticator, Credentials, UserInfo
+from hortus.apiserver.authn.cluster_keys import ClusterKeyLookup, ClusterKeys
+from hortus.apiserver.authn.identity import Authenticator, RequestCredentials, UserInfo
 from hortus.apiserver.authn.keys import ServerKeys, open_keys
 from hortus.apiserver.authn.service_accounts import (
     ServiceAccountTokens,
@@ -26,10 +26,10 @@ __all__ = [
     "Authentication",
     "Authenticator",
     "CertificateAuthenticator",
+    "ClusterKeyLookup",
     "ClusterKeys",
-    "ClusterLookup",
-    "Credentials",
     "IssuedCertificate",
+    "RequestCredentials",
     "ServerKeys",
     "ServiceAccountTokens",
     "StaticTokens",

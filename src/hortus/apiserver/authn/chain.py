@@ -7,7 +7,7 @@ allowed.
 from __future__ import annotations
 
 from hortus.apiserver.authn.client_certificates import CertificateAuthenticator
-from hortus.apiserver.authn.identity import Credentials, UserInfo
+from hortus.apiserver.authn.identity import RequestCredentials, UserInfo
 from hortus.apiserver.authn.service_accounts import ServiceAccountTokens
 from hortus.apiserver.authn.static_tokens import StaticTokens
 from hortus.kube.errors import Unauthorized
@@ -35,7 +35,7 @@ class Authentication:
         self._service_accounts = service_accounts
         self._anonymous = anonymous
 
-    async def authenticate(self, credentials: Credentials) -> UserInfo:
+    async def authenticate(self, credentials: RequestCredentials) -> UserInfo:
         """The user behind a request; raises Unauthorized (401)."""
         refused: Unauthorized | None = None
         if credentials.certificate:

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from hortus.apiserver.authn.cluster_keys import Checked, ClusterKeys, ClusterLookup
-from hortus.apiserver.authn.identity import Credentials, UserInfo
+from hortus.apiserver.authn.cluster_keys import Checked, ClusterKeyLookup, ClusterKeys
+from hortus.apiserver.authn.identity import RequestCredentials, UserInfo
 from hortus.apiserver.authn.subjects import subject_of
 from hortus.apiserver.tenants import ROOT_CLUSTER
 from hortus.kube.clock import Clock
@@ -37,12 +37,14 @@ def peer_certificate(transport: asyncio.BaseTransport | None) -> bytes:
 class CertificateAuthenticator:
     """Certificates of each cluster's own authority, and of `authorities` for users of the root cluster."""
 
-    def __init__(self, clusters: ClusterLookup, clock: Clock, *, authorities: Sequence[x509.Certificate] = ()) -> None:
+    def __init__(
+        self, clusters: ClusterKeyLookup, clock: Clock, *, authorities: Sequence[x509.Certificate] = ()
+    ) -> None:
         self._clusters = clusters
         self._clock = clock
         self._authorities = authorities
 
-    async def authenticate(self, credentials: Credentials) -> UserInfo | None:
+    async def authenticate(self, credentials: RequestCredentials) -> UserInfo | None:
         return self.check(credentials.cluster, credentials.certificate)
 
     def check(self, cluster: str, der: bytes) -> UserInfo | None:

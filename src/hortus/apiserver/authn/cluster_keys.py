@@ -81,7 +81,7 @@ class ClusterKeys:
             self.tokens, self.watched = None, None
 
 
-class ClusterLookup(Protocol):
+class ClusterKeyLookup(Protocol):
     """Finds living logical clusters; `hortus.apiserver.clusters` implements it."""
 
     def keys(self, cluster: str) -> ClusterKeys | None: ...

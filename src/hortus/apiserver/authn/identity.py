@@ -25,7 +25,7 @@ class UserInfo(msgspec.Struct, frozen=True):
         return {key: value for key, value in parts.items() if value}
 
 
-class Credentials(msgspec.Struct, frozen=True):
+class RequestCredentials(msgspec.Struct, frozen=True):
     """The credentials of a request. `certificate` is the verified peer certificate in DER."""
 
     cluster: str
@@ -34,7 +34,7 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 class Authenticator(Protocol):
-    async def authenticate(self, credentials: Credentials) -> UserInfo | None:
+    async def authenticate(self, credentials: RequestCredentials) -> UserInfo | None:
         """The user of these credentials, None when they are of a kind that this authenticator does not know.
 
         Raises hortus.kube.errors.Unauthorized when they are of its kind and invalid.

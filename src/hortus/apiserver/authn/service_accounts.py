@@ -15,8 +15,8 @@ import msgspec
 
 from hortus.apiserver.authn import jwt
 from hortus.apiserver.authn.client_certificates import AUTHENTICATED, CREDENTIAL_ID
-from hortus.apiserver.authn.cluster_keys import Checked, ClusterKeys, ClusterLookup
-from hortus.apiserver.authn.identity import Credentials, UserInfo
+from hortus.apiserver.authn.cluster_keys import Checked, ClusterKeyLookup, ClusterKeys
+from hortus.apiserver.authn.identity import RequestCredentials, UserInfo
 from hortus.apiserver.store.backend import Backend, Key
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Unauthorized
@@ -29,7 +29,7 @@ _DELETION_LEEWAY = 60.0
 """Seconds for which tokens of an object in deletion stay valid (kubelet needs some to end a pod)."""
 
 
-class Reference(msgspec.Struct, frozen=True, omit_defaults=True):
+class ObjectReference(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     uid: str = ""
 
@@ -38,10 +38,10 @@ class Bindings(msgspec.Struct, frozen=True, omit_defaults=True):
     """The private claims under `kubernetes.io`."""
 
     namespace: str
-    serviceaccount: Reference
-    pod: Reference | None = None
-    node: Reference | None = None
-    secret: Reference | None = None
+    serviceaccount: ObjectReference
+    pod: ObjectReference | None = None
+    node: ObjectReference | None = None
+    secret: ObjectReference | None = None
     warnafter: int | None = None
 
     def objects(self, cluster: str) -> list[tuple[Key, str]]:
@@ -112,12 +112,12 @@ def mint(keys: ClusterKeys, bindings: Bindings, *, audiences: Sequence[str], now
 
 
 class ServiceAccountTokens:
-    def __init__(self, clusters: ClusterLookup, objects: ObjectReader, clock: Clock) -> None:
+    def __init__(self, clusters: ClusterKeyLookup, objects: ObjectReader, clock: Clock) -> None:
         self._clusters = clusters
         self._objects = objects
         self._clock = clock
 
-    async def authenticate(self, credentials: Credentials) -> UserInfo | None:
+    async def authenticate(self, credentials: RequestCredentials) -> UserInfo | None:
         if not credentials.bearer:
             return None
         checked = await self.check(credentials.cluster, credentials.bearer)

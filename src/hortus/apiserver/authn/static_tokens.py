@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Mapping
 
 from hortus.apiserver.authn.client_certificates import AUTHENTICATED
-from hortus.apiserver.authn.identity import Credentials, UserInfo
+from hortus.apiserver.authn.identity import RequestCredentials, UserInfo
 
 EVERY_CLUSTER = "*"
 
@@ -25,7 +25,7 @@ class StaticTokens:
             known = UserInfo(user.username, user.uid, groups, user.extra)
             self._users.setdefault(cluster, []).append((_digest(token), known))
 
-    async def authenticate(self, credentials: Credentials) -> UserInfo | None:
+    async def authenticate(self, credentials: RequestCredentials) -> UserInfo | None:
         return self.check(credentials.cluster, credentials.bearer)
 
     def check(self, cluster: str, token: str) -> UserInfo | None:

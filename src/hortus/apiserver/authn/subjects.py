@@ -23,7 +23,7 @@ _ENCODINGS = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1C
 """UTF8String, PrintableString, TeletexString, IA5String, UniversalString, BMPString."""
 
 
-class Subject(NamedTuple):
+class CertificateSubject(NamedTuple):
     """The parts of a name that Kubernetes reads: the user candidates and the groups, in their order."""
 
     common_names: Sequence[str]
@@ -47,7 +47,7 @@ def name_of(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
     return x509.Name([*groups, user])
 
 
-def subject_of(signed: x509.Certificate | x509.CertificateSigningRequest) -> Subject:
+def subject_of(signed: x509.Certificate | x509.CertificateSigningRequest) -> CertificateSubject:
     """The subject of a certificate or signing request; raises ValueError when a part of it is no text."""
     if isinstance(signed, x509.Certificate):
         fields = list(_elements(_content(signed.tbs_certificate_bytes)))
@@ -61,7 +61,7 @@ def subject_of(signed: x509.Certificate | x509.CertificateSigningRequest) -> Sub
             (_, oid), (tag, value) = _elements(attribute)
             if oid in found:
                 found[oid].append(_text(tag, value))
-    return Subject(found[_COMMON_NAME], found[_ORGANIZATION])
+    return CertificateSubject(found[_COMMON_NAME], found[_ORGANIZATION])
 
 
 def _text(tag: int, value: bytes) -> str:

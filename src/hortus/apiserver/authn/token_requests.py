@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import msgspec
 
 from hortus.apiserver.authn.chain import Authentication
-from hortus.apiserver.authn.cluster_keys import ClusterLookup
-from hortus.apiserver.authn.identity import Credentials, UserInfo
+from hortus.apiserver.authn.cluster_keys import ClusterKeyLookup
+from hortus.apiserver.authn.identity import RequestCredentials, UserInfo
 from hortus.apiserver.authn.service_accounts import (
     Bindings,
     ObjectReader,
-    Reference,
+    ObjectReference,
     ServiceAccountTokens,
     issuer_of,
     mint,
@@ -46,7 +46,7 @@ class _Spec(msgspec.Struct, rename="camel"):
 class TokenRequests:
     """Answers POST `serviceaccounts/<name>/token`: `handler` is a subresource handler of the resource layer."""
 
-    def __init__(self, clusters: ClusterLookup, objects: ObjectReader) -> None:
+    def __init__(self, clusters: ClusterKeyLookup, objects: ObjectReader) -> None:
         self._clusters = clusters
         self._objects = objects
 
@@ -71,11 +71,11 @@ class TokenRequests:
     async def _bindings(self, account: Object, bound: _Bound | None, cluster: str) -> Bindings:
         metadata = account["metadata"]
         namespace = metadata["namespace"]
-        owner = Reference(metadata["name"], metadata["uid"])
+        owner = ObjectReference(metadata["name"], metadata["uid"])
         if bound is None:
             return Bindings(namespace, owner)
         found = await self._bound_object(bound, namespace, cluster)
-        reference = Reference(bound.name, found["metadata"]["uid"])
+        reference = ObjectReference(bound.name, found["metadata"]["uid"])
         match bound.kind:
             case "Pod":
                 if (found.get("spec") or {}).get("serviceAccountName", "default") != owner.name:
@@ -107,12 +107,12 @@ class TokenRequests:
             )
         return found
 
-    async def _node_of(self, pod: Object, cluster: str) -> Reference | None:
+    async def _node_of(self, pod: Object, cluster: str) -> ObjectReference | None:
         name = (pod.get("spec") or {}).get("nodeName")
         if not name:
             return None
         node = await self._objects.object(Key(f"{cluster}/core/nodes", f"/{name}"))
-        return Reference(name, node["metadata"]["uid"] if node else "")
+        return ObjectReference(name, node["metadata"]["uid"] if node else "")
 
 
 async def token_review(
@@ -139,7 +139,7 @@ async def _reviewed(
 ) -> tuple[UserInfo, Sequence[str]]:
     own = issuer_of(cluster)
     if not audiences or own in audiences:
-        user = await authentication.authenticate(Credentials(cluster, token))
+        user = await authentication.authenticate(RequestCredentials(cluster, token))
         return user, [own]
     checked = await service_accounts.check(cluster, token, audiences)
     return checked.user, [audience for audience in audiences if audience in checked.audiences]

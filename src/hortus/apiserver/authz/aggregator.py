@@ -15,7 +15,7 @@ import msgspec
 from hortus.apiserver.authz.aggregation import aggregated_rules
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.keyqueue import KeyQueue
-from hortus.apiserver.store.backend import Change, Key, Mismatch, Page, Record, Value
+from hortus.apiserver.store.backend import Change, Key, Mismatch, Record, RecordPage, Value
 from hortus.apiserver.store.encoding import encode
 from hortus.kube.clock import Clock
 from hortus.kube.errors import RequestEntityTooLarge
@@ -25,14 +25,14 @@ _log = logging.getLogger("hortus.apiserver.authz")
 _SUFFIX = f"{API_GROUP}/clusterroles"
 
 
-class Storage(Protocol):
-    async def list(self, bucket: str) -> Page: ...
+class RoleStorage(Protocol):
+    async def list(self, bucket: str) -> RecordPage: ...
 
     async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record: ...
 
 
 class RoleAggregator:
-    def __init__(self, storage: Storage, clock: Clock, full: Callable[[str], Awaitable[bool]]) -> None:
+    def __init__(self, storage: RoleStorage, clock: Clock, full: Callable[[str], Awaitable[bool]]) -> None:
         """`full` reports whether a cluster has reached its quota."""
         self._storage = storage
         self._full = full

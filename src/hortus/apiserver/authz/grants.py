@@ -6,28 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hortus.apiserver.authz.attributes import Attributes, Decision
-from hortus.apiserver.authz.rules import PolicyRule, Request, matches_name, matches_resource, rule_allows
+from hortus.apiserver.authz.rules import PolicyRule, ResourceRequest, matches_name, matches_resource, rule_allows
 
 VERDICT_LIMIT = 1024
 """Verdicts kept per user and cluster; forgotten all at once when a scanner fills them."""
 
 
-class Grant(NamedTuple):
+class RoleGrant(NamedTuple):
     """Rules that a binding gives. `reason` is the sentence with which the API server explains an allowed request."""
 
     rules: tuple[PolicyRule, ...]
     reason: str
 
 
-class Grants:
+class RoleGrants:
     """Cluster-wide grants and those per namespace, for one (user, groups)."""
 
     __slots__ = ("_problems", "_verdicts", "everywhere", "in_namespace")
 
     def __init__(
         self,
-        everywhere: Sequence[Grant],
-        in_namespace: Mapping[str, Sequence[Grant]],
+        everywhere: Sequence[RoleGrant],
+        in_namespace: Mapping[str, Sequence[RoleGrant]],
         problems: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """`problems` lists the missing roles by namespace (empty: everywhere)."""
@@ -42,7 +42,7 @@ class Grants:
         key = (asked.verb, asked.group, asked.resource, asked.subresource, asked.namespace)
         found = self._verdicts.get(key)
         if found is None:
-            found = self._candidates(Request(*key[:4]), asked.namespace)
+            found = self._candidates(ResourceRequest(*key[:4]), asked.namespace)
             if len(self._verdicts) >= VERDICT_LIMIT:
                 self._verdicts.clear()
             self._verdicts[key] = found
@@ -61,12 +61,12 @@ class Grants:
         for grant in self._grants(namespace):
             yield from grant.rules
 
-    def _grants(self, namespace: str) -> Iterator[Grant]:
+    def _grants(self, namespace: str) -> Iterator[RoleGrant]:
         yield from self.everywhere
         if namespace:
             yield from self.in_namespace.get(namespace, ())
 
-    def _candidates(self, request: Request, namespace: str) -> tuple[tuple[PolicyRule, Decision], ...]:
+    def _candidates(self, request: ResourceRequest, namespace: str) -> tuple[tuple[PolicyRule, Decision], ...]:
         """The rules that cover the request for some name, up to the first that does for every name."""
         found = []
         for grant in self._grants(namespace):

@@ -11,7 +11,7 @@ import msgspec
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authn.service_accounts import username_of
 from hortus.apiserver.authz.aggregation import aggregated_rules
-from hortus.apiserver.authz.grants import Grant, Grants
+from hortus.apiserver.authz.grants import RoleGrant, RoleGrants
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.authz.rules import PolicyRule, rules_of
 from hortus.kube.objects import Object
@@ -39,17 +39,17 @@ class _Subject(NamedTuple):
 class _Bound(NamedTuple):
     namespace: str
     """The namespace of the grant; empty: everywhere."""
-    grant: Grant
+    grant: RoleGrant
 
 
-class Index:
+class BindingIndex:
     """Immutable but for its memory of users; thrown away when an RBAC object changes.
 
     With a `base`, `objects` are bindings alone: roles are the base's, and its bindings hold too. So a cluster that adds
     bindings to the default policy costs its own bindings and not another copy of the policy (about 250 kB).
     """
 
-    def __init__(self, objects: RbacObjects, *, base: Index | None = None) -> None:
+    def __init__(self, objects: RbacObjects, *, base: BindingIndex | None = None) -> None:
         assert base is None or not (objects.cluster_roles or objects.roles), "roles next to a base are not looked at"
         self._base = base
         self.cluster_roles: Mapping[str, tuple[PolicyRule, ...]] = (
@@ -60,13 +60,13 @@ class Index:
         )
         self._bound: dict[_Subject, list[_Bound]] = {}
         self._missing: dict[_Subject, list[tuple[str, str]]] = {}
-        self._users: dict[tuple[str, tuple[str, ...]], Grants] = {}
+        self._users: dict[tuple[str, tuple[str, ...]], RoleGrants] = {}
         for binding in objects.cluster_role_bindings:
             self._bind(binding, "")
         for binding in objects.role_bindings:
             self._bind(binding, binding["metadata"].get("namespace", ""))
 
-    def grants(self, user: UserInfo) -> Grants:
+    def grants(self, user: UserInfo) -> RoleGrants:
         """The grants of the user by name and by groups."""
         key = (user.username, user.groups)
         found = self._users.get(key)
@@ -80,10 +80,10 @@ class Index:
         """The rules of a role that a roleRef names; None when there is none."""
         return self.cluster_roles.get(name) if kind == "ClusterRole" else self.roles.get((namespace, name))
 
-    def _collect(self, user: UserInfo) -> Grants:
+    def _collect(self, user: UserInfo) -> RoleGrants:
         subjects = [_Subject("User", user.username), *(_Subject("Group", group) for group in user.groups)]
-        everywhere: list[Grant] = []
-        in_namespace: dict[str, list[Grant]] = {}
+        everywhere: list[RoleGrant] = []
+        in_namespace: dict[str, list[RoleGrant]] = {}
         for subject in subjects:
             for namespace, grant in self._grants_of(subject):
                 (in_namespace.setdefault(namespace, []) if namespace else everywhere).append(grant)
@@ -91,7 +91,7 @@ class Index:
         for subject in subjects:
             for namespace, problem in self._problems_of(subject):
                 problems.setdefault(namespace, []).append(problem)
-        return Grants(everywhere, in_namespace, problems)
+        return RoleGrants(everywhere, in_namespace, problems)
 
     def _grants_of(self, subject: _Subject) -> Iterable[_Bound]:
         own = self._bound.get(subject, ())
@@ -113,7 +113,7 @@ class Index:
                 problem = f'{kind.lower()}.{API_GROUP} "{name}" not found'
                 self._missing.setdefault(held_by, []).append((namespace, problem))
             else:
-                grant = Grant(rules, _reason(binding, namespace, kind, name, subject))
+                grant = RoleGrant(rules, _reason(binding, namespace, kind, name, subject))
                 self._bound.setdefault(held_by, []).append(_Bound(namespace, grant))
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authz.attributes import Attributes, Decision
-from hortus.apiserver.authz.grants import Grants
-from hortus.apiserver.authz.index import Index, RbacObjects, decode
+from hortus.apiserver.authz.grants import RoleGrants
+from hortus.apiserver.authz.index import BindingIndex, RbacObjects, decode
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.store.backend import Backend, Change, Record
 from hortus.apiserver.store.overlay import BORN_REVISION
@@ -29,9 +29,9 @@ class RbacAuthorizer:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._indexes: dict[str, Index] = {}
+        self._indexes: dict[str, BindingIndex] = {}
         self._building: dict[str, object] = {}
-        self._pristine: dict[tuple[tuple[str, ...], ...], Index] = {}
+        self._pristine: dict[tuple[tuple[str, ...], ...], BindingIndex] = {}
         """By the names of born objects of each kind: what they say is the same in all clusters, but for their uids."""
 
     async def authorize(self, attributes: Attributes) -> Decision:
@@ -45,10 +45,10 @@ class RbacAuthorizer:
                 return (await self.index(attributes.cluster)).grants(attributes.user).decide(attributes)
         return decision
 
-    async def grants(self, cluster: str, user: UserInfo) -> Grants:
+    async def grants(self, cluster: str, user: UserInfo) -> RoleGrants:
         return (await self.index(cluster)).grants(user)
 
-    async def index(self, cluster: str) -> Index:
+    async def index(self, cluster: str) -> BindingIndex:
         """The compiled RBAC objects of a cluster as they are now."""
         found = self._indexes.get(cluster)
         while found is None:
@@ -76,7 +76,7 @@ class RbacAuthorizer:
         self._indexes.pop(cluster, None)
         self._building.pop(cluster, None)
 
-    def _compiled(self, pages: Sequence[Sequence[Record]]) -> Index:
+    def _compiled(self, pages: Sequence[Sequence[Record]]) -> BindingIndex:
         born = [[record for record in records if record.revision == BORN_REVISION] for records in pages]
         own = [[record for record in records if record.revision != BORN_REVISION] for records in pages]
         cluster_roles, cluster_role_bindings, roles, role_bindings = own
@@ -92,6 +92,6 @@ class RbacAuthorizer:
         return _compile(own, base=base)
 
 
-def _compile(pages: Sequence[Sequence[Record]], *, base: Index | None = None) -> Index:
+def _compile(pages: Sequence[Sequence[Record]], *, base: BindingIndex | None = None) -> BindingIndex:
     objects = RbacObjects(*(decode(record.value for record in records) for records in pages))
-    return Index(objects, base=base)
+    return BindingIndex(objects, base=base)

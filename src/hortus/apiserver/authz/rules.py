@@ -62,7 +62,7 @@ def rules_of(role: Object) -> tuple[PolicyRule, ...]:
         return ()
 
 
-class Request(NamedTuple):
+class ResourceRequest(NamedTuple):
     """The part of a resource request that rules look at; also the key under which verdicts are kept."""
 
     verb: str
@@ -75,7 +75,7 @@ def matches_verb(rule: PolicyRule, verb: str) -> bool:
     return ALL in rule.verbs or verb in rule.verbs
 
 
-def matches_resource(rule: PolicyRule, request: Request) -> bool:
+def matches_resource(rule: PolicyRule, request: ResourceRequest) -> bool:
     """Reports whether the rule covers the request for some name: `pods`, `pods/log`, `*/scale`, `*`."""
     if not matches_verb(rule, request.verb) or not (ALL in rule.api_groups or request.group in rule.api_groups):
         return False
@@ -101,7 +101,7 @@ def matches_path(rule: PolicyRule, path: str) -> bool:
 def rule_allows(rule: PolicyRule, asked: Attributes) -> bool:
     if asked.path:
         return matches_verb(rule, asked.verb) and matches_path(rule, asked.path)
-    request = Request(asked.verb, asked.group, asked.resource, asked.subresource)
+    request = ResourceRequest(asked.verb, asked.group, asked.resource, asked.subresource)
     return matches_resource(rule, request) and matches_name(rule, asked.name)
 
 

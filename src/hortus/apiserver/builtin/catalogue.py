@@ -15,7 +15,7 @@ from hortus.apiserver.builtin.rules.configuration import end_namespace
 from hortus.apiserver.builtin.schemas import kind_schema
 from hortus.apiserver.builtin.shapes import builtin_shapes
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
-from hortus.apiserver.resources.definition import Column, ResourceDefinition
+from hortus.apiserver.resources.definition import ResourceDefinition, TableColumn
 from hortus.kube.objects import Object, Resource
 
 _TEMPLATE: Mapping[str, Any] = {"metadata": {"creationTimestamp": None}, "spec": {"containers": []}}
@@ -109,7 +109,7 @@ _ALL_VERBS = frozenset({"create", "delete", "deletecollection", "get", "list", "
 _CELL_PREFIX = "cell:"
 
 
-class Entry(NamedTuple):
+class CatalogueEntry(NamedTuple):
     """One kind as `resources.txt` lists it."""
 
     resource: Resource
@@ -119,9 +119,9 @@ class Entry(NamedTuple):
     """Name, cell and options of each column."""
 
 
-def entries(text: str) -> list[Entry]:
+def entries(text: str) -> list[CatalogueEntry]:
     """The kinds listed in a text of this format."""
-    found: list[Entry] = []
+    found: list[CatalogueEntry] = []
     group, version, alias = "", "", ""
     for line in text.split("\n"):
         if line.startswith("= "):
@@ -135,11 +135,11 @@ def entries(text: str) -> list[Entry]:
             plural, kind, scope, *words = line.split(" ")
             resource = Resource(group, version, plural, kind, namespaced=scope == "ns")
             options = {word.partition("=")[0]: word.partition("=")[2] for word in words}
-            found.append(Entry(resource, f"{alias}.{kind}", options, ()))
+            found.append(CatalogueEntry(resource, f"{alias}.{kind}", options, ()))
     return found
 
 
-def definition(entry: Entry) -> ResourceDefinition:
+def definition(entry: CatalogueEntry) -> ResourceDefinition:
     """The ResourceDefinition by which the server serves the kind."""
     resource, options = entry.resource, entry.options
     columns = _columns(entry)
@@ -179,12 +179,12 @@ def _words(options: dict[str, str], name: str) -> tuple[str, ...]:
     return tuple(word for word in options.get(name, "").split(",") if word)
 
 
-def _columns(entry: Entry) -> tuple[Column, ...]:
+def _columns(entry: CatalogueEntry) -> tuple[TableColumn, ...]:
     listed = entry.columns or (("Created At", "created_at", frozenset[str]()),)
     if "unnamed" not in entry.options:
         listed = (("Name", ".metadata.name", frozenset[str]()), *listed)
     return tuple(
-        Column(
+        TableColumn(
             name=name,
             # All are computed here: an empty JSONPath would print differently from a cluster's printers.
             path=_CELL_PREFIX + cell,

@@ -30,7 +30,7 @@ import orjson
 from hortus.kube.objects import Object
 
 
-class Field(NamedTuple):
+class FieldDescription(NamedTuple):
     """One field of a struct. `kind` is a basic word of the format, or `struct` or `enum` with `ref` naming the type."""
 
     name: str
@@ -54,7 +54,7 @@ class Field(NamedTuple):
     default: Object | str | int | bool | None
 
 
-class Type(NamedTuple):
+class TypeDescription(NamedTuple):
     """A struct or, with `values`, an enumeration."""
 
     name: str
@@ -63,10 +63,10 @@ class Type(NamedTuple):
     typed: bool
     """Has apiVersion and kind in JSON."""
     values: tuple[str, ...]
-    fields: tuple[Field, ...]
+    fields: tuple[FieldDescription, ...]
 
 
-_PLAIN = Field("", 0, "", "string", "", False, False, False, False, "", (), ("", ""), None)
+_PLAIN = FieldDescription("", 0, "", "string", "", False, False, False, False, "", (), ("", ""), None)
 _TYPE_META = {name: _PLAIN._replace(name=name) for name in ("apiVersion", "kind")}
 
 
@@ -76,8 +76,8 @@ class Description:
     def __init__(self, text: str) -> None:
         self._prefixes: dict[str, str] = {}
         self._lines: dict[str, tuple[str, list[str]]] = {}
-        self._types: dict[str, Type] = {}
-        self._flat: dict[str, dict[str, Field]] = {}
+        self._types: dict[str, TypeDescription] = {}
+        self._flat: dict[str, dict[str, FieldDescription]] = {}
         self._index(text)
 
     def _index(self, text: str) -> None:
@@ -104,14 +104,14 @@ class Description:
         alias, _, local = name.partition(".")
         return f"{self._prefixes[alias]}.{local}"
 
-    def type(self, name: str) -> Type:
+    def type(self, name: str) -> TypeDescription:
         """The type of that alias.Name; KeyError when the description has none."""
         found = self._types.get(name)
         if found is None:
             found = self._types[name] = self._parse(name)
         return found
 
-    def json_fields(self, name: str) -> dict[str, Field]:
+    def json_fields(self, name: str) -> dict[str, FieldDescription]:
         """The fields of a struct by JSON name, those of embedded structs among them."""
         found = self._flat.get(name)
         if found is None:
@@ -124,16 +124,16 @@ class Description:
             self._flat[name] = found
         return found
 
-    def _parse(self, name: str) -> Type:
+    def _parse(self, name: str) -> TypeDescription:
         head, body = self._lines[name]
         local, _, rest = head.partition(" ")
         alias = name[: -len(local) - 1]
         if rest.startswith("= "):
-            return Type(name, False, False, tuple(rest[2:].split("|")), ())
+            return TypeDescription(name, False, False, tuple(rest[2:].split("|")), ())
         fields = tuple(self._field(alias, line) for line in body)
-        return Type(name, "atomic" in rest, "kind" in rest, (), fields)
+        return TypeDescription(name, "atomic" in rest, "kind" in rest, (), fields)
 
-    def _field(self, alias: str, line: str) -> Field:
+    def _field(self, alias: str, line: str) -> FieldDescription:
         words = line.split()
         name, number, go_type = words[:3]
         flags, attributes = "", words[3:]
@@ -141,7 +141,7 @@ class Description:
             flags, attributes = attributes[0], attributes[1:]
         shape, pointer, kind, ref = self._go_type(alias, go_type)
         list_type, keys, patch, default = _attributes(attributes)
-        return Field(
+        return FieldDescription(
             name="" if name == "<" else name,
             number=0 if number == "-" else int(number),
             shape=shape,

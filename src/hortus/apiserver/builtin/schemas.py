@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from hortus.apiserver.builtin.description import Description, Field, builtin
+from hortus.apiserver.builtin.description import Description, FieldDescription, builtin
 from hortus.kube.objects import GroupVersionKind, Object
 
 _OPEN: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -84,7 +84,7 @@ class Schemas:
             schema["x-kubernetes-map-type"] = "atomic"
         return schema
 
-    def _property(self, field: Field) -> Object:
+    def _property(self, field: FieldDescription) -> Object:
         schema = self._element(field)
         extra: Object = {}
         if field.shape == "list":
@@ -104,7 +104,7 @@ class Schemas:
             extra["default"] = field.default
         return {**schema, **extra} if extra else schema
 
-    def _element(self, field: Field) -> Object:
+    def _element(self, field: FieldDescription) -> Object:
         if not field.ref:
             return _WORDS[field.kind]
         if field.ref in self._open:

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from hortus.apiserver.builtin.description import Description, Field, builtin
+from hortus.apiserver.builtin.description import Description, FieldDescription, builtin
 from hortus.apiserver.builtin.scalars import (
     ScalarError,
     canonical_duration,
@@ -76,14 +76,14 @@ class _Plan:
 
     __slots__ = ("defaults", "fields", "fillers", "name")
 
-    def __init__(self, name: str, fields: dict[str, Field], defaults: Object) -> None:
+    def __init__(self, name: str, fields: dict[str, FieldDescription], defaults: Object) -> None:
         self.name = name
         self.fields = fields
         self.defaults = [(key, fields[key].pointer, orjson.dumps(value)) for key, value in defaults.items()]
         self.fillers = [(key, field) for key, field in fields.items() if _filled(field)]
 
 
-def _filled(field: Field) -> bool:
+def _filled(field: FieldDescription) -> bool:
     if field.omit_zero:
         return False
     if field.kind in _STRUCTS and not field.shape and not field.pointer:
@@ -162,7 +162,7 @@ class Shapes:
             if key not in obj:
                 obj[key] = self._zero(field)
 
-    def _zero(self, field: Field) -> Any:
+    def _zero(self, field: FieldDescription) -> Any:
         if field.shape or field.pointer:
             return None
         if field.kind == "struct":
@@ -171,13 +171,13 @@ class Shapes:
             return empty
         return self._zero_scalar(field)
 
-    def _zero_scalar(self, field: Field) -> Any:
+    def _zero_scalar(self, field: FieldDescription) -> Any:
         """The zero value of a scalar, which Go also makes of a null in a list or map."""
         if field.kind in _NULL_WHEN_ZERO:
             return None
         return {"string": "", "enum": "", "bool": False, "quantity": "0", "duration": "0s"}.get(field.kind, 0)
 
-    def _value(self, value: Any, field: Field, owner: str, path: str, depth: int) -> Any:
+    def _value(self, value: Any, field: FieldDescription, owner: str, path: str, depth: int) -> Any:
         if field.shape == "list":
             if type(value) is not list:
                 raise _mismatch(value, "[]" + self._go_type(field), owner, path)
@@ -191,7 +191,7 @@ class Shapes:
             return value
         return self._element(value, field, owner, path, depth)
 
-    def _element(self, value: Any, field: Field, owner: str, path: str, depth: int) -> Any:
+    def _element(self, value: Any, field: FieldDescription, owner: str, path: str, depth: int) -> Any:
         if field.kind == "struct":
             if value is None:
                 value = {}
@@ -215,7 +215,7 @@ class Shapes:
                 self._union(item, path, depth)
         return value
 
-    def _go_type(self, field: Field) -> str:
+    def _go_type(self, field: FieldDescription) -> str:
         if field.kind != "struct":
             return _GO_TYPES.get(field.kind, field.kind)
         alias, _, local = field.ref.partition(".")
@@ -223,7 +223,7 @@ class Shapes:
         return f"{version}.{local}" if alias else local
 
 
-def _omitted_when_empty(field: Field) -> bool:
+def _omitted_when_empty(field: FieldDescription) -> bool:
     if field.shape:
         return not field.always
     return not (field.always or field.pointer or field.kind in _STRUCTS)

@@ -15,7 +15,7 @@ import msgspec
 from hortus.apiserver.authn.certificates import IssuedCertificate
 from hortus.apiserver.clusters.content import FINALIZER
 from hortus.apiserver.clusters.registry import ROOT, LogicalClusters
-from hortus.apiserver.resources.definition import Column, FieldProblem, ResourceDefinition, WriteContext
+from hortus.apiserver.resources.definition import FieldProblem, ResourceDefinition, TableColumn, WriteContext
 from hortus.kube.errors import BadRequest, NotFound
 from hortus.kube.objects import Object, Resource, format_time
 
@@ -126,9 +126,9 @@ def definition(clusters: LogicalClusters, *, server_url: str) -> ResourceDefinit
         strategy=LogicalClusterStrategy(clusters, server_url, clusters.server_ca),
         short_names=("lc",),
         columns=(
-            Column("Phase", ".status.phase"),
-            Column("URL", ".status.url", priority=1),
-            Column("Age", ".metadata.creationTimestamp", type="date"),
+            TableColumn("Phase", ".status.phase"),
+            TableColumn("URL", ".status.url", priority=1),
+            TableColumn("Age", ".metadata.creationTimestamp", type="date"),
         ),
         subresources={"clientcertificate": certificate},
     )

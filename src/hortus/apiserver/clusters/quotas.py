@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from hortus.apiserver.clusters.registry import LogicalClusters
-from hortus.apiserver.resources.scope import Scope
+from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.writing import is_finalized
 from hortus.apiserver.store.backend import Backend
 from hortus.kube.errors import Forbidden
@@ -28,7 +28,7 @@ class QuotaGuard:
         self._backend = backend
 
     async def admit(
-        self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
+        self, scope: RequestScope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
         """Raises Forbidden naming the limit; never changes the object."""
         cluster = self._clusters.get(scope.cluster)

@@ -25,7 +25,7 @@ from hortus.apiserver.authn.cluster_keys import ClusterKeys
 from hortus.apiserver.authn.keys import ServerKeys
 from hortus.apiserver.clusters.content import without_finalizer
 from hortus.apiserver.clusters.issuing import issue
-from hortus.apiserver.store.backend import Backend, Change, Key, Mismatch, Page, Record, StoreFailed, Value
+from hortus.apiserver.store.backend import Backend, Change, Key, Mismatch, Record, RecordPage, StoreFailed, Value
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
 
@@ -44,14 +44,14 @@ _RETRY_SECONDS = 1.0
 """Seconds after which emptying a deleted cluster is retried when the store failed."""
 
 
-class Storage(Protocol):
+class ClusterStorage(Protocol):
     """The store as writers see it: listeners get each write before it is acknowledged."""
 
     backend: Backend
 
     async def get(self, key: Key) -> Record | None: ...
 
-    async def list(self, bucket: str) -> Page: ...
+    async def list(self, bucket: str) -> RecordPage: ...
 
     async def buckets(self, prefix: str) -> Sequence[str]: ...
 
@@ -137,7 +137,7 @@ _SPEC: msgspec.json.Decoder[_Spec | None] = msgspec.json.Decoder(_Spec | None)
 class LogicalClusters:
     """The registry: a listener of the store, and the ClusterLookup of the authenticators."""
 
-    def __init__(self, storage: Storage, server_keys: ServerKeys, clock: Clock) -> None:
+    def __init__(self, storage: ClusterStorage, server_keys: ServerKeys, clock: Clock) -> None:
         self._storage = storage
         self._clock = clock
         self._server_keys = server_keys

@@ -7,13 +7,13 @@ Source: API docs, CustomResourceDefinition v1. Versions convert by the strategy 
 or by a webhook (`conversion`).
 """
 
-from hortus.apiserver.crds.conditions import GROUP, PLURAL
+from hortus.apiserver.crds.conditions import CRD_GROUP, PLURAL
 from hortus.apiserver.crds.controller import DefinitionController
 from hortus.apiserver.crds.kinds import CustomKinds
 from hortus.apiserver.crds.strategy import DefinitionStrategy, complete_definition, end_definition
 
 __all__ = [
-    "GROUP",
+    "CRD_GROUP",
     "PLURAL",
     "CustomKinds",
     "DefinitionController",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hortus.kube.objects import Object
 
-GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
-SUFFIX = f"{GROUP}/{PLURAL}"
+CRD_GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
+SUFFIX = f"{CRD_GROUP}/{PLURAL}"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 

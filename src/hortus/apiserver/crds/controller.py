@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import orjson
 
-from hortus.apiserver.crds.conditions import FINALIZER, GROUP, PLURAL, SUFFIX, has_condition, set_condition
+from hortus.apiserver.crds.conditions import CRD_GROUP, FINALIZER, PLURAL, SUFFIX, has_condition, set_condition
 from hortus.apiserver.crds.kinds import stored_kind
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.namespaces import SERVER
@@ -14,7 +14,7 @@ from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.deletion import delete
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.patching import modify
-from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
+from hortus.apiserver.resources.scope import DeleteOptions, RequestScope, WriteOptions
 from hortus.apiserver.store.backend import Change, Key
 from hortus.kube.errors import ApiError, NotFound
 from hortus.kube.objects import Object, format_time
@@ -62,7 +62,7 @@ class DefinitionController:
 
     async def _look_at(self, key: Key) -> None:
         cluster = key.cluster
-        kind = await self._ctx.registry.find(cluster, GROUP, "v1", PLURAL)
+        kind = await self._ctx.registry.find(cluster, CRD_GROUP, "v1", PLURAL)
         if kind is None:
             return
         if not key.name:
@@ -78,13 +78,13 @@ class DefinitionController:
         for record in (await self._ctx.storage.list(f"{cluster}/{SUFFIX}")).records:
             crd = orjson.loads(record.value)
             if not has_condition(crd, "NamesAccepted"):
-                scope = Scope(cluster, kind, SERVER, "", crd["metadata"]["name"])
+                scope = RequestScope(cluster, kind, SERVER, "", crd["metadata"]["name"])
                 await self._modify(scope, lambda obj: obj)
 
     async def _finish(self, cluster: str, kind: Kind, key: Key, crd: Object) -> None:
         spec = crd["spec"]
         bucket = f"{cluster}/{spec['group']}/{spec['names']['plural']}"
-        scope = Scope(cluster, kind, SERVER, "", crd["metadata"]["name"])
+        scope = RequestScope(cluster, kind, SERVER, "", crd["metadata"]["name"])
         await self._ctx.registry.load(cluster)
         if not self._ctx.registry.is_built_in(cluster, spec["group"], spec["names"]["plural"]):
             self._ending[bucket] = key
@@ -104,7 +104,7 @@ class DefinitionController:
         for record in (await self._ctx.storage.list(bucket)).records:
             namespace, _, name = record.name.partition("/")
             try:
-                await delete(self._ctx, Scope(cluster, kind, SERVER, namespace, name), DeleteOptions())
+                await delete(self._ctx, RequestScope(cluster, kind, SERVER, namespace, name), DeleteOptions())
             except NotFound:
                 continue
             except ApiError as error:
@@ -112,7 +112,7 @@ class DefinitionController:
         if refused is not None:
             raise refused
 
-    async def _modify(self, scope: Scope, change: Callable[[Object], Object]) -> None:
+    async def _modify(self, scope: RequestScope, change: Callable[[Object], Object]) -> None:
         try:
             await modify(self._ctx, scope, change, WriteOptions(manager="kube-apiserver"))
         except NotFound:

@@ -13,7 +13,7 @@ import orjson
 from hortus.apiserver.admission import WebhookClient
 from hortus.apiserver.crds.conditions import SUFFIX, has_condition
 from hortus.apiserver.crds.conversion import WebhookConverter
-from hortus.apiserver.resources.definition import Column, ResourceDefinition, WriteContext
+from hortus.apiserver.resources.definition import ResourceDefinition, TableColumn, WriteContext
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
@@ -23,7 +23,7 @@ from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object, Resource
 
 _log = logging.getLogger("hortus.apiserver.crds")
-_AGE = Column("Age", ".metadata.creationTimestamp", type="date")
+_AGE = TableColumn("Age", ".metadata.creationTimestamp", type="date")
 
 
 class CustomStrategy(PlainStrategy):
@@ -166,12 +166,12 @@ def _schema(version: Object) -> Mapping[str, Any]:
     return schema or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def _columns(version: Object) -> Sequence[Column]:
+def _columns(version: Object) -> Sequence[TableColumn]:
     printed = version.get("additionalPrinterColumns")
     if not printed:
         return [_AGE]
     return [
-        Column(
+        TableColumn(
             name=each["name"],
             path=each["jsonPath"],
             type=each["type"],

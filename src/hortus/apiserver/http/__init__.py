@@ -16,7 +16,7 @@ from hortus.apiserver.http.bodies import (
     read_body,
     with_whole_numbers,
 )
-from hortus.apiserver.http.negotiation import MediaType, Wanted, wanted_of
+from hortus.apiserver.http.negotiation import MediaType, Representation, wanted_of
 from hortus.apiserver.http.paths import RequestInfo, request_info
 from hortus.apiserver.http.queries import flag, parse_query, seconds, whole_number
 from hortus.apiserver.http.replies import Reply, status_reply
@@ -24,8 +24,8 @@ from hortus.apiserver.http.replies import Reply, status_reply
 __all__ = [
     "MediaType",
     "Reply",
+    "Representation",
     "RequestInfo",
-    "Wanted",
     "decode_object",
     "decode_patch",
     "decode_value",

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 import orjson
 from aiohttp import web
 
-from hortus.apiserver.limits import Limits
+from hortus.apiserver.limits import ServerLimits
 from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.tenants import Holder, tenant_of
 from hortus.apiserver.turns import Turns
@@ -57,7 +57,7 @@ class Sender(Protocol):
 
 class Listening(Protocol):
     @property
-    def limits(self) -> Limits: ...
+    def limits(self) -> ServerLimits: ...
 
     @property
     def turns(self) -> Turns: ...

@@ -20,7 +20,7 @@ class MediaType(NamedTuple):
     parameters: dict[str, str]
 
 
-class Wanted(NamedTuple):
+class Representation(NamedTuple):
     """`encoding` is `json`, `yaml` or `protobuf`; `transform` empty, `Table` or `PartialObjectMetadata[List]`."""
 
     encoding: str = "json"
@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
         return _CONTENT_TYPES[self.encoding]
 
 
-_PLAIN = Wanted()
+_PLAIN = Representation()
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _CONTENT_TYPES = {"json": "application/json", "yaml": "application/yaml", "protobuf": PROTOBUF}
 _OFFERED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
@@ -57,7 +57,7 @@ def media_types(accept: str) -> tuple[MediaType, ...]:
 
 
 @lru_cache(maxsize=512)
-def wanted_of(accept: str, *, protobuf: bool = False, listing: bool = False) -> Wanted:
+def wanted_of(accept: str, *, protobuf: bool = False, listing: bool = False) -> Representation:
     """The representation to answer with. `protobuf` is True if the whole object has such a form; the metadata of any
     object has. `listing` is True for a list, which may be watched too.
 
@@ -74,10 +74,10 @@ def wanted_of(accept: str, *, protobuf: bool = False, listing: bool = False) -> 
         if encoding == "protobuf" and (transform == "Table" or not (transform or protobuf)):
             continue
         if not transform:
-            return Wanted(encoding) if encoding != "json" else _PLAIN
+            return Representation(encoding) if encoding != "json" else _PLAIN
         version = parameters.get("v", "")
         if transform in _TRANSFORMS and version in _VERSIONS and parameters.get("g") == "meta.k8s.io":
-            return Wanted(encoding, transform, version)
+            return Representation(encoding, transform, version)
     if any(name in _ENCODINGS for name, _ in ranges):
         raise NotAcceptable(f"only the following media types are accepted: {_OFFERED}")
     offered = f"{_OFFERED}, {_STREAMED}" if listing else _OFFERED

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from hortus.apiserver.pods.binding import bind
 from hortus.apiserver.pods.eviction import evict
 from hortus.apiserver.resources.context import Context
-from hortus.apiserver.resources.scope import Scope, WriteOptions
+from hortus.apiserver.resources.scope import RequestScope, WriteOptions
 from hortus.kube.objects import Object
 
-Action = Callable[[Context, Scope, Object, WriteOptions], Awaitable[None]]
+PodAction = Callable[[Context, RequestScope, Object, WriteOptions], Awaitable[None]]
 
-ACTIONS: Mapping[str, Action] = {"binding": bind, "eviction": evict}
+ACTIONS: Mapping[str, PodAction] = {"binding": bind, "eviction": evict}
 """By subresource of pods."""
-DONE: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+DONE_STATUS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
-__all__ = ["ACTIONS", "DONE", "Action", "bind", "evict"]
+__all__ = ["ACTIONS", "DONE_STATUS", "PodAction", "bind", "evict"]

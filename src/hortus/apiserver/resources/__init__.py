@@ -6,34 +6,34 @@ parts of the server, and a `Scope`, the user and the target of the request.
 
 from hortus.apiserver.resources.context import Admission, Context, NamespaceGate
 from hortus.apiserver.resources.definition import (
-    Column,
     FieldProblem,
     ResourceDefinition,
     Strategy,
     SubresourceHandler,
+    TableColumn,
     WriteContext,
 )
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
-from hortus.apiserver.resources.scope import DeleteOptions, Outcome, Preconditions, Scope, WriteOptions
+from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, RequestScope, WriteOptions, WriteResult
 from hortus.apiserver.resources.storage import Storage
 
 __all__ = [
     "Admission",
-    "Column",
     "Context",
     "DeleteOptions",
     "FieldProblem",
     "Kind",
     "NamespaceGate",
-    "Outcome",
     "Preconditions",
     "Registry",
+    "RequestScope",
     "ResourceDefinition",
-    "Scope",
     "Storage",
     "Strategy",
     "SubresourceHandler",
+    "TableColumn",
     "WriteContext",
     "WriteOptions",
+    "WriteResult",
 ]

@@ -10,10 +10,10 @@ import msgspec
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.apiserver.resources.joined import JoinedLists
 from hortus.apiserver.resources.registry import Registry
-from hortus.apiserver.resources.scope import DeleteOptions, Scope, WriteOptions
+from hortus.apiserver.resources.scope import DeleteOptions, RequestScope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.tenants import tenant_of
-from hortus.apiserver.turns import Pace, Turns
+from hortus.apiserver.turns import TurnPace, Turns
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object
 
@@ -22,12 +22,12 @@ class Admission(Protocol):
     """Reviews writes after validation and before they are stored; the interface of the server's own admission."""
 
     async def admit(
-        self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
+        self, scope: RequestScope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
         """Reports whether `obj` was changed in place (and is to be validated again). Raises an ApiError to refuse."""
 
 
-class Review(Protocol):
+class WriteReview(Protocol):
     """The review of one write by the webhooks and policies of its cluster."""
 
     async def mutate(self, obj: Object | None, old: Object | None) -> bool:
@@ -44,19 +44,21 @@ class Reviewer(Protocol):
     def awake(self, cluster: str) -> bool:
         """Reports whether writes in the cluster may need a review."""
 
-    async def begin(self, scope: Scope, operation: str, options: WriteOptions | DeleteOptions) -> Review | None:
+    async def begin(
+        self, scope: RequestScope, operation: str, options: WriteOptions | DeleteOptions
+    ) -> WriteReview | None:
         """The review of a write; None when no webhook or policy applies."""
 
 
 class NamespaceGate(Protocol):
     """Decides on creation of objects in a namespace."""
 
-    async def check(self, scope: Scope) -> None:
+    async def check(self, scope: RequestScope) -> None:
         """Raises NotFound, or Forbidden while the namespace is being terminated."""
 
 
 class CreateGuard(Protocol):
-    async def check_create(self, scope: Scope) -> None:
+    async def check_create(self, scope: RequestScope) -> None:
         """Raises Forbidden unless the user may create the object that an update or apply is about to create."""
 
 
@@ -73,15 +75,17 @@ class Context(msgspec.Struct, frozen=True):
     """Turns of the event loop, for work that can take long."""
     lists: JoinedLists = msgspec.field(default_factory=JoinedLists)
 
-    def pace(self, scope: Scope) -> Pace:
+    def pace(self, scope: RequestScope) -> TurnPace:
         """The pace of long work for this scope."""
-        return Pace(self.turns, tenant_of(scope.cluster, scope.user.username))
+        return TurnPace(self.turns, tenant_of(scope.cluster, scope.user.username))
 
 
-async def review_of(ctx: Context, scope: Scope, operation: str, options: WriteOptions | DeleteOptions) -> Review | None:
+async def review_of(
+    ctx: Context, scope: RequestScope, operation: str, options: WriteOptions | DeleteOptions
+) -> WriteReview | None:
     """The review of this write, None without one."""
     return None if ctx.reviewer is None else await ctx.reviewer.begin(scope, operation, options)
 
 
-def write_context(scope: Scope, now: float, *, dry_run: bool) -> WriteContext:
+def write_context(scope: RequestScope, now: float, *, dry_run: bool) -> WriteContext:
     return WriteContext(scope.cluster, scope.namespace, scope.user, now, dry_run, scope.subresource)

@@ -23,7 +23,7 @@ class FieldProblem(NamedTuple):
     reason: str = "FieldValueInvalid"
 
 
-class Column(msgspec.Struct, frozen=True):
+class TableColumn(msgspec.Struct, frozen=True):
     """One column of `kubectl get`. `path` is a JSONPath below the object, as in a CRD (`.spec.replicas`), or the name
     of a cell that the kind's strategy computes."""
 
@@ -105,7 +105,7 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     strategy: Strategy
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    columns: tuple[Column, ...] = ()
+    columns: tuple[TableColumn, ...] = ()
     status: bool = False
     """True if there is a status subresource."""
     status_on_create: bool = False

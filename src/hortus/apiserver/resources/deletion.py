@@ -14,7 +14,7 @@ from hortus.apiserver.resources.context import Context, review_of, write_context
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.apiserver.resources.failures import not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
-from hortus.apiserver.resources.scope import DeleteOptions, Outcome, Preconditions, Scope
+from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, RequestScope, WriteResult
 from hortus.apiserver.resources.versions import presented_record, read, stored_value
 from hortus.apiserver.resources.writing import is_finalized
 from hortus.apiserver.store.backend import Mismatch, Record
@@ -26,7 +26,7 @@ ORPHAN = "orphan"
 _PROPAGATION = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
 
 
-async def delete(ctx: Context, scope: Scope, options: DeleteOptions) -> Outcome:
+async def delete(ctx: Context, scope: RequestScope, options: DeleteOptions) -> WriteResult:
     """Deletes or marks one object. Raises NotFound, Conflict (a precondition), and errors of the kind's strategy."""
     record = await read(ctx, scope)
     while True:
@@ -38,7 +38,7 @@ async def delete(ctx: Context, scope: Scope, options: DeleteOptions) -> Outcome:
             record = await presented_record(scope.kind, scope.cluster, mismatch.current)
 
 
-async def _delete_state(ctx: Context, scope: Scope, record: Record, options: DeleteOptions) -> Outcome:
+async def _delete_state(ctx: Context, scope: RequestScope, record: Record, options: DeleteOptions) -> WriteResult:
     kind, now = scope.kind, ctx.clock.now()
     old = with_revision(kind.decode(record.value), record)
     _check(kind, old, options.preconditions)
@@ -129,9 +129,9 @@ def _unlike(kind: Kind, name: str, why: str) -> Conflict:
     return Conflict(message, details={key: value for key, value in details.items() if value})
 
 
-def _outcome(kind: Kind, obj: Object, *, gone: bool) -> Outcome:
+def _outcome(kind: Kind, obj: Object, *, gone: bool) -> WriteResult:
     if not gone or kind.definition.shows_deleted:
-        return Outcome(orjson.dumps(obj), 200, (), obj)
+        return WriteResult(orjson.dumps(obj), 200, (), obj)
     metadata, resource = obj["metadata"], kind.resource
     details = {"name": metadata["name"], "group": resource.group, "kind": resource.plural, "uid": metadata.get("uid")}
     status = {
@@ -141,4 +141,4 @@ def _outcome(kind: Kind, obj: Object, *, gone: bool) -> Outcome:
         "status": "Success",
         "details": {key: value for key, value in details.items() if value},
     }
-    return Outcome(orjson.dumps(status), 200, (), None)
+    return WriteResult(orjson.dumps(status), 200, (), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hortus.apiserver.resources.kind import Kind
-from hortus.apiserver.resources.scope import Scope, WriteOptions
+from hortus.apiserver.resources.scope import RequestScope, WriteOptions
 from hortus.kube.errors import ApiError, Conflict
 from hortus.kube.objects import Object
 from hortus.schema.merge import ApplyConflict, FieldSet, MergeError, apply, update
@@ -16,7 +16,7 @@ _ALL_BUT_STATUS_OF_DEPLOYMENTS: FieldSet = {"f:spec": {}, "f:metadata": {"f:labe
 _ALL_BUT_STATUS_OF_CUSTOM: FieldSet = {"f:spec": {}, "f:metadata": {}}
 
 
-def record(kind: Kind, old: Object | None, obj: Object, scope: Scope, manager: str, now: float) -> None:
+def record(kind: Kind, old: Object | None, obj: Object, scope: RequestScope, manager: str, now: float) -> None:
     """Records in `obj` that `manager` owns the difference from `old` (None: everything)."""
     if scope.subresource == "binding" and old is not None:
         obj["metadata"]["managedFields"] = old["metadata"].get("managedFields", [])  # the assigned node has no owner
@@ -46,7 +46,7 @@ def _untimed(entry: Object) -> Object:
     return {key: value for key, value in entry.items() if key != "time"}
 
 
-def applied_to(scope: Scope, old: Object | None, applied: Object, options: WriteOptions, now: float) -> Object:
+def applied_to(scope: RequestScope, old: Object | None, applied: Object, options: WriteOptions, now: float) -> Object:
     """`old` (None: nothing yet) after this apply; `old` itself when nothing changed. Raises Conflict, ApiError."""
     kind = scope.kind
     try:

@@ -13,7 +13,7 @@ import zlib
 from collections import OrderedDict
 
 from hortus.apiserver.resources.kind import Kind
-from hortus.apiserver.store.backend import Page
+from hortus.apiserver.store.backend import RecordPage
 
 _MOST_BYTES = 32 * 1024 * 1024
 """The size of all kept items, compressed ones included."""
@@ -99,7 +99,7 @@ class JoinedLists:
         self._most_bytes = most_bytes
         self._asked: OrderedDict[tuple[str, str, str], _Asked] = OrderedDict()
 
-    def of(self, kind: Kind, bucket: str, prefix: str, page: Page) -> Joined | None:
+    def of(self, kind: Kind, bucket: str, prefix: str, page: RecordPage) -> Joined | None:
         """The page's items in the version of `kind`; None at the first request, and where they cannot be cached."""
         if page.state is None or kind.upgrade or kind.converter is not None:
             return None

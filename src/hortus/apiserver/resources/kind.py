@@ -25,7 +25,7 @@ from hortus.schema.merge import MergeSchema
 _RESOURCE_VERSION = b'"resourceVersion":"'
 
 
-class Converter(Protocol):
+class VersionConverter(Protocol):
     """Converts objects between versions, where they differ by more than the apiVersion."""
 
     async def presented(self, cluster: str, values: Sequence[bytes], kind: Kind) -> list[bytes]:
@@ -44,7 +44,7 @@ class Kind:
         digest: str = "",
         storage_version: str = "",
         upgrade: bool = False,
-        converter: Converter | None = None,
+        converter: VersionConverter | None = None,
     ) -> None:
         """`storage_version` is the version that objects are stored in, by default this one; `upgrade` means that
         objects may have been stored under another schema or version and need conversion when read; `converter` converts

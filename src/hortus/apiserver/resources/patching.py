@@ -34,7 +34,7 @@ from hortus.apiserver.resources.failures import (
     unreadable_patch,
 )
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
-from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
+from hortus.apiserver.resources.scope import RequestScope, WriteOptions, WriteResult
 from hortus.apiserver.resources.versions import presented_record, read
 from hortus.apiserver.resources.writing import create, read_object, store_update
 from hortus.apiserver.store.backend import Mismatch, Record
@@ -57,7 +57,7 @@ Change = Callable[[Object], Object]
 """From the stored object, which it may modify, to the wanted one."""
 
 
-async def patch(ctx: Context, scope: Scope, body: bytes, media_type: str, options: WriteOptions) -> Outcome:
+async def patch(ctx: Context, scope: RequestScope, body: bytes, media_type: str, options: WriteOptions) -> WriteResult:
     """Executes a PATCH request. Raises UnsupportedMediaType, Invalid, Conflict, NotFound, BadRequest."""
     media = media_type_of(media_type)
     if media == APPLY:
@@ -173,7 +173,7 @@ def _patched(step: Callable[[], Any]) -> Object:
     return found
 
 
-async def modify(ctx: Context, scope: Scope, change: Change, options: WriteOptions) -> Outcome:
+async def modify(ctx: Context, scope: RequestScope, change: Change, options: WriteOptions) -> WriteResult:
     """Reads, changes and writes, and starts again when another writer was first. Raises NotFound, Conflict, what
     `change` raises."""
     record = await read(ctx, scope)
@@ -191,7 +191,9 @@ async def modify(ctx: Context, scope: Scope, change: Change, options: WriteOptio
     raise conflict(scope.kind, scope.name)
 
 
-async def _modified(ctx: Context, scope: Scope, record: Record, obj: Object, options: WriteOptions) -> Outcome:
+async def _modified(
+    ctx: Context, scope: RequestScope, record: Record, obj: Object, options: WriteOptions
+) -> WriteResult:
     kind, resource = scope.kind, scope.kind.resource
     if kind.custom and obj.get("apiVersion") != resource.api_version and obj.get("kind") == resource.kind:
         problem = bad_value("apiVersion", obj.get("apiVersion") or "", f"must be {resource.api_version}")
@@ -205,7 +207,7 @@ async def _modified(ctx: Context, scope: Scope, record: Record, obj: Object, opt
     return await store_update(ctx, scope, record, obj, options, warnings)
 
 
-def _check_same(kind: Kind, scope: Scope, obj: Object, record: Record) -> None:
+def _check_same(kind: Kind, scope: RequestScope, obj: Object, record: Record) -> None:
     """Refuses a patch that changes the uid; in a PUT the uid is a precondition instead."""
     uid = obj["metadata"].get("uid")
     if uid and b'"uid":"%s"' % uid.encode() not in record.value:
@@ -217,7 +219,7 @@ def _other_uid(kind: Kind, name: str, uid: str) -> Invalid:
     return invalid(kind, name, [problem, problem] if metadata.is_kubernetes(kind) else [problem])
 
 
-def _check_names(scope: Scope, obj: Object) -> None:
+def _check_names(scope: RequestScope, obj: Object) -> None:
     name = obj["metadata"].get("name", "")
     if not name:
         raise metadata.nameless(scope.name)
@@ -227,7 +229,7 @@ def _check_names(scope: Scope, obj: Object) -> None:
         metadata.check_namespace(obj["metadata"], scope.namespace)
 
 
-async def apply(ctx: Context, scope: Scope, applied: Object, options: WriteOptions) -> Outcome:
+async def apply(ctx: Context, scope: RequestScope, applied: Object, options: WriteOptions) -> WriteResult:
     """Server-side apply of a whole intent. Raises Conflict naming the other owners, unless forced."""
     check_manager(options)
     kind = scope.kind
@@ -251,7 +253,7 @@ async def apply(ctx: Context, scope: Scope, applied: Object, options: WriteOptio
     raise conflict(kind, scope.name)
 
 
-async def _apply_new(ctx: Context, scope: Scope, applied: Object, options: WriteOptions) -> Outcome:
+async def _apply_new(ctx: Context, scope: RequestScope, applied: Object, options: WriteOptions) -> WriteResult:
     if scope.subresource:
         raise not_found(scope.kind, scope.name)
     uid = applied["metadata"].get("uid")
@@ -264,12 +266,14 @@ async def _apply_new(ctx: Context, scope: Scope, applied: Object, options: Write
     return await create(ctx, scope, obj, options._replace(validation="Ignore"), applied=True)
 
 
-async def _apply_over(ctx: Context, scope: Scope, record: Record, applied: Object, options: WriteOptions) -> Outcome:
+async def _apply_over(
+    ctx: Context, scope: RequestScope, record: Record, applied: Object, options: WriteOptions
+) -> WriteResult:
     _check_same(scope.kind, scope, applied, record)
     old = with_revision(scope.kind.decode(record.value), record)
     obj = fields.applied_to(scope, old, applied, options, ctx.clock.now())
     if obj is old and (ctx.reviewer is None or not ctx.reviewer.awake(scope.cluster)):
-        return Outcome(scope.kind.shown(record.value), 200, (), old)
+        return WriteResult(scope.kind.shown(record.value), 200, (), old)
     # A map whose last key an apply removes is left as null, which ObjectMeta reads as absent.
     obj["metadata"] = {key: value for key, value in obj["metadata"].items() if value is not None}
     obj["metadata"]["resourceVersion"] = str(record.revision)

@@ -18,10 +18,10 @@ from hortus.apiserver.resources.definition import FieldProblem
 from hortus.apiserver.resources.failures import forbidden_field, invalid_options, not_found
 from hortus.apiserver.resources.joined import Joined
 from hortus.apiserver.resources.kind import Kind
-from hortus.apiserver.resources.scope import Scope
-from hortus.apiserver.resources.selection import Selection, selection_of
+from hortus.apiserver.resources.scope import RequestScope
+from hortus.apiserver.resources.selection import ObjectSelection, selection_of
 from hortus.apiserver.resources.versions import presented_page, read
-from hortus.apiserver.store.backend import Page, Record, RevisionCompacted, RevisionInFuture
+from hortus.apiserver.store.backend import Record, RecordPage, RevisionCompacted, RevisionInFuture
 from hortus.kube.errors import BadRequest, Expired, Timeout
 
 LIST_TAIL = b"]}\n"
@@ -49,7 +49,7 @@ class Listing(NamedTuple):
         return meta
 
 
-async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
+async def get(ctx: Context, scope: RequestScope, query: Query) -> bytes:
     """The object as bytes. Raises NotFound; Timeout for a resourceVersion in the future."""
     if "resourceVersion" in query:
         await check_not_future(ctx, revision_in(query))
@@ -59,7 +59,7 @@ async def get(ctx: Context, scope: Scope, query: Query) -> bytes:
     return scope.kind.shown(record.value)
 
 
-async def collect(ctx: Context, scope: Scope, query: Query, *, joined: bool = False) -> Listing:
+async def collect(ctx: Context, scope: RequestScope, query: Query, *, joined: bool = False) -> Listing:
     """The collection that `scope` and `query` name, with its items `joined` where they are cached.
 
     Raises BadRequest, Expired, Timeout, Invalid.
@@ -85,7 +85,7 @@ async def collect(ctx: Context, scope: Scope, query: Query, *, joined: bool = Fa
         raise too_large(position.revision, ctx.storage.revision) from None
 
 
-async def _all_shown(ctx: Context, scope: Scope, page: Page) -> list[bytes]:
+async def _all_shown(ctx: Context, scope: RequestScope, page: RecordPage) -> list[bytes]:
     if not scope.kind.upgrade:
         return [scope.kind.shown(record.value) for record in page.records]
     found, pace = [], ctx.pace(scope)
@@ -96,7 +96,9 @@ async def _all_shown(ctx: Context, scope: Scope, page: Page) -> list[bytes]:
     return found
 
 
-async def _page(ctx: Context, scope: Scope, prefix: str, position: Position, limit: int, *, fresh: bool) -> Page:
+async def _page(
+    ctx: Context, scope: RequestScope, prefix: str, position: Position, limit: int, *, fresh: bool
+) -> RecordPage:
     after = prefix + position.after if position.after else ""
     page = await ctx.storage.list(
         scope.bucket, prefix=prefix, after=after, limit=limit, revision=max(position.revision, 0), fresh=fresh
@@ -104,7 +106,7 @@ async def _page(ctx: Context, scope: Scope, prefix: str, position: Position, lim
     return await presented_page(scope.kind, scope.cluster, page)
 
 
-def _listing(kind: Kind, page: Page, values: list[bytes], prefix: str) -> Listing:
+def _listing(kind: Kind, page: RecordPage, values: list[bytes], prefix: str) -> Listing:
     if not page.remaining:
         return Listing(values, page.revision)
     token = token_of(Position(page.revision, page.records[-1].name[len(prefix) :]))
@@ -112,7 +114,14 @@ def _listing(kind: Kind, page: Page, values: list[bytes], prefix: str) -> Listin
 
 
 async def _selected(
-    ctx: Context, scope: Scope, selection: Selection, prefix: str, position: Position, limit: int, *, fresh: bool
+    ctx: Context,
+    scope: RequestScope,
+    selection: ObjectSelection,
+    prefix: str,
+    position: Position,
+    limit: int,
+    *,
+    fresh: bool,
 ) -> Listing:
     found: list[bytes] = []
     pace = ctx.pace(scope)
@@ -134,7 +143,7 @@ async def _selected(
         position = Position(page.revision, page.records[-1].name[len(prefix) :])
 
 
-def _shown_if(kind: Kind, record: Record, selection: Selection) -> bytes | None:
+def _shown_if(kind: Kind, record: Record, selection: ObjectSelection) -> bytes | None:
     if not selection.may_show(record.value):
         return None
     if kind.upgrade:

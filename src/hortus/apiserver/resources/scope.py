@@ -11,7 +11,7 @@ from hortus.apiserver.store.backend import Key
 from hortus.kube.objects import Object
 
 
-class Scope(NamedTuple):
+class RequestScope(NamedTuple):
     """The user and the target of a request. `namespace` empty: cluster scope, or all namespaces."""
 
     cluster: str
@@ -58,7 +58,7 @@ class DeleteOptions(NamedTuple):
     grace_period: int | None = None
 
 
-class Outcome(NamedTuple):
+class WriteResult(NamedTuple):
     """The result of a write. `body` is the present object, or a Status; `object` the same decoded, where available."""
 
     body: bytes

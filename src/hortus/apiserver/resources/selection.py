@@ -16,7 +16,7 @@ from hortus.kube.selectors import FieldSelector, LabelSelector, Operator
 _ALWAYS = ("metadata.name", "metadata.namespace")
 
 
-class Selection:
+class ObjectSelection:
     """Both selectors of one request. `selection_of` returns None when everything is selected."""
 
     def __init__(
@@ -51,7 +51,7 @@ def _needles(labels: LabelSelector | None) -> list[bytes]:
     ]
 
 
-def selection_of(kind: Kind, labels: str, fields: str) -> Selection | None:
+def selection_of(kind: Kind, labels: str, fields: str) -> ObjectSelection | None:
     """Parse both selectors. Raises BadRequest, also for a field that this kind cannot be selected by."""
     if not labels and not fields:
         return None
@@ -67,7 +67,7 @@ def selection_of(kind: Kind, labels: str, fields: str) -> Selection | None:
             raise BadRequest(_unknown_field(kind, path, supported))
     own = kind.definition.field_values
     readers = {path: own.get(path) or partial(_text, path.split(".")) for path in used}
-    return Selection(label_selector, field_selector, readers)
+    return ObjectSelection(label_selector, field_selector, readers)
 
 
 def _unknown_field(kind: Kind, path: str, supported: Sequence[str]) -> str:

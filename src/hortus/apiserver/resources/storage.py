@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
-from hortus.apiserver.store.backend import Backend, Change, Key, ListOptions, Page, Record, Value, Watch
+from hortus.apiserver.store.backend import Backend, Change, Key, ListOptions, Record, RecordPage, StoreWatch, Value
 from hortus.kube.errors import RequestEntityTooLarge
 
 Listener = Callable[[Change], None]
@@ -62,7 +62,7 @@ class Storage:
         """Removes exactly this state of an object. Raises Mismatch when it has changed or was removed."""
         return await self.backend.delete(replaced.key, expected=replaced.revision, final=final)
 
-    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
+    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> RecordPage:
         return await self.backend.list(bucket, **options)
 
     async def survey(self, look: Callable[[Record], object], suffix: str = "") -> None:
@@ -86,7 +86,7 @@ class Storage:
     async def buckets(self, prefix: str) -> Sequence[str]:
         return await self.backend.buckets(prefix)
 
-    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> StoreWatch:
         return self.backend.watch(bucket, after=after, prefix=prefix)
 
     def _notify(self, change: Change) -> None:

@@ -13,12 +13,12 @@ import msgspec
 
 from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.kind import Kind, as_bytes, revision_in
-from hortus.apiserver.resources.scope import Scope
-from hortus.apiserver.store.backend import Change, Page, Record, Value
+from hortus.apiserver.resources.scope import RequestScope
+from hortus.apiserver.store.backend import Change, Record, RecordPage, Value
 from hortus.kube.objects import Object
 
 
-async def read(ctx: Context, scope: Scope, *, fresh: bool = True) -> Record | None:
+async def read(ctx: Context, scope: RequestScope, *, fresh: bool = True) -> Record | None:
     """The stored object of a request, in the request's version."""
     return await presented_record(scope.kind, scope.cluster, await ctx.storage.get(scope.key, fresh=fresh))
 
@@ -44,7 +44,7 @@ async def presented(kind: Kind, cluster: str, records: Sequence[Record]) -> Sequ
     return found
 
 
-async def presented_page(kind: Kind, cluster: str, page: Page) -> Page:
+async def presented_page(kind: Kind, cluster: str, page: RecordPage) -> RecordPage:
     if kind.converter is None:
         return page
     return page._replace(records=await presented(kind, cluster, page.records))

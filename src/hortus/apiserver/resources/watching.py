@@ -19,10 +19,10 @@ from hortus.apiserver.resources.context import Context
 from hortus.apiserver.resources.failures import forbidden_field, invalid_options
 from hortus.apiserver.resources.kind import Kind, cut_revision
 from hortus.apiserver.resources.reading import any_age, check_not_future, revision_in
-from hortus.apiserver.resources.scope import Scope
-from hortus.apiserver.resources.selection import Selection, selection_of
+from hortus.apiserver.resources.scope import RequestScope
+from hortus.apiserver.resources.selection import ObjectSelection, selection_of
 from hortus.apiserver.resources.versions import presented_changes, presented_page
-from hortus.apiserver.store.backend import Change, RevisionCompacted, RevisionInFuture, Watch
+from hortus.apiserver.store.backend import Change, RevisionCompacted, RevisionInFuture, StoreWatch
 from hortus.kube.errors import ApiError, BadRequest, Expired, InternalError
 from hortus.kube.selectors import FieldRequirement, FieldSelector
 
@@ -39,13 +39,13 @@ Send = Callable[[bytes], Awaitable[None]]
 """Writes whole lines to the client; raises ConnectionError when it has gone."""
 
 
-class Event(NamedTuple):
+class EncodedEvent(NamedTuple):
     type: str
     value: bytes
 
 
-class Options(NamedTuple):
-    selection: Selection | None
+class WatchOptions(NamedTuple):
+    selection: ObjectSelection | None
     after: int
     initial: bool
     """Begin with the present state as ADDED events."""
@@ -57,7 +57,7 @@ class Options(NamedTuple):
     """True if the present state must be that of the whole store, not just the state known to this server."""
 
 
-async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
+async def watch_options(ctx: Context, scope: RequestScope, query: Query) -> WatchOptions:
     """The options of a watch. Raises Invalid, BadRequest, Timeout (initial events of a revision in the future)."""
     selection = selection_of(scope.kind, query.get("labelSelector", ""), _fields(scope, query))
     revision = revision_in(query)
@@ -81,7 +81,7 @@ async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
     if streaming:
         await check_not_future(ctx, revision)
     timeout = seconds(query, "timeoutSeconds") or _DEFAULT_TIMEOUT
-    return Options(
+    return WatchOptions(
         selection,
         after=revision,
         initial=streaming or (sent is None and not revision),
@@ -92,7 +92,7 @@ async def watch_options(ctx: Context, scope: Scope, query: Query) -> Options:
     )
 
 
-def _fields(scope: Scope, query: Query) -> str:
+def _fields(scope: RequestScope, query: Query) -> str:
     """The field selector; a watch of one object by its path selects that one alone. Raises BadRequest."""
     fields = query.get("fieldSelector", "")
     if not scope.name:
@@ -129,7 +129,7 @@ class SharedLines:
         return line
 
 
-class Encoder:
+class EventEncoder:
     """Encodes events as plain JSON; subclasses encode other representations."""
 
     form = "json"
@@ -168,7 +168,12 @@ class Encoder:
 
 
 async def watch(
-    ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, opened: Callable[[Watch], None]
+    ctx: Context,
+    scope: RequestScope,
+    options: WatchOptions,
+    encoder: EventEncoder,
+    send: Send,
+    opened: Callable[[StoreWatch], None],
 ) -> None:
     """Sends events until the time is over, the store closes, or the watch is closed that was passed to `opened`.
 
@@ -201,7 +206,9 @@ async def watch(
             await send(encoder.error(too_old(changes.seen, ctx.storage.backend.compacted)))
 
 
-async def _send_initial(ctx: Context, scope: Scope, options: Options, encoder: Encoder, send: Send, prefix: str) -> int:
+async def _send_initial(
+    ctx: Context, scope: RequestScope, options: WatchOptions, encoder: EventEncoder, send: Send, prefix: str
+) -> int:
     stored = await ctx.storage.list(scope.bucket, prefix=prefix, fresh=options.fresh)
     page = await presented_page(scope.kind, scope.cluster, stored)
     pace = ctx.pace(scope)
@@ -237,7 +244,9 @@ def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield joined[0] if len(joined) == 1 else b"".join(joined)
 
 
-async def _follow(scope: Scope, options: Options, encoder: Encoder, send: Send, changes: Watch) -> None:
+async def _follow(
+    scope: RequestScope, options: WatchOptions, encoder: EventEncoder, send: Send, changes: StoreWatch
+) -> None:
     loop = asyncio.get_running_loop()
     end = loop.time() + options.timeout
     outgoing = _Outgoing(scope, options, encoder, send)
@@ -261,7 +270,7 @@ class _Outgoing:
 
     __slots__ = ("_batch", "_encoder", "_options", "_pieces", "_scope", "_send")
 
-    def __init__(self, scope: Scope, options: Options, encoder: Encoder, send: Send) -> None:
+    def __init__(self, scope: RequestScope, options: WatchOptions, encoder: EventEncoder, send: Send) -> None:
         self._scope = scope
         self._options = options
         self._encoder = encoder
@@ -274,7 +283,7 @@ class _Outgoing:
         """True if changes that the watch has handed over are not sent yet."""
         return bool(self._batch) or self._pieces is not None
 
-    async def send_all(self, changes: Watch) -> None:
+    async def send_all(self, changes: StoreWatch) -> None:
         """Sends all changes until the watch ends."""
         await self._rest()
         async for batch in changes:
@@ -295,29 +304,31 @@ class _Outgoing:
             self._pieces = None
 
 
-def _lines(kind: Kind, selection: Selection | None, encoder: Encoder, batch: Sequence[Change]) -> Iterator[bytes]:
+def _lines(
+    kind: Kind, selection: ObjectSelection | None, encoder: EventEncoder, batch: Sequence[Change]
+) -> Iterator[bytes]:
     for change in batch:
         event = event_of(kind, selection, change)
         if event is not None:
             yield encoder.line(event.type, event.value, change.revision)
 
 
-def event_of(kind: Kind, selection: Selection | None, change: Change) -> Event | None:
+def event_of(kind: Kind, selection: ObjectSelection | None, change: Change) -> EncodedEvent | None:
     """The event of a change for a watcher with this selection; None without one."""
     value, previous = change.value, change.previous
     if value is None:
         last = change.final or previous or b""
-        return Event("DELETED", last) if _visible(kind, selection, previous or last) else None
+        return EncodedEvent("DELETED", last) if _visible(kind, selection, previous or last) else None
     if previous is None:
-        return Event("ADDED", value) if _visible(kind, selection, value) else None
+        return EncodedEvent("ADDED", value) if _visible(kind, selection, value) else None
     if selection is None:
-        return Event("MODIFIED", value)
+        return EncodedEvent("MODIFIED", value)
     before, now = _visible(kind, selection, previous), _visible(kind, selection, value)
     if now:
-        return Event("MODIFIED" if before else "ADDED", value)
+        return EncodedEvent("MODIFIED" if before else "ADDED", value)
     if before:
         # The object left the selection: its last visible state, at the revision that made it leave.
-        return Event("DELETED", _at_revision(previous, change.revision))
+        return EncodedEvent("DELETED", _at_revision(previous, change.revision))
     return None
 
 
@@ -325,7 +336,7 @@ def _at_revision(value: bytes, revision: int) -> bytes:
     return cut_revision(value).at(revision)
 
 
-def _visible(kind: Kind, selection: Selection | None, value: bytes) -> bool:
+def _visible(kind: Kind, selection: ObjectSelection | None, value: bytes) -> bool:
     return selection is None or (selection.may_show(value) and selection.shows(kind.decode(value)))
 
 

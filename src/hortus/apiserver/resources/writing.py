@@ -17,7 +17,7 @@ import orjson
 from hortus.apiserver.http import go_kind, with_whole_numbers
 from hortus.apiserver.remarks import remarks
 from hortus.apiserver.resources import fields, metadata
-from hortus.apiserver.resources.context import Context, Review, review_of, write_context
+from hortus.apiserver.resources.context import Context, WriteReview, review_of, write_context
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.apiserver.resources.failures import (
     already_exists,
@@ -30,7 +30,7 @@ from hortus.apiserver.resources.failures import (
 )
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
 from hortus.apiserver.resources.scaling import scale_problems
-from hortus.apiserver.resources.scope import Outcome, Scope, WriteOptions
+from hortus.apiserver.resources.scope import RequestScope, WriteOptions, WriteResult
 from hortus.apiserver.resources.versions import (
     presented_record,
     read,
@@ -51,7 +51,9 @@ _NOBODY = {"apiVersion": "", "kind": "", "name": "", "uid": ""}
 """An owner reference as Go reads it: missing fields are empty, which `metadata.problems` refuses."""
 
 
-async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions, *, applied: bool = False) -> Outcome:
+async def create(
+    ctx: Context, scope: RequestScope, obj: Object, options: WriteOptions, *, applied: bool = False
+) -> WriteResult:
     """Store a new object. Raises AlreadyExists, Invalid, BadRequest, NotFound and Forbidden for its namespace."""
     kind, now = scope.kind, ctx.clock.now()
     warnings = read_object(kind, obj, options)
@@ -89,7 +91,9 @@ async def create(ctx: Context, scope: Scope, obj: Object, options: WriteOptions,
     return outcome._replace(body=as_bytes(obj))
 
 
-async def _answered(scope: Scope, obj: Object, warnings: Sequence[str], manager: str, context: WriteContext) -> Outcome:
+async def _answered(
+    scope: RequestScope, obj: Object, warnings: Sequence[str], manager: str, context: WriteContext
+) -> WriteResult:
     """Answers a kind that is never stored: the body is returned with its status."""
     kind = scope.kind
     assert kind.definition.answer is not None
@@ -100,19 +104,19 @@ async def _answered(scope: Scope, obj: Object, warnings: Sequence[str], manager:
     _check(kind, scope, [*found, *kind.definition.strategy.validate(obj, context)])
     fields.record(kind, None, obj, scope, manager, context.now)
     answer = await kind.definition.answer(obj, context)
-    return Outcome(as_bytes(answer), 201, warnings, answer)
+    return WriteResult(as_bytes(answer), 201, warnings, answer)
 
 
 async def _store_create(
-    ctx: Context, scope: Scope, obj: Object, options: WriteOptions, warnings: Sequence[str], *, generated: bool
-) -> Outcome:
+    ctx: Context, scope: RequestScope, obj: Object, options: WriteOptions, warnings: Sequence[str], *, generated: bool
+) -> WriteResult:
     kind = scope.kind
     value = await stored_value(kind, scope.cluster, obj)
     if options.dry_run:
         found = await ctx.storage.get(scope.key)
         if found is not None:
             raise _taken(kind, scope.name, found)
-        return Outcome(shown_unwritten(kind, value, obj), 201, warnings, obj)
+        return WriteResult(shown_unwritten(kind, value, obj), 201, warnings, obj)
     try:
         record = await ctx.storage.put(scope.key, value, replaced=None)
     except Mismatch as mismatch:
@@ -121,7 +125,7 @@ async def _store_create(
             # The client did not choose this name and may retry to get another one.
             error.retry_after = 1
         raise error from None
-    return Outcome(shown_written(kind, record.value, obj), 201, warnings, with_revision(obj, record))
+    return WriteResult(shown_written(kind, record.value, obj), 201, warnings, with_revision(obj, record))
 
 
 def _taken(kind: Kind, name: str, record: Record | None) -> ApiError:
@@ -131,7 +135,7 @@ def _taken(kind: Kind, name: str, record: Record | None) -> ApiError:
     return error
 
 
-async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions) -> Outcome:
+async def replace(ctx: Context, scope: RequestScope, obj: Object, options: WriteOptions) -> WriteResult:
     """PUT. Raises NotFound, Conflict, Invalid, BadRequest."""
     kind = scope.kind
     warnings = read_object(kind, obj, options)
@@ -173,14 +177,14 @@ async def replace(ctx: Context, scope: Scope, obj: Object, options: WriteOptions
 
 async def store_update(
     ctx: Context,
-    scope: Scope,
+    scope: RequestScope,
     record: Record,
     obj: Object,
     options: WriteOptions,
     warnings: Sequence[str] = (),
     *,
     applied: bool = False,
-) -> Outcome:
+) -> WriteResult:
     """Writes `obj` over `record` when the rules allow it; writes nothing when nothing changed.
 
     `applied` means that server-side apply has set field ownership. Raises store.Mismatch when another writer was first:
@@ -207,7 +211,7 @@ async def store_update(
     if unchanged(old, obj):
         if review is not None:
             await review.validate(obj, old)
-        return Outcome(kind.shown(record.value), 200, warnings, old)
+        return WriteResult(kind.shown(record.value), 200, warnings, old)
     _check(
         kind,
         scope,
@@ -220,13 +224,13 @@ async def store_update(
     await _admit(ctx, scope, "UPDATE", obj, old, options, review)
     value = await stored_value(kind, scope.cluster, obj)
     if options.dry_run:
-        return Outcome(shown_written(kind, value.at(record.revision), obj), 200, warnings, obj)
+        return WriteResult(shown_written(kind, value.at(record.revision), obj), 200, warnings, obj)
     if "deletionTimestamp" in obj["metadata"] and is_finalized(obj):
         # The last update is not stored: watchers see the stored object, the writer the updated one.
         await ctx.storage.delete(record, await stored_value(kind, scope.cluster, old))
-        return Outcome(shown_written(kind, value.at(record.revision), obj), 200, warnings, obj)
+        return WriteResult(shown_written(kind, value.at(record.revision), obj), 200, warnings, obj)
     written = await ctx.storage.put(record.key, value, replaced=record)
-    return Outcome(shown_written(kind, written.value, obj), 200, warnings, with_revision(obj, written))
+    return WriteResult(shown_written(kind, written.value, obj), 200, warnings, with_revision(obj, written))
 
 
 def _reread(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
@@ -323,7 +327,7 @@ def _isolated(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
     return obj
 
 
-def check_uid(kind: Kind, scope: Scope, obj: Object, stored: str) -> None:
+def check_uid(kind: Kind, scope: RequestScope, obj: Object, stored: str) -> None:
     """Raises Conflict when the writer means an object of another uid than `stored`."""
     uid = obj["metadata"].get("uid", "")
     if uid and uid != stored:
@@ -337,7 +341,7 @@ def check_uid(kind: Kind, scope: Scope, obj: Object, stored: str) -> None:
         )
 
 
-async def _problems(ctx: Context, scope: Scope, obj: Object, old: Object | None) -> list[FieldProblem]:
+async def _problems(ctx: Context, scope: RequestScope, obj: Object, old: Object | None) -> list[FieldProblem]:
     kind = scope.kind
     found = metadata.problems(kind, obj)
     forgiven: list[FieldError] = []
@@ -375,7 +379,7 @@ def _unread(kind: Kind, obj: Object) -> Object:
     return {**obj, "metadata": {"ownerReferences": owners} if owners else {}}
 
 
-def _check(kind: Kind, scope: Scope, found: list[FieldProblem]) -> None:
+def _check(kind: Kind, scope: RequestScope, found: list[FieldProblem]) -> None:
     if found:
         # Where the schema misses a value and the strategy explains why, the explanation suffices.
         explained = {p.path for p in found if p.reason == "FieldValueRequired" and p.message != "Required value"}
@@ -385,12 +389,12 @@ def _check(kind: Kind, scope: Scope, found: list[FieldProblem]) -> None:
 
 async def _admit(
     ctx: Context,
-    scope: Scope,
+    scope: RequestScope,
     operation: str,
     obj: Object,
     old: Object | None,
     options: WriteOptions,
-    review: Review | None,
+    review: WriteReview | None,
 ) -> None:
     touched = False
     for admission in ctx.admission:

@@ -28,7 +28,7 @@ class HistoryLimits(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 300.0
 
 
-class Drop(msgspec.Struct, frozen=True, gc=False):
+class BucketDrop(msgspec.Struct, frozen=True, gc=False):
     """All buckets with `prefix` were dropped at `revision`; `dropped` are the revisions they held."""
 
     revision: int
@@ -36,7 +36,7 @@ class Drop(msgspec.Struct, frozen=True, gc=False):
     dropped: Sequence[int]
 
 
-Entry = Change | Drop
+Entry = Change | BucketDrop
 
 
 class _Slot:
@@ -61,13 +61,13 @@ class History:
         self._forgotten = forgotten
         self._order: deque[Entry] = deque()
         self._slots: deque[_Slot] = deque()
-        self._drops: deque[Drop] = deque()
+        self._drops: deque[BucketDrop] = deque()
         self._bytes = 0
 
     def add(self, entry: Entry) -> None:
         self._order.append(entry)
         self._bytes += _cost(entry)
-        if isinstance(entry, Drop):
+        if isinstance(entry, BucketDrop):
             self._drops.append(entry)
         now = self._clock.monotonic()
         if self._slots and now < self._slots[-1].until:
@@ -115,7 +115,7 @@ class History:
 
 
 def _cost(entry: Entry) -> int:
-    if isinstance(entry, Drop):
+    if isinstance(entry, BucketDrop):
         return _ENTRY_BYTES + 40 * len(entry.dropped)
     replaced: Record | None = entry.replaced
     kept = 0 if replaced is None else len(replaced.value)

@@ -11,18 +11,18 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 
 from hortus.apiserver.store._bucket import Bucket
-from hortus.apiserver.store._history import Drop, Entry, History, HistoryLimits
+from hortus.apiserver.store._history import BucketDrop, Entry, History, HistoryLimits
 from hortus.apiserver.store._watches import HubWatch, WatchHub, WatchLimits
 from hortus.apiserver.store.backend import (
     Change,
     Follower,
     Key,
     Mismatch,
-    Page,
     Record,
+    RecordPage,
     RevisionCompacted,
     RevisionInFuture,
-    Usage,
+    StoreUsage,
 )
 from hortus.kube.clock import Clock
 
@@ -31,7 +31,7 @@ def _nothing(_: Sequence[Entry]) -> None:
     pass
 
 
-class Index:
+class StoreIndex:
     def __init__(
         self,
         clock: Clock,
@@ -53,7 +53,7 @@ class Index:
         """See `backend.Backend.follow`."""
         self._followers.append((follower, dropped))
 
-    def hand_over(self, other: Index) -> None:
+    def hand_over(self, other: StoreIndex) -> None:
         """Moves the followers to `other`, which replaces this index; they first get the differences."""
         other._followers = self._followers
         for change in _differences(self, other):
@@ -77,7 +77,7 @@ class Index:
         for bucket in self._under(prefix):
             self._close(bucket)
         self.revision = revision
-        self.history.add(Drop(revision, prefix, tuple(dropped)))
+        self.history.add(BucketDrop(revision, prefix, tuple(dropped)))
         for _, dropped_prefix in self._followers:
             dropped_prefix(prefix)
         self.hub.end(prefix, RevisionCompacted)
@@ -111,28 +111,28 @@ class Index:
         limit: int = 0,
         revision: int = 0,
         fresh: bool = True,
-    ) -> Page:
+    ) -> RecordPage:
         """A page by the options of `Backend.list`."""
         at = revision or self.revision
         if at != self.revision:
             self._require(name, at)
         bucket = self._buckets.get(name)
         if bucket is None:
-            return Page((), at, 0)
+            return RecordPage((), at, 0)
         since = bucket.changes_after(at)
         if since:
             records, remaining = bucket.span_before(since, prefix, after, limit)
-            return Page(records, at, remaining)
+            return RecordPage(records, at, remaining)
         records, remaining = bucket.span(prefix, after, limit)
-        return Page(records, at, remaining, None if after or limit else bucket.state)
+        return RecordPage(records, at, remaining, None if after or limit else bucket.state)
 
     def count(self, name: str) -> int:
         bucket = self._buckets.get(name)
         return 0 if bucket is None else len(bucket.records)
 
-    def usage(self, prefix: str) -> Usage:
+    def usage(self, prefix: str) -> StoreUsage:
         under = self._under(prefix)
-        return Usage(sum(len(bucket.records) for bucket in under), sum(bucket.bytes for bucket in under))
+        return StoreUsage(sum(len(bucket.records) for bucket in under), sum(bucket.bytes for bucket in under))
 
     def buckets(self, prefix: str) -> Sequence[str]:
         return sorted(bucket.name for bucket in self._under(prefix) if bucket.records)
@@ -192,7 +192,7 @@ class Index:
         self._forgotten(gone)
 
 
-def _differences(before: Index, now: Index) -> Sequence[Change]:
+def _differences(before: StoreIndex, now: StoreIndex) -> Sequence[Change]:
     """The removals, then the writes, by revision."""
     removed, written = [], []
     for name in before._buckets.keys() | now._buckets.keys():

@@ -66,7 +66,7 @@ _SETTINGS = (
 Connect = Callable[[Path], sqlite3.Connection]
 
 
-class Row(NamedTuple):
+class LogRow(NamedTuple):
     revision: int
     kind: int
     """PUT: `value` is kept. DELETE: `value` is the object's final state or None. DROP: `bucket` is the prefix."""
@@ -126,10 +126,10 @@ class Log:
         """True when the disk was full and the reserve is in use: only deletions are written."""
         return not self._reserve.held
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[LogRow]:
         """Every row, in order of revision; raises StoreFailed when the file is damaged."""
         try:
-            yield from map(Row._make, self._open_connection().execute("SELECT * FROM log ORDER BY revision"))
+            yield from map(LogRow._make, self._open_connection().execute("SELECT * FROM log ORDER BY revision"))
         except sqlite3.Error as error:
             raise StoreFailed(f"cannot read the state in {self.path}: {error}; {self._advice(error)}") from error
 
@@ -203,7 +203,7 @@ class Log:
 
     # Writing
 
-    def append(self, rows: Sequence[Row]) -> None:
+    def append(self, rows: Sequence[LogRow]) -> None:
         """Makes the rows durable, all or none; raises sqlite3.Error or OSError."""
         try:
             self._append(rows)
@@ -215,7 +215,7 @@ class Log:
                 raise
             self._append(rows)
 
-    def _append(self, rows: Sequence[Row]) -> None:
+    def _append(self, rows: Sequence[LogRow]) -> None:
         connection = self._sound()
         with self._doubting():
             connection.execute(_insert(len(rows)), [column for row in rows for column in row])

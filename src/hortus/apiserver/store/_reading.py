@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
-from hortus.apiserver.store._index import Index
-from hortus.apiserver.store.backend import Follower, Key, ListOptions, Page, Record, Usage, Watch
+from hortus.apiserver.store._index import StoreIndex
+from hortus.apiserver.store.backend import Follower, Key, ListOptions, Record, RecordPage, StoreUsage, StoreWatch
 
 
 class IndexReads:
     """The half of a `Backend` that reads, from `_index`, which is set by the store; all reads are fresh."""
 
-    _index: Index
+    _index: StoreIndex
 
     @property
     def revision(self) -> int:
@@ -31,7 +31,7 @@ class IndexReads:
     async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
         return self._index.get(key)
 
-    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
+    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> RecordPage:
         return self._index.page(bucket, **options)
 
     async def count(self, bucket: str) -> int:
@@ -40,8 +40,8 @@ class IndexReads:
     async def buckets(self, prefix: str) -> Sequence[str]:
         return self._index.buckets(prefix)
 
-    async def usage(self, prefix: str) -> Usage:
+    async def usage(self, prefix: str) -> StoreUsage:
         return self._index.usage(prefix)
 
-    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> StoreWatch:
         return self._index.watch(bucket, after=after, prefix=prefix)

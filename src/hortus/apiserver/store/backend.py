@@ -92,7 +92,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
         return either
 
 
-class Page(NamedTuple):
+class RecordPage(NamedTuple):
     records: Sequence[Record]
     revision: int
     """The revision this page is a snapshot of."""
@@ -102,7 +102,7 @@ class Page(NamedTuple):
     """A token of a whole bucket or a prefix in it: the same object until the bucket changes."""
 
 
-class Usage(NamedTuple):
+class StoreUsage(NamedTuple):
     objects: int
     bytes: int
     """Sum of the lengths of the objects' values."""
@@ -133,7 +133,7 @@ class ObjectTooLarge(StoreFailed):
     """The store accepts other writes, but none of this size."""
 
 
-class Watch(Protocol):
+class StoreWatch(Protocol):
     """An open watch: iterate for batches of changes, `aclose` when done (`contextlib.aclosing` does).
 
     Cancelling a wait for the next batch loses nothing; the watch stays open and the next wait continues it.
@@ -223,7 +223,7 @@ class Backend(Protocol):
     async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
         """Without `fresh`, the state known to this process, also while the rest of a shared store is unreachable."""
 
-    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
+    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> RecordPage:
         """Records of a bucket, sorted by name. Raises RevisionCompacted, RevisionInFuture."""
 
     async def count(self, bucket: str) -> int: ...
@@ -231,7 +231,7 @@ class Backend(Protocol):
     async def buckets(self, prefix: str) -> Sequence[str]:
         """The names of non-empty buckets that begin with `prefix`, sorted."""
 
-    async def usage(self, prefix: str) -> Usage:
+    async def usage(self, prefix: str) -> StoreUsage:
         """The usage of all buckets with `prefix`, for quotas."""
 
     async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
@@ -242,7 +242,7 @@ class Backend(Protocol):
         of several servers empties a cluster that another has made again.
         """
 
-    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> StoreWatch:
         """Every change of the bucket with a revision above `after`, in order, none twice, in batches as they commit.
 
         Listens from this call on, and raises known problems here: RevisionCompacted when `after` is older than the

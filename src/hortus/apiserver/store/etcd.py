@@ -26,7 +26,7 @@ from typing import Unpack
 
 from hortus.apiserver.store._etcdwire import EtcdLogin, EtcdWire, Message, OutOfRange, number, raw, span, text
 from hortus.apiserver.store._history import HistoryLimits
-from hortus.apiserver.store._index import Index
+from hortus.apiserver.store._index import StoreIndex
 from hortus.apiserver.store._keyspace import (
     DROP,
     FINAL,
@@ -44,13 +44,13 @@ from hortus.apiserver.store.backend import (
     Key,
     ListOptions,
     Mismatch,
-    Page,
     Record,
+    RecordPage,
     RevisionCompacted,
     StoreFailed,
-    Usage,
+    StoreUsage,
+    StoreWatch,
     Value,
-    Watch,
 )
 from hortus.kube.clock import Clock, SystemClock
 
@@ -88,8 +88,8 @@ class EtcdBackend:
         self._asking: asyncio.Task[int] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
-    def _empty(self) -> Index:
-        return Index(self._clock, history=self._history, watches=self._watches)
+    def _empty(self) -> StoreIndex:
+        return StoreIndex(self._clock, history=self._history, watches=self._watches)
 
     # Life
 
@@ -386,7 +386,7 @@ class EtcdBackend:
             await self.sync()
         return self._index.get(key)
 
-    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
+    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> RecordPage:
         revision = options.get("revision", 0)
         if options.get("fresh", True) and (not revision or revision > self._index.revision):
             await self.sync()
@@ -397,7 +397,7 @@ class EtcdBackend:
                 raise
             return await self._page_of_the_past(bucket, revision, options)
 
-    async def _page_of_the_past(self, bucket: str, revision: int, options: ListOptions) -> Page:
+    async def _page_of_the_past(self, bucket: str, revision: int, options: ListOptions) -> RecordPage:
         prefix, after = options.get("prefix", ""), options.get("after", "")
         query = {
             **span(self._space.path(Key(bucket, prefix))),
@@ -411,7 +411,7 @@ class EtcdBackend:
         except OutOfRange as error:
             raise RevisionCompacted(f"revision {revision} is gone from etcd, too") from error
         entries = answer.get("kvs", [])
-        return Page(self._space.records(entries), revision, number(answer, "count") - len(entries))
+        return RecordPage(self._space.records(entries), revision, number(answer, "count") - len(entries))
 
     async def count(self, bucket: str) -> int:
         await self.sync()
@@ -421,9 +421,9 @@ class EtcdBackend:
         await self.sync()
         return self._index.buckets(prefix)
 
-    async def usage(self, prefix: str) -> Usage:
+    async def usage(self, prefix: str) -> StoreUsage:
         await self.sync()
         return self._index.usage(prefix)
 
-    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> StoreWatch:
         return self._index.watch(bucket, after=after, prefix=prefix)

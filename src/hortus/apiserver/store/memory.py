@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hortus.apiserver.store._history import HistoryLimits
-from hortus.apiserver.store._index import Index, check
+from hortus.apiserver.store._index import StoreIndex, check
 from hortus.apiserver.store._reading import IndexReads
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import Change, Key, Record, Value
@@ -20,7 +20,7 @@ class MemoryBackend(IndexReads):
         history: HistoryLimits | None = None,
         watches: WatchLimits | None = None,
     ) -> None:
-        self._index = Index(
+        self._index = StoreIndex(
             clock or SystemClock(), history=history or HistoryLimits(), watches=watches or WatchLimits()
         )
 

@@ -19,11 +19,11 @@ from hortus.apiserver.store.backend import (
     Key,
     ListOptions,
     Mismatch,
-    Page,
     Record,
-    Usage,
+    RecordPage,
+    StoreUsage,
+    StoreWatch,
     Value,
-    Watch,
 )
 
 BORN_REVISION = 1
@@ -105,7 +105,7 @@ class Overlay:
             raise Mismatch(key, shown)
         return (await self._put_over(key, _tombstone(final), stored)).revision
 
-    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> Page:
+    async def list(self, bucket: str, **options: Unpack[ListOptions]) -> RecordPage:
         born = self._born.get(bucket.partition("/")[2])
         if not born:
             return await self._backend.list(bucket, **options)
@@ -124,7 +124,7 @@ class Overlay:
                 shown[record.name] = record
         records = [shown[name] for name in sorted(shown)]
         kept = records[:limit] if limit else records
-        return Page(kept, page.revision, len(records) - len(kept))
+        return RecordPage(kept, page.revision, len(records) - len(kept))
 
     async def count(self, bucket: str) -> int:
         if bucket.partition("/")[2] not in self._born:
@@ -139,14 +139,14 @@ class Overlay:
         born = (f"{cluster}/{suffix}" for suffix in self._born)
         return sorted({*stored, *(name for name in born if name.startswith(prefix))})
 
-    async def usage(self, prefix: str) -> Usage:
+    async def usage(self, prefix: str) -> StoreUsage:
         """The usage of the objects that the cluster itself stored, without born ones."""
         return await self._backend.usage(prefix)
 
     async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
         return await self._backend.drop(prefix, guard=guard, expected=expected)
 
-    def watch(self, bucket: str, *, after: int, prefix: str = "") -> Watch:
+    def watch(self, bucket: str, *, after: int, prefix: str = "") -> StoreWatch:
         watch = self._backend.watch(bucket, after=after, prefix=prefix)
         return _OverlayWatch(watch, self) if bucket.partition("/")[2] in self._born else watch
 
@@ -184,7 +184,7 @@ class Overlay:
 
 
 class _OverlayWatch:
-    def __init__(self, watch: Watch, overlay: Overlay) -> None:
+    def __init__(self, watch: StoreWatch, overlay: Overlay) -> None:
         self._watch = watch
         self._overlay = overlay
 

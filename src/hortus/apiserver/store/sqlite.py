@@ -21,9 +21,9 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from hortus.apiserver.store._history import Drop, Entry, HistoryLimits
-from hortus.apiserver.store._index import Index, check, holds
-from hortus.apiserver.store._log import BATCH_ROWS, DELETE, DROP, PUT, Connect, Log, Past, Row, connect
+from hortus.apiserver.store._history import BucketDrop, Entry, HistoryLimits
+from hortus.apiserver.store._index import StoreIndex, check, holds
+from hortus.apiserver.store._log import BATCH_ROWS, DELETE, DROP, PUT, Connect, Log, LogRow, Past, connect
 from hortus.apiserver.store._reading import IndexReads
 from hortus.apiserver.store._reserve import RESERVE_BYTES
 from hortus.apiserver.store._thread import WriterThread
@@ -50,7 +50,7 @@ class _Write:
 
     __slots__ = ("change", "done", "row", "settled")
 
-    def __init__(self, row: Row, change: Change | None, done: asyncio.Future[int]) -> None:
+    def __init__(self, row: LogRow, change: Change | None, done: asyncio.Future[int]) -> None:
         self.row = row
         self.change = change
         self.done = done
@@ -71,7 +71,7 @@ class SqliteBackend(IndexReads):
         must_exist: bool = False,
     ) -> None:
         """`must_exist` refuses a missing or empty file: the caller knows that it held objects."""
-        self._index = Index(
+        self._index = StoreIndex(
             clock or SystemClock(),
             history=history or HistoryLimits(),
             watches=watches or WatchLimits(),
@@ -121,7 +121,7 @@ class SqliteBackend(IndexReads):
         self._noted = past
         index.compact(past.compacted)
 
-    def _replay(self, row: Row) -> None:
+    def _replay(self, row: LogRow) -> None:
         key = Key(row.bucket, row.name)
         before = self._index.get(key)
         if row.kind == PUT:
@@ -149,7 +149,7 @@ class SqliteBackend(IndexReads):
             current = await self._claim(key, expected, removing=False)
         revision = self._last + 1
         record = self._index.keep(key, value.at(revision), revision, current)
-        row = Row(revision, PUT, record.bucket, record.name, record.value)
+        row = LogRow(revision, PUT, record.bucket, record.name, record.value)
         await self._submit(row, Change(revision, record, current))
         return record
 
@@ -158,14 +158,14 @@ class SqliteBackend(IndexReads):
         revision = self._last + 1
         last_words = None if final is None else final.at(revision)
         # On a full disk, watches that resume after a restart get the object's state from before its deletion.
-        row = Row(revision, DELETE, key.bucket, key.name, None if self._log.tight else last_words)
+        row = LogRow(revision, DELETE, key.bucket, key.name, None if self._log.tight else last_words)
         await self._submit(row, Change(revision, None, current, last_words))
         return revision
 
     async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
         if guard is not None:
             await self._claim(guard, expected, removing=False)
-        return await self._submit(Row(self._last + 1, DROP, prefix, "", None), None)
+        return await self._submit(LogRow(self._last + 1, DROP, prefix, "", None), None)
 
     async def compact(self, revision: int) -> None:
         self._index.compact(revision)
@@ -194,7 +194,7 @@ class SqliteBackend(IndexReads):
                 newest = drop
         return newest
 
-    async def _submit(self, row: Row, change: Change | None) -> int:
+    async def _submit(self, row: LogRow, change: Change | None) -> int:
         """Queues one write and waits until it is durable and visible; a drop returns the number of removed objects."""
         if not self._open:
             raise StoreFailed(f"the store in {self._log.path} is closed")
@@ -267,7 +267,7 @@ class SqliteBackend(IndexReads):
     def _forgotten(self, gone: Sequence[Entry]) -> None:
         """Notes the unneeded rows, older first, so that an interrupted deletion restores no object."""
         for entry in gone:
-            if isinstance(entry, Drop):
+            if isinstance(entry, BucketDrop):
                 self._dead.extend(entry.dropped)
                 self._dead.append(entry.revision)
                 continue

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hortus.apiserver import Settings
+    from hortus.apiserver import ApiServerSettings
 
 USED: Mapping[str, str] = {
     "bind-address": "address to listen on",
@@ -74,16 +74,16 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-def _settings(flags: Mapping[str, str]) -> Settings:
+def _settings(flags: Mapping[str, str]) -> ApiServerSettings:
     """The embedded server's settings. Raises ValueError."""
-    from hortus.apiserver import Settings
+    from hortus.apiserver import ApiServerSettings
     from hortus.apiserver.settings import ServingFiles
     from hortus.kube.durations import seconds
 
     folder = Path(flags.get("cert-dir", "."))
     certificate = Path(flags.get("tls-cert-file") or folder / "apiserver.crt")
     key = Path(flags.get("tls-private-key-file") or folder / "apiserver.key")
-    return Settings(
+    return ApiServerSettings(
         host=flags.get("bind-address", "127.0.0.1"),
         port=int(flags.get("secure-port", "6443")),
         anonymous=flags.get("anonymous-auth", "true") != "false",
@@ -94,7 +94,7 @@ def _settings(flags: Mapping[str, str]) -> Settings:
     )
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: ApiServerSettings) -> None:
     from hortus.apiserver import open_server
     from hortus.apiserver.store import MemoryBackend
 

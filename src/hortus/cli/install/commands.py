@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hortus.terminal import CommandGroup, Connections, Format, plain, run, timeout
+from hortus.terminal import CommandGroup, Connections, OutputFormat, plain, run, timeout
 
 if TYPE_CHECKING:
     from hortus.cli.install.applying import Change
@@ -73,7 +73,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
         from hortus.cli.install.chart import objects, values_of
         from hortus.cli.install.garden import account
 
-        format = Format.parse(output)
+        format = OutputFormat.parse(output)
         if format.name not in ("yaml", "json"):
             raise click.BadParameter("yaml or json", param_hint="--output")
 
@@ -119,7 +119,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
         """
         from hortus.cli.install.chart import objects, values_of
 
-        format = Format.parse(output)
+        format = OutputFormat.parse(output)
         if format.name not in ("table", "json", "yaml"):
             raise click.BadParameter("table, json or yaml", param_hint="--output")
 
@@ -176,7 +176,7 @@ def _show(changes: list[Change]) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _print(objects: list[Object], format: Format) -> None:
+def _print(objects: list[Object], format: OutputFormat) -> None:
     if format.name == "json":
         plain({"apiVersion": "v1", "kind": "List", "items": objects}, format)
         return

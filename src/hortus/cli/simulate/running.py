@@ -38,7 +38,7 @@ from hortus.simulation.load import (
     require_mark,
 )
 from hortus.simulation.load.conditions import parse_until
-from hortus.terminal import CommandError, Connections, Format, plain
+from hortus.terminal import CommandError, Connections, OutputFormat, plain
 from hortus.terminal import run as run_command
 
 INTERRUPTED = 130
@@ -78,7 +78,7 @@ def simulate(connections: Connections, scenario: Scenario, options: Options) -> 
             click.echo(text)
         return 0
     load_id = checked(options.load_id) if options.load_id else new_load_id()
-    format = Format.parse(options.output)
+    format = OutputFormat.parse(options.output)
     if options.page is not None and not options.page.absolute().parent.is_dir():
         raise CommandError(f"--html {options.page}: there is no folder {options.page.absolute().parent}")
     report = run_command(_run(connections, plan, templates, gates, load_id, options))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import click
 
-from hortus.terminal import OUTPUT, CommandGroup, Format, plain
+from hortus.terminal import OUTPUT, CommandGroup, OutputFormat, plain
 
 if TYPE_CHECKING:
     from hortus.cli.up.session import Options
@@ -165,7 +165,7 @@ def status(context: click.Context, state_dir: Path | None, output: str) -> None:
     """
     from hortus.cli.up.status import lines, look
 
-    format = Format.parse(output)
+    format = OutputFormat.parse(output)
     found = look(_state(context, state_dir))
     if format.tabular:
         for title, value in lines(found):

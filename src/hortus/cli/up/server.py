@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from hortus.apiserver import ApiServer, AuditSettings, Local, Settings, open_server
+from hortus.apiserver import ApiServer, ApiServerSettings, AuditSettings, Local, open_server
 from hortus.apiserver.audit import PolicyError
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz import Attributes
@@ -63,7 +63,7 @@ async def serve(
     audit = AuditSettings(audit_policy, state.logs / "audit.log") if audit_policy else None
     chosen = server_settings(config, store=store)
     backend = backend_of(chosen, state, ephemeral=ephemeral)
-    settings = Settings(port=port, audit=audit, event_ttl=chosen.event_ttl, limits=chosen.limits)
+    settings = ApiServerSettings(port=port, audit=audit, event_ttl=chosen.event_ttl, limits=chosen.limits)
     token = _simulation_token(state)
     simulation = UserInfo("system:simulation", groups=("system:masters",))
     clock = SteppedClock(SystemClock())

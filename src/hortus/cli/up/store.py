@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from hortus.apiserver import Limits
+from hortus.apiserver import ServerLimits
 from hortus.apiserver.store import Backend, EtcdBackend, EtcdLogin, MemoryBackend, SqliteBackend
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.supervisor import CannotRun
@@ -35,7 +35,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """The user of etcd, where it has authentication enabled."""
     store_password_file: str = ""
     """File with that user's password; read at each login."""
-    limits: Limits = Limits()
+    limits: ServerLimits = ServerLimits()
     """What the server gives at most at once, by the names in apiserver-security.md, as in `{connections: 2000}`."""
 
 

@@ -14,7 +14,7 @@ from hortus.terminal import (
     CommandError,
     CommandGroup,
     Connections,
-    Format,
+    OutputFormat,
     clean,
     plain,
     print_table,
@@ -39,11 +39,11 @@ def register(app: CommandGroup, connect: Connect) -> None:
 
         Exit code 1 when its last run failed.
         """
-        run(_canary(connect(), namespace, Format.parse(output), timeout if now and wait else None, ask=now))
+        run(_canary(connect(), namespace, OutputFormat.parse(output), timeout if now and wait else None, ask=now))
 
 
 async def _canary(
-    connections: Connections, namespace: str, format: Format, timeout: float | None, *, ask: bool
+    connections: Connections, namespace: str, format: OutputFormat, timeout: float | None, *, ask: bool
 ) -> None:
     from hortus.domains.canary import lookup, views
 

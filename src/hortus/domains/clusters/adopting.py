@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hortus.terminal import OUTPUT, CommandGroup, Connections, Decorator, Format, run, together
+from hortus.terminal import OUTPUT, CommandGroup, Connections, Decorator, OutputFormat, run, together
 
 if TYPE_CHECKING:
     from hortus.domains.clusters.adoption.running import Work
@@ -204,7 +204,7 @@ def _work(given: dict[str, Any]) -> Work:
             audit_log_mandatory=given.get("audit_log"),
         ),
         telling=Telling(
-            format=Format.parse(given["output"]),
+            format=OutputFormat.parse(given["output"]),
             diff=given.get("diff", False),
             report=given["report"],
             quiet=given["quiet"],

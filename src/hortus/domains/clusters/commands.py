@@ -16,7 +16,7 @@ from hortus.terminal import (
     CommandError,
     CommandGroup,
     Connections,
-    Format,
+    OutputFormat,
     clean,
     completing,
     plain,
@@ -56,7 +56,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
 
         Exit code 1 when somebody has to act.
         """
-        run(_why(connect(), name, namespace, Format.parse(output)))
+        run(_why(connect(), name, namespace, OutputFormat.parse(output)))
 
     @app.command(panel="Clusters")
     @NAME
@@ -101,7 +101,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
     adopting.register(app, connect)
 
 
-async def _why(connections: Connections, name: str, namespace: str, format: Format) -> None:
+async def _why(connections: Connections, name: str, namespace: str, format: OutputFormat) -> None:
     from hortus.domains.clusters.lookup import explain
 
     async with connections.management() as client, connections.garden() as garden:

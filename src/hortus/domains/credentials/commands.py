@@ -16,7 +16,7 @@ from hortus.terminal import (
     CommandError,
     CommandGroup,
     Connections,
-    Format,
+    OutputFormat,
     clean,
     completing,
     plain,
@@ -94,7 +94,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
 
         Exit code 1 when something in the tree is unhealthy.
         """
-        run(_tree(connect(), name, namespace, Format.parse(output)))
+        run(_tree(connect(), name, namespace, OutputFormat.parse(output)))
 
 
 async def _kubeconfig(connections: Connections, name: str, namespace: str, into: Path | None, use: bool) -> None:
@@ -142,7 +142,7 @@ async def _rotate(connections: Connections, name: str, namespace: str, timeout: 
         raise CommandError(f"gardenercluster/{name} was not rotated within {timeout:g} s: {failure}", code=EXIT_TIMEOUT)
 
 
-async def _tree(connections: Connections, name: str, namespace: str, format: Format) -> None:
+async def _tree(connections: Connections, name: str, namespace: str, format: OutputFormat) -> None:
     from hortus.domains.credentials.lookup import build_tree
 
     async with connections.management() as client, connections.garden() as garden:

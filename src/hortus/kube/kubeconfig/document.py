@@ -25,7 +25,7 @@ class KubeconfigError(ValueError):
     """A kubeconfig that cannot be used; the message names the field to change."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class NamedEntry(msgspec.Struct, frozen=True):
     """One named cluster, user or context."""
 
     body: Mapping[str, Any]
@@ -41,9 +41,9 @@ class Entry(msgspec.Struct, frozen=True):
 class Kubeconfig(msgspec.Struct, frozen=True):
     """Clusters, users and contexts by name, from one document or several merged."""
 
-    clusters: Mapping[str, Entry]
-    users: Mapping[str, Entry]
-    contexts: Mapping[str, Entry]
+    clusters: Mapping[str, NamedEntry]
+    users: Mapping[str, NamedEntry]
+    contexts: Mapping[str, NamedEntry]
     current_context: str = ""
 
     def access(self, context: str = "") -> Access:
@@ -81,8 +81,8 @@ def parse(document: object, *, origin: str, folder: Path | None = None) -> Kubec
     )
 
 
-def _entries(document: Object, plural: str, key: str, origin: str, folder: Path | None) -> dict[str, Entry]:
-    found: dict[str, Entry] = {}
+def _entries(document: Object, plural: str, key: str, origin: str, folder: Path | None) -> dict[str, NamedEntry]:
+    found: dict[str, NamedEntry] = {}
     listed = [] if document.get(plural) is None else document[plural]
     if not isinstance(listed, list):
         raise KubeconfigError(f"{origin}: {plural} is not a list")
@@ -92,15 +92,15 @@ def _entries(document: Object, plural: str, key: str, origin: str, folder: Path 
         body = item.get(key) or {}
         if not isinstance(body, dict):
             raise KubeconfigError(f"{origin}: {plural}[{index}].{key} is not a mapping")
-        found.setdefault(item["name"], Entry(body, origin, folder))
+        found.setdefault(item["name"], NamedEntry(body, origin, folder))
     return found
 
 
-def _names(entries: Mapping[str, Entry]) -> str:
+def _names(entries: Mapping[str, NamedEntry]) -> str:
     return ", ".join(sorted(entries)) or "(there is none)"
 
 
-def _pick(entries: Mapping[str, Entry], name: str, what: str) -> Entry:
+def _pick(entries: Mapping[str, NamedEntry], name: str, what: str) -> NamedEntry:
     if name not in entries:
         raise KubeconfigError(f'{what} "{name}" does not exist; there are: {_names(entries)}')
     return entries[name]
@@ -109,7 +109,7 @@ def _pick(entries: Mapping[str, Entry], name: str, what: str) -> Entry:
 class _Reader:
     """Typed access to one entry's fields."""
 
-    def __init__(self, entry: Entry, title: str) -> None:
+    def __init__(self, entry: NamedEntry, title: str) -> None:
         self.body = entry.body
         self._entry = entry
         self._title = title

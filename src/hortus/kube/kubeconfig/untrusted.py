@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hortus.kube import yaml
-from hortus.kube.kubeconfig.document import Entry, Kubeconfig, KubeconfigError, parse
+from hortus.kube.kubeconfig.document import Kubeconfig, KubeconfigError, NamedEntry, parse
 
 
 class Trust(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Trust(msgspec.Struct, frozen=True, kw_only=True):
 _NEVER_FOR_CLUSTERS = ("certificate-authority",)
 _NEVER_FOR_USERS = ("exec", "auth-provider", "client-certificate", "client-key", "tokenFile")
 _IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
-_LIMITS = yaml.Limits(bytes=64 << 20, depth=30, nodes=20_000)
+_LIMITS = yaml.TextLimits(bytes=64 << 20, depth=30, nodes=20_000)
 
 
 def from_untrusted(document: bytes | str, *, trust: Trust | None = None, origin: str = "kubeconfig") -> Kubeconfig:
@@ -66,7 +66,7 @@ def _refuse_doubles(document: Any, origin: str) -> None:
             raise KubeconfigError(f"{origin}: {plural} has two entries with one name")
 
 
-def _check_cluster(title: str, entry: Entry, trust: Trust) -> None:
+def _check_cluster(title: str, entry: NamedEntry, trust: Trust) -> None:
     body = entry.body
     _refuse(title, body, _NEVER_FOR_CLUSTERS)
     allowed = {
@@ -89,7 +89,7 @@ def _check_cluster(title: str, entry: Entry, trust: Trust) -> None:
         raise KubeconfigError(f"{title}: certificate-authority-data is missing")
 
 
-def _check_user(title: str, entry: Entry, trust: Trust) -> None:
+def _check_user(title: str, entry: NamedEntry, trust: Trust) -> None:
     _refuse(title, entry.body, _NEVER_FOR_USERS)
     if not trust.impersonation:
         _refuse(title, entry.body, _IMPERSONATION)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hortus.schema.cel.binding import BudgetExceeded, CelError, CompileError, Function, Overload
+from hortus.schema.cel.binding import BudgetExceeded, CelError, CelFunction, CompileError, Overload
 
-__all__ = ["BudgetExceeded", "CelError", "CompileError", "Function", "Overload"]
+__all__ = ["BudgetExceeded", "CelError", "CelFunction", "CompileError", "Overload"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from hortus.schema.cel.binding import Function, Overload
+from hortus.schema.cel.binding import CelFunction, Overload
 from hortus.schema.cel.tagged import Tagged, body, parses
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -89,38 +89,38 @@ def _string(value: Tagged) -> str:
 
 
 ADDRESSES = (
-    Function(
+    CelFunction(
         "ip",
         (
             Overload(("string",), "map", _ip, member=False),
             Overload(("map",), "map", lambda value: {"@ip": str(_cidr_of(value).ip)}),
         ),
     ),
-    Function("isIP", (Overload(("string",), "bool", parses(_ip), member=False),)),
-    Function("ip.isCanonical", (Overload(("string",), "bool", _is_canonical, member=False),)),
-    Function("family", (Overload(("map",), "int", _family),)),
-    Function("isUnspecified", (Overload(("map",), "bool", lambda value: _ip_of(value).is_unspecified),)),
-    Function("isLoopback", (Overload(("map",), "bool", lambda value: _ip_of(value).is_loopback),)),
-    Function("isLinkLocalUnicast", (Overload(("map",), "bool", lambda value: _ip_of(value).is_link_local),)),
-    Function("isLinkLocalMulticast", (Overload(("map",), "bool", _is_link_local_multicast),)),
-    Function("isGlobalUnicast", (Overload(("map",), "bool", _is_global_unicast),)),
-    Function("cidr", (Overload(("string",), "map", _cidr, member=False),)),
-    Function("isCIDR", (Overload(("string",), "bool", parses(_cidr), member=False),)),
-    Function(
+    CelFunction("isIP", (Overload(("string",), "bool", parses(_ip), member=False),)),
+    CelFunction("ip.isCanonical", (Overload(("string",), "bool", _is_canonical, member=False),)),
+    CelFunction("family", (Overload(("map",), "int", _family),)),
+    CelFunction("isUnspecified", (Overload(("map",), "bool", lambda value: _ip_of(value).is_unspecified),)),
+    CelFunction("isLoopback", (Overload(("map",), "bool", lambda value: _ip_of(value).is_loopback),)),
+    CelFunction("isLinkLocalUnicast", (Overload(("map",), "bool", lambda value: _ip_of(value).is_link_local),)),
+    CelFunction("isLinkLocalMulticast", (Overload(("map",), "bool", _is_link_local_multicast),)),
+    CelFunction("isGlobalUnicast", (Overload(("map",), "bool", _is_global_unicast),)),
+    CelFunction("cidr", (Overload(("string",), "map", _cidr, member=False),)),
+    CelFunction("isCIDR", (Overload(("string",), "bool", parses(_cidr), member=False),)),
+    CelFunction(
         "containsIP",
         (
             Overload(("map", "map"), "bool", _contains_ip),
             Overload(("map", "string"), "bool", _contains_ip),
         ),
     ),
-    Function(
+    CelFunction(
         "containsCIDR",
         (
             Overload(("map", "map"), "bool", _contains_cidr),
             Overload(("map", "string"), "bool", _contains_cidr),
         ),
     ),
-    Function("masked", (Overload(("map",), "map", lambda value: {"@cidr": str(_cidr_of(value).network)}),)),
-    Function("prefixLength", (Overload(("map",), "int", lambda value: _cidr_of(value).network.prefixlen),)),
-    Function("string", (Overload(("map",), "string", _string, member=False),)),
+    CelFunction("masked", (Overload(("map",), "map", lambda value: {"@cidr": str(_cidr_of(value).network)}),)),
+    CelFunction("prefixLength", (Overload(("map",), "int", lambda value: _cidr_of(value).network.prefixlen),)),
+    CelFunction("string", (Overload(("map",), "string", _string, member=False),)),
 )

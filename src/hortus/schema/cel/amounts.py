@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from hortus.schema.cel.binding import Function, Overload
+from hortus.schema.cel.binding import CelFunction, Overload
 from hortus.schema.cel.tagged import Tagged, body, parses
 
 _SUFFIXES: Mapping[str, Fraction] = {
@@ -90,34 +90,34 @@ def _sign_of(before: Any, after: Any) -> int:
 
 
 AMOUNTS = (
-    Function("quantity", (Overload(("string",), "map", _quantity, member=False),)),
-    Function("isQuantity", (Overload(("string",), "bool", parses(_quantity), member=False),)),
-    Function("sign", (Overload(("map",), "int", _sign),)),
-    Function("isInteger", (Overload(("map",), "bool", _is_integer),)),
-    Function("asInteger", (Overload(("map",), "int", _as_integer),)),
-    Function("asApproximateFloat", (Overload(("map",), "double", lambda value: float(_amount(value))),)),
-    Function(
+    CelFunction("quantity", (Overload(("string",), "map", _quantity, member=False),)),
+    CelFunction("isQuantity", (Overload(("string",), "bool", parses(_quantity), member=False),)),
+    CelFunction("sign", (Overload(("map",), "int", _sign),)),
+    CelFunction("isInteger", (Overload(("map",), "bool", _is_integer),)),
+    CelFunction("asInteger", (Overload(("map",), "int", _as_integer),)),
+    CelFunction("asApproximateFloat", (Overload(("map",), "double", lambda value: float(_amount(value))),)),
+    CelFunction(
         "add",
         (
             Overload(("map", "map"), "map", lambda a, b: _of_fraction(_amount(a) + _amount(b))),
             Overload(("map", "int"), "map", lambda a, b: _of_fraction(_amount(a) + b)),
         ),
     ),
-    Function(
+    CelFunction(
         "sub",
         (
             Overload(("map", "map"), "map", lambda a, b: _of_fraction(_amount(a) - _amount(b))),
             Overload(("map", "int"), "map", lambda a, b: _of_fraction(_amount(a) - b)),
         ),
     ),
-    Function(
+    CelFunction(
         "semver",
         (
             Overload(("string",), "map", _semver, member=False),
             Overload(("string", "bool"), "map", _normal_semver, member=False),
         ),
     ),
-    Function(
+    CelFunction(
         "isSemver",
         (
             Overload(("string",), "bool", parses(_semver), member=False),
@@ -126,10 +126,10 @@ AMOUNTS = (
             ),
         ),
     ),
-    Function("major", (Overload(("map",), "int", lambda value: _version(value)[0]),)),
-    Function("minor", (Overload(("map",), "int", lambda value: _version(value)[1]),)),
-    Function("patch", (Overload(("map",), "int", lambda value: _version(value)[2]),)),
-    Function("compareTo", (Overload(("map", "map"), "int", _order),)),
-    Function("isGreaterThan", (Overload(("map", "map"), "bool", lambda a, b: _order(a, b) > 0),)),
-    Function("isLessThan", (Overload(("map", "map"), "bool", lambda a, b: _order(a, b) < 0),)),
+    CelFunction("major", (Overload(("map",), "int", lambda value: _version(value)[0]),)),
+    CelFunction("minor", (Overload(("map",), "int", lambda value: _version(value)[1]),)),
+    CelFunction("patch", (Overload(("map",), "int", lambda value: _version(value)[2]),)),
+    CelFunction("compareTo", (Overload(("map", "map"), "int", _order),)),
+    CelFunction("isGreaterThan", (Overload(("map", "map"), "bool", lambda a, b: _order(a, b) > 0),)),
+    CelFunction("isLessThan", (Overload(("map", "map"), "bool", lambda a, b: _order(a, b) < 0),)),
 )

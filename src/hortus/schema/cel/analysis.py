@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 from hortus.schema.cel.binding import CompileError
 from hortus.schema.cel.operators import SCALARS, price, result_of
-from hortus.schema.cel.shapes import Shape
+from hortus.schema.cel.shapes import CelShape
 from hortus.schema.cel.syntax import (
     Call,
     Comprehension,
     Constant,
-    Entry,
     Expression,
+    ExpressionTree,
     ListOf,
+    MapEntry,
     MapOf,
     Name,
     Select,
-    Tree,
     text_constant,
 )
 
@@ -38,7 +38,7 @@ class Known(NamedTuple):
 
     cost: float
     size: float = 1
-    shape: Shape | None = None
+    shape: CelShape | None = None
     optional: bool = False
     variable: bool = False
     """True if the value is one of the expression's own variables."""
@@ -67,7 +67,7 @@ class Analysis(NamedTuple):
     """The size of the largest text that the expression can make."""
 
 
-def analyse(tree: Tree, source: str, variables: Mapping[str, Known]) -> Analysis:
+def analyse(tree: ExpressionTree, source: str, variables: Mapping[str, Known]) -> Analysis:
     """Walks a checked expression. Raises CompileError for a field that the schema does not have."""
     walk = _Walk(tree.positions, source)
     root, known = walk.visit(tree.root, dict(variables))
@@ -118,12 +118,12 @@ class _Walk:
         known = Known(cost, shape.size if shape is not None else of.size, shape, of.optional)
         return self._converted(found, known)
 
-    def _field(self, of: Known, node: Select) -> Shape | None:
+    def _field(self, of: Known, node: Select) -> CelShape | None:
         if of.shape is None:
             return None
         return self._member(of.shape, node.field, node.id)
 
-    def _member(self, shape: Shape, field: str, node_id: int) -> Shape | None:
+    def _member(self, shape: CelShape, field: str, node_id: int) -> CelShape | None:
         if shape.word == "object":
             if field not in shape.fields:
                 raise CompileError(self._complaint(node_id, f"undefined field '{field}'"))
@@ -167,7 +167,7 @@ class _Walk:
             return node._replace(elements=tuple(part for part, _ in parts)), Known(
                 cost, len(parts), content=sum(known.size for _, known in parts)
             )
-        entries: list[Entry] = []
+        entries: list[MapEntry] = []
         cost = 30.0
         for entry in node.entries:
             key = entry.key

@@ -89,7 +89,7 @@ class Overload(NamedTuple):
     member: bool = True
 
 
-class Function(NamedTuple):
+class CelFunction(NamedTuple):
     """A function for expressions, written in Python."""
 
     name: str
@@ -132,7 +132,7 @@ class Raw:
 class Environment:
     """Variables and functions that expressions may use."""
 
-    def __init__(self, variables: Mapping[str, str], functions: Iterable[Function] = ()) -> None:
+    def __init__(self, variables: Mapping[str, str], functions: Iterable[CelFunction] = ()) -> None:
         library = _library()
         self._env = library.cel.NewEnv(
             config=library.config,
@@ -150,7 +150,7 @@ class Environment:
             raise CompileError(_without_status(str(error))) from None
 
 
-def _declared(function: Function) -> cel.FunctionDecl:
+def _declared(function: CelFunction) -> cel.FunctionDecl:
     library = _library()
     overloads = [
         library.cel.Overload(
@@ -264,9 +264,9 @@ _GO_CODES = {
 __all__: Sequence[str] = [
     "BudgetExceeded",
     "CelError",
+    "CelFunction",
     "CompileError",
     "Environment",
-    "Function",
     "Overload",
     "PatternError",
     "Raw",

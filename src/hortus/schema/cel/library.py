@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from hortus.schema import formats, names
 from hortus.schema.cel.addresses import ADDRESSES
 from hortus.schema.cel.amounts import AMOUNTS
-from hortus.schema.cel.binding import Function, Overload, find_all
+from hortus.schema.cel.binding import CelFunction, Overload, find_all
 from hortus.schema.cel.tagged import Tagged, body, parses
 
 # Lists
@@ -45,12 +45,12 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 _LISTS = (
-    Function("isSorted", (Overload(("list",), "bool", _is_sorted),)),
-    Function("sum", (Overload(("list",), "any", lambda items: sum(items)),)),
-    Function("min", (Overload(("list",), "any", partial(_extreme, min, "min")),)),
-    Function("max", (Overload(("list",), "any", partial(_extreme, max, "max")),)),
-    Function("indexOf", (Overload(("list", "any"), "int", _index_of),)),
-    Function("lastIndexOf", (Overload(("list", "any"), "int", _last_index_of),)),
+    CelFunction("isSorted", (Overload(("list",), "bool", _is_sorted),)),
+    CelFunction("sum", (Overload(("list",), "any", lambda items: sum(items)),)),
+    CelFunction("min", (Overload(("list",), "any", partial(_extreme, min, "min")),)),
+    CelFunction("max", (Overload(("list",), "any", partial(_extreme, max, "max")),)),
+    CelFunction("indexOf", (Overload(("list", "any"), "int", _index_of),)),
+    CelFunction("lastIndexOf", (Overload(("list", "any"), "int", _last_index_of),)),
 )
 
 # Regular expressions
@@ -61,8 +61,8 @@ def _find(text: str, pattern: str) -> str:
 
 
 _REGEX = (
-    Function("find", (Overload(("string", "string"), "string", _find),)),
-    Function(
+    CelFunction("find", (Overload(("string", "string"), "string", _find),)),
+    CelFunction(
         "findAll",
         (
             Overload(("string", "string"), "strings", lambda text, pattern: find_all(pattern, text)),
@@ -100,14 +100,14 @@ def _query(value: Tagged) -> dict[str, list[str]]:
 
 
 _URLS = (
-    Function("url", (Overload(("string",), "map", _url, member=False),)),
-    Function("isURL", (Overload(("string",), "bool", parses(_url), member=False),)),
-    Function("getScheme", (Overload(("map",), "string", lambda value: _split(value).scheme),)),
-    Function("getHost", (Overload(("map",), "string", _host),)),
-    Function("getHostname", (Overload(("map",), "string", lambda value: _split(value).hostname or ""),)),
-    Function("getPort", (Overload(("map",), "string", _port),)),
-    Function("getEscapedPath", (Overload(("map",), "string", lambda value: _split(value).path),)),
-    Function("getQuery", (Overload(("map",), "map", _query),)),
+    CelFunction("url", (Overload(("string",), "map", _url, member=False),)),
+    CelFunction("isURL", (Overload(("string",), "bool", parses(_url), member=False),)),
+    CelFunction("getScheme", (Overload(("map",), "string", lambda value: _split(value).scheme),)),
+    CelFunction("getHost", (Overload(("map",), "string", _host),)),
+    CelFunction("getHostname", (Overload(("map",), "string", lambda value: _split(value).hostname or ""),)),
+    CelFunction("getPort", (Overload(("map",), "string", _port),)),
+    CelFunction("getEscapedPath", (Overload(("map",), "string", lambda value: _split(value).path),)),
+    CelFunction("getQuery", (Overload(("map",), "map", _query),)),
 )
 
 # Name formats
@@ -156,21 +156,21 @@ def _value(value: Tagged) -> Any:
     return held[0]
 
 
-def _format_of(name: str) -> Function:
-    return Function(f"format.{name}", (Overload((), "map", lambda: {"@format": name}, member=False),))
+def _format_of(name: str) -> CelFunction:
+    return CelFunction(f"format.{name}", (Overload((), "map", lambda: {"@format": name}, member=False),))
 
 
 _NAMES = (
     *map(_format_of, _FORMATS),
-    Function("format.named", (Overload(("string",), "map", _named, member=False),)),
-    Function("validate", (Overload(("map", "string"), "map", _checked),)),
-    Function("hasValue", (Overload(("map",), "bool", lambda value: bool(body(value, "@optional"))),)),
-    Function("value", (Overload(("map",), "any", _value),)),
-    Function(
+    CelFunction("format.named", (Overload(("string",), "map", _named, member=False),)),
+    CelFunction("validate", (Overload(("map", "string"), "map", _checked),)),
+    CelFunction("hasValue", (Overload(("map",), "bool", lambda value: bool(body(value, "@optional"))),)),
+    CelFunction("value", (Overload(("map",), "any", _value),)),
+    CelFunction(
         "orValue",
         (Overload(("map", "any"), "any", lambda value, other: next(iter(body(value, "@optional")), other)),),
     ),
 )
 
-KUBERNETES: tuple[Function, ...] = (*_LISTS, *_REGEX, *_URLS, *AMOUNTS, *ADDRESSES, *_NAMES)
+KUBERNETES: tuple[CelFunction, ...] = (*_LISTS, *_REGEX, *_URLS, *AMOUNTS, *ADDRESSES, *_NAMES)
 """Every function of Kubernetes' libraries but the authorizer's, which belongs to authorization."""

@@ -21,10 +21,10 @@ from functools import lru_cache
 from typing import Any
 
 from hortus.schema.cel.analysis import Analysis, Known, analyse
-from hortus.schema.cel.binding import CompileError, Environment, Function, Raw, has_nul, unbroken
+from hortus.schema.cel.binding import CelFunction, CompileError, Environment, Raw, has_nul, unbroken
 from hortus.schema.cel.library import KUBERNETES
-from hortus.schema.cel.shapes import MAX_REQUEST, Shape
-from hortus.schema.cel.syntax import Tree
+from hortus.schema.cel.shapes import MAX_REQUEST, CelShape
+from hortus.schema.cel.syntax import ExpressionTree
 
 RULE_BUDGET = 10_000_000
 """The limit of the worst cost of one rule times its evaluations for one object (apiextensions.k8s.io,
@@ -60,10 +60,10 @@ class Program:
 
 def compile_expression(
     expression: str,
-    variables: Mapping[str, str | Shape],
+    variables: Mapping[str, str | CelShape],
     *,
     returns: str = "any",
-    functions: Iterable[Function] = (),
+    functions: Iterable[CelFunction] = (),
     optional: str = "",
 ) -> Program:
     """Compile `expression` over `variables`, each a type word or a Shape. Raises CompileError.
@@ -85,7 +85,7 @@ def compile_expression(
 
 def _compiled(expression: str, environment: Environment, scope: Mapping[str, Known]) -> tuple[Raw, Analysis]:
     raw = environment.compile(expression)
-    tree = Tree(raw.serialized())
+    tree = ExpressionTree(raw.serialized())
     found = analyse(tree, expression, scope)
     return (raw.replaced(tree.replaced(found.root)) if found.rewritten else raw), found
 
@@ -105,19 +105,19 @@ def _bound(expression: str, optional: str) -> str:
     return f"cel.bind({optional}, {value}, (\n{expression}\n))"
 
 
-def _word(kind: str | Shape) -> str:
+def _word(kind: str | CelShape) -> str:
     if isinstance(kind, str):
         return kind
     word = kind.word
     return word if word in ("int", "double", "bool") or (word == "string" and not kind.temporal) else "any"
 
 
-def _known(kind: str | Shape, *, optional: bool) -> Known:
-    if isinstance(kind, Shape):
+def _known(kind: str | CelShape, *, optional: bool) -> Known:
+    if isinstance(kind, CelShape):
         return Known(1, kind.size, kind, optional, variable=True)
     return Known(1, MAX_REQUEST if kind in ("any", "list", "map", "string") else 1, variable=True)
 
 
 @lru_cache(maxsize=64)
-def _environment(words: tuple[tuple[str, str], ...], functions: tuple[Function, ...]) -> Environment:
+def _environment(words: tuple[tuple[str, str], ...], functions: tuple[CelFunction, ...]) -> Environment:
     return Environment(dict(words), (*KUBERNETES, *functions))

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from hortus.schema.cel.escaping import escaped
-from hortus.schema.nodes import Node, compile_node
+from hortus.schema.nodes import SchemaNode, compile_node
 
 MAX_REQUEST = 3 * 1024 * 1024
 """Bytes of the largest request; kube-apiserver assumes the same when it bounds sizes."""
@@ -23,10 +23,10 @@ _TEMPORAL = {"date-time": 21, "date": 12, "duration": 3}
 _LONGEST = {"date-time": 32, "date": 12, "duration": 32}
 
 
-class Shape:
+class CelShape:
     """One node of a schema as expressions see it."""
 
-    def __init__(self, node: Node, *, root: bool = False) -> None:
+    def __init__(self, node: SchemaNode, *, root: bool = False) -> None:
         self.node = node
         self._root = root or node.embedded
 
@@ -48,22 +48,22 @@ class Shape:
         return "object" if self.fields or not self.node.preserve else "hidden"
 
     @cached_property
-    def fields(self) -> dict[str, Shape]:
+    def fields(self) -> dict[str, CelShape]:
         """Declared fields by their identifiers."""
         found = {}
         for name, child in self.node.properties.items():
             identifier = escaped(name)
-            shape = Shape(child)
+            shape = CelShape(child)
             if identifier is not None and shape.word != "hidden":
                 found[identifier] = shape
         return found | (_META if self._root else {})
 
     @cached_property
-    def items(self) -> Shape | None:
+    def items(self) -> CelShape | None:
         return _visible(self.node.items)
 
     @cached_property
-    def values(self) -> Shape | None:
+    def values(self) -> CelShape | None:
         return _visible(self.node.additional)
 
     @cached_property
@@ -114,20 +114,20 @@ def _limit(schema: Any, keyword: str, otherwise: int) -> int:
     return otherwise if limit is None else max(0, int(limit))
 
 
-def _visible(node: Node | None) -> Shape | None:
-    shape = Shape(node) if node is not None else None
+def _visible(node: SchemaNode | None) -> CelShape | None:
+    shape = CelShape(node) if node is not None else None
     return None if shape is None or shape.word == "hidden" else shape
 
 
-def _meta() -> dict[str, Shape]:
+def _meta() -> dict[str, CelShape]:
     """The fields that every resource root shows."""
     text = {"type": "string"}
     named = {"type": "object", "properties": {"name": text, "generateName": text}}
     return {
-        "apiVersion": Shape(compile_node(text)),
-        "kind": Shape(compile_node(text)),
-        "metadata": Shape(compile_node(named)),
+        "apiVersion": CelShape(compile_node(text)),
+        "kind": CelShape(compile_node(text)),
+        "metadata": CelShape(compile_node(named)),
     }
 
 
-_META: dict[str, Shape] = _meta()
+_META: dict[str, CelShape] = _meta()

@@ -48,7 +48,7 @@ class ListOf(NamedTuple):
     raw: tuple[tuple[int, int | bytes], ...]
 
 
-class Entry(NamedTuple):
+class MapEntry(NamedTuple):
     id: int
     key: Expression | bytes
     value: Expression
@@ -58,7 +58,7 @@ class Entry(NamedTuple):
 class MapOf(NamedTuple):
     id: int
     name: bytes
-    entries: tuple[Entry, ...]
+    entries: tuple[MapEntry, ...]
 
 
 class Comprehension(NamedTuple):
@@ -79,7 +79,7 @@ _EXPR = 4
 """Field of the tree in CheckedExpr."""
 
 
-class Tree:
+class ExpressionTree:
     """One checked expression; `root` may be replaced and the whole written back."""
 
     def __init__(self, data: bytes) -> None:
@@ -158,10 +158,10 @@ def _map(number: int, data: bytes) -> Expression:
     return MapOf(number, _bytes(dict(fields).get(1, b"")), entries)
 
 
-def _entry(data: bytes) -> Entry:
+def _entry(data: bytes) -> MapEntry:
     fields = dict(_fields(data))
     key = _expression(_bytes(fields[3])) if 3 in fields else _bytes(fields.get(2, b""))
-    return Entry(_int(fields.get(1, 0)), key, _expression(_bytes(fields[4])), bool(fields.get(5)))
+    return MapEntry(_int(fields.get(1, 0)), key, _expression(_bytes(fields[4])), bool(fields.get(5)))
 
 
 def _comprehension(number: int, data: bytes) -> Expression:
@@ -198,7 +198,7 @@ def _written(node: Expression) -> bytes:
     return head + _field(9, _written_comprehension(node))
 
 
-def _written_entry(entry: Entry) -> bytes:
+def _written_entry(entry: MapEntry) -> bytes:
     key = _field(2, entry.key) if isinstance(entry.key, bytes) else _field(3, _written(entry.key))
     optional = _field(5, 1) if entry.optional else b""
     return _field(1, entry.id) + key + _field(4, _written(entry.value)) + optional

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from hortus.schema.cel.escaping import escaped
-from hortus.schema.cel.shapes import Shape
+from hortus.schema.cel.shapes import CelShape
 
 Convert = Callable[[Any], Any]
 
 
-def converter(shape: Shape) -> Convert | None:
+def converter(shape: CelShape) -> Convert | None:
     """A function that converts values of `shape` for an expression; None when they need no conversion."""
     if shape.word == "double":
         return lambda value: float(value) if type(value) is int else value
@@ -24,7 +24,7 @@ def converter(shape: Shape) -> Convert | None:
     return fields_converter(shape) if shape.word == "object" else None
 
 
-def fields_converter(shape: Shape, only: frozenset[str] | None = None) -> Convert | None:
+def fields_converter(shape: CelShape, only: frozenset[str] | None = None) -> Convert | None:
     """A converter for objects; with `only`, just the fields of these identifiers are passed on."""
     changed: list[tuple[str, str, Convert | None]] = []
     for name in shape.node.properties:

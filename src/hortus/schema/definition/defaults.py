@@ -9,12 +9,12 @@ from hortus.schema import pruning
 from hortus.schema.correlation import NOTHING
 from hortus.schema.defaulting import fresh
 from hortus.schema.embedded import check_embedded
-from hortus.schema.nodes import Node
+from hortus.schema.nodes import SchemaNode
 from hortus.schema.problems import NO_PATH, FieldError, invalid
 from hortus.schema.rules import check_rules
 
 
-def check_defaults(node: Node, path: str) -> Iterator[FieldError]:
+def check_defaults(node: SchemaNode, path: str) -> Iterator[FieldError]:
     """Problems of every default below `node`, whose schema stands at `path`."""
     if node.has_default:
         yield from _check(node, f"{path}.default")
@@ -26,7 +26,7 @@ def check_defaults(node: Node, path: str) -> Iterator[FieldError]:
         yield from check_defaults(child, f"{path}.properties[{name}]")
 
 
-def _check(node: Node, path: str) -> Iterator[FieldError]:
+def _check(node: SchemaNode, path: str) -> Iterator[FieldError]:
     value: Any = node.default
     pruned = fresh(value)
     if pruning.prune_value(pruned, node):
@@ -42,7 +42,7 @@ def _check(node: Node, path: str) -> Iterator[FieldError]:
     yield from found
 
 
-def _problems(node: Node, value: Any) -> list[FieldError]:
+def _problems(node: SchemaNode, value: Any) -> list[FieldError]:
     found: list[FieldError] = []
     node.check(value, "", found)
     return found

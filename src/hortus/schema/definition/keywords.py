@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from hortus.schema import fieldpath
 from hortus.schema.cel.binding import CompileError
 from hortus.schema.cel.program import RULE_BUDGET, SCHEMA_BUDGET, Program
-from hortus.schema.cel.shapes import MAX_REQUEST, Shape
-from hortus.schema.nodes import Node, SchemaError, compile_node
+from hortus.schema.cel.shapes import MAX_REQUEST, CelShape
+from hortus.schema.nodes import SchemaError, SchemaNode, compile_node
 from hortus.schema.problems import FieldError, forbidden, invalid, json_text, not_supported, required
 from hortus.schema.rules import compile_rule
 
@@ -25,7 +25,7 @@ _META = ("metadata", "kind", "apiVersion")
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 
 
-class Place(NamedTuple):
+class SchemaPlace(NamedTuple):
     """The place of a schema and the restrictions there."""
 
     path: str
@@ -36,16 +36,16 @@ class Place(NamedTuple):
     uncorrelated: str = ""
     """The path below which members have no old selves, or empty."""
 
-    def below(self, step: str, **changes: Any) -> Place:
+    def below(self, step: str, **changes: Any) -> SchemaPlace:
         return self._replace(path=f"{self.path}.{step}", root=False, **changes)
 
 
 def check_keywords(schema: Schema, path: str) -> list[FieldError]:
     """Reports the keywords anywhere in `schema` that a CRD may not use."""
-    return list(_node(schema, Place(path, root=True)))
+    return list(_node(schema, SchemaPlace(path, root=True)))
 
 
-def _node(schema: Schema, place: Place) -> Iterator[FieldError]:
+def _node(schema: Schema, place: SchemaPlace) -> Iterator[FieldError]:
     yield from _unsupported(schema, place)
     yield from _additional(schema, place)
     yield from _properties(schema, place)
@@ -65,7 +65,7 @@ def _node(schema: Schema, place: Place) -> Iterator[FieldError]:
         yield from _rule(rule, schema, f"{place.path}.x-kubernetes-validations[{number}]")
 
 
-def _unsupported(schema: Schema, place: Place) -> Iterator[FieldError]:
+def _unsupported(schema: Schema, place: SchemaPlace) -> Iterator[FieldError]:
     path, kind = place.path, schema.get("type") or ""
     if kind and kind not in _TYPES:
         yield not_supported(f"{path}.type", kind, _TYPES)
@@ -85,7 +85,7 @@ def _unsupported(schema: Schema, place: Place) -> Iterator[FieldError]:
         yield forbidden(f"{path}.uniqueItems", text)
 
 
-def _additional(schema: Schema, place: Place) -> Iterator[FieldError]:
+def _additional(schema: Schema, place: SchemaPlace) -> Iterator[FieldError]:
     additional = schema.get("additionalProperties")
     if additional is None:
         return
@@ -98,7 +98,7 @@ def _additional(schema: Schema, place: Place) -> Iterator[FieldError]:
         yield from _node(additional, place.below("additionalProperties", no_defaults=reason))
 
 
-def _properties(schema: Schema, place: Place) -> Iterator[FieldError]:
+def _properties(schema: Schema, place: SchemaPlace) -> Iterator[FieldError]:
     resource = place.root or bool(schema.get("x-kubernetes-embedded-resource"))
     for name, child in (schema.get("properties") or {}).items():
         below = place.below(f"properties[{name}]")
@@ -108,7 +108,7 @@ def _properties(schema: Schema, place: Place) -> Iterator[FieldError]:
         yield from _node(child, below)
 
 
-def _items(schema: Schema, place: Place) -> Iterator[FieldError]:
+def _items(schema: Schema, place: SchemaPlace) -> Iterator[FieldError]:
     items = schema.get("items")
     if isinstance(items, Mapping):
         yield from _node(items, place.below("items"))
@@ -261,10 +261,10 @@ class _Total:
         self.rules.append((cost, path))
 
 
-def check_rules(node: Node, path: str) -> list[FieldError]:
+def check_rules(node: SchemaNode, path: str) -> list[FieldError]:
     """Compile every rule below `node` and bound its cost; for schemas without other problems."""
     total = _Total()
-    found = list(_rules(node, Place(path, root=True), 1, total))
+    found = list(_rules(node, SchemaPlace(path, root=True), 1, total))
     if total.cost > SCHEMA_BUDGET:
         text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
         found += [forbidden(where, text) for _, where in sorted(total.rules, reverse=True)[:4]]
@@ -273,11 +273,11 @@ def check_rules(node: Node, path: str) -> list[FieldError]:
     return found
 
 
-def _rules(node: Node, place: Place, often: float | None, total: _Total) -> Iterator[FieldError]:
+def _rules(node: SchemaNode, place: SchemaPlace, often: float | None, total: _Total) -> Iterator[FieldError]:
     """`often` is how many such values an object can hold, None when only the size of a request bounds the number."""
     if not node.has_rules_below:
         return
-    shape = Shape(node, root=place.root or node.embedded)
+    shape = CelShape(node, root=place.root or node.embedded)
     times = often if often is not None else MAX_REQUEST // max(1, shape.least_bytes)
     for number, rule in enumerate(node.rules):
         where = f"{place.path}.x-kubernetes-validations[{number}]"
@@ -298,7 +298,7 @@ def _times(often: float | None, most: int | None) -> float | None:
 
 
 def _compiled(
-    rule: Schema, shape: Shape, path: str, uncorrelated: str, times: float, total: _Total
+    rule: Schema, shape: CelShape, path: str, uncorrelated: str, times: float, total: _Total
 ) -> Iterator[FieldError]:
     optional = bool(rule.get("optionalOldSelf"))
     try:
@@ -317,7 +317,7 @@ def _compiled(
         yield invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], text)
 
 
-def _message(rule: Schema, shape: Shape, path: str, optional: bool, total: _Total) -> Iterator[FieldError]:
+def _message(rule: Schema, shape: CelShape, path: str, optional: bool, total: _Total) -> Iterator[FieldError]:
     text = rule.get("messageExpression")
     if not text:
         return

@@ -14,7 +14,7 @@ from hortus.schema.definition.defaults import check_defaults
 from hortus.schema.definition.keywords import check_keywords, check_rules
 from hortus.schema.definition.structure import check_structural
 from hortus.schema.definition.types import check_types
-from hortus.schema.nodes import Node, SchemaError, compile_node
+from hortus.schema.nodes import SchemaError, SchemaNode, compile_node
 from hortus.schema.problems import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
 
 Object = dict[str, Any]
@@ -220,7 +220,7 @@ def _schema(part: Definition, version: Definition, path: str) -> Iterator[FieldE
     yield from deeper
 
 
-def _node(schema: Definition, path: str, found: list[FieldError]) -> Node | None:
+def _node(schema: Definition, path: str, found: list[FieldError]) -> SchemaNode | None:
     try:
         return compile_node(schema)
     except SchemaError as error:
@@ -290,7 +290,7 @@ def _selectable(part: list[Definition], version: Definition, path: str) -> Itera
         yield too_many(path, len(seen), MAX_SELECTABLE_FIELDS)
 
 
-def _selectable_field(text: str, node: Node, path: str, seen: set[str]) -> Iterator[FieldError]:
+def _selectable_field(text: str, node: SchemaNode, path: str, seen: set[str]) -> Iterator[FieldError]:
     if not text:
         yield required(path)
         return

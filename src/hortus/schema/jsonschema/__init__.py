@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from hortus.schema.jsonschema.compiler import Compiler
-from hortus.schema.jsonschema.violations import Check, JsonSchemaError, State, Violation
+from hortus.schema.jsonschema.violations import Check, JsonSchemaError, ValidationState, Violation
 
 _MOST_PROBLEMS = 10_000
 """Most violations that are reported; Helm reports all."""
@@ -32,7 +32,7 @@ class JsonSchema:
 
     def validate(self, value: Any) -> list[Violation]:
         """The violations of the value, none when it fits. Raises JsonSchemaError when the validation takes too long."""
-        found = self._check(value, "", State())
+        found = self._check(value, "", ValidationState())
         if len(found) == 1 and found[0].is_group:
             found = list(found[0].causes)
         return found[:_MOST_PROBLEMS]

@@ -15,7 +15,7 @@ from hortus.schema.jsonschema.violations import (
     MOST_STEPS,
     Check,
     JsonSchemaError,
-    State,
+    ValidationState,
     Violation,
     anything,
     grouped,
@@ -100,7 +100,7 @@ class Compiler:
         target = self._target(local.removeprefix("#"), reference, place)
         compiled: list[Check] = []
 
-        def check(value: Any, path: str, state: State) -> list[Violation]:
+        def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
             if not compiled:
                 compiled.append(self.schema(target, local))
             # Violations behind a reference are reported as one group; it is not split where it ends.
@@ -137,7 +137,7 @@ class Compiler:
         more = schema.get("additionalProperties", True)
         others = None if more is True or more == {} else self.schema(more, f"{place}/additionalProperties")
 
-        def check(value: Any, path: str, state: State) -> list[Violation]:
+        def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
             if not isinstance(value, dict):
                 return []
             found: list[Violation] = []
@@ -166,7 +166,7 @@ class Compiler:
         each = [self.schema(part, f"{place}/items/{number}") for number, part in enumerate(first or [])]
         others = self.schema(rest, f"{place}/items")
 
-        def check(value: Any, path: str, state: State) -> list[Violation]:
+        def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
             if not isinstance(value, list):
                 return []
             found: list[Violation] = []
@@ -188,7 +188,7 @@ class Compiler:
         least = schema.get("minContains")
         most = schema.get("maxContains", math.inf)
 
-        def check(value: Any, path: str, state: State) -> list[Violation]:
+        def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
             if not isinstance(value, list):
                 return []
             results = [inner(part, f"{path}/{number}", state) for number, part in enumerate(value)]
@@ -244,7 +244,7 @@ def _escaped(key: str) -> str:
 
 
 def _all_of(stopping: list[Check], checks: list[Check]) -> Check:
-    def check(value: Any, path: str, state: State) -> list[Violation]:
+    def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
         state.steps += 1
         state.depth += 1
         if state.steps > MOST_STEPS or state.depth > DEEPEST:

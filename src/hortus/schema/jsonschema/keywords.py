@@ -12,7 +12,7 @@ from hortus.schema import formats
 from hortus.schema.jsonschema.violations import (
     Check,
     JsonSchemaError,
-    State,
+    ValidationState,
     Violation,
     anything,
     listed,
@@ -75,7 +75,7 @@ def _type(_compiler: Compiler, _schema: Any, wanted: Any, place: str) -> Check:
     tests = [_TYPES[name] for name in names]
     shown = " or ".join(name for name in _ORDER if name in names)
 
-    def check(value: Any, path: str, _state: State) -> list[Violation]:
+    def check(value: Any, path: str, _state: ValidationState) -> list[Violation]:
         if any(test(value) for test in tests):
             return []
         return [Violation(path, f"got {_type_of(value)}, want {shown}")]
@@ -127,7 +127,7 @@ def _simple(
             raise JsonSchemaError(f"schema at '{place}' must be a number")
         wanted = _number(bound) if test is _is_number else f"{bound:,}"
 
-        def check(value: Any, path: str, _state: State) -> list[Violation]:
+        def check(value: Any, path: str, _state: ValidationState) -> list[Violation]:
             if not test(value) or not broken(value, bound):
                 return []
             got = _number(value) if test is _is_number else f"{len(value):,}"
@@ -196,7 +196,7 @@ def _format(compiler: Compiler, _schema: Any, name: Any, _place: str) -> Check:
 
 
 def _unique(_compiler: Compiler, _schema: Any, wanted: Any, _place: str) -> Check:
-    def check(value: Any, path: str, state: State) -> list[Violation]:
+    def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
         if not wanted or not isinstance(value, list):
             return []
         state.steps += len(value) * len(value) // 8
@@ -216,7 +216,7 @@ def _required(_compiler: Compiler, _schema: Any, names: Any, place: str) -> Chec
     if not isinstance(names, list):
         raise JsonSchemaError(f"schema at '{place}' must be a list of names")
 
-    def check(value: Any, path: str, _state: State) -> list[Violation]:
+    def check(value: Any, path: str, _state: ValidationState) -> list[Violation]:
         missing = [name for name in names if name not in value] if isinstance(value, dict) else []
         if not missing:
             return []
@@ -228,7 +228,7 @@ def _required(_compiler: Compiler, _schema: Any, names: Any, place: str) -> Chec
 def _names(compiler: Compiler, _schema: Any, schema: Any, place: str) -> Check:
     inner = compiler.schema(schema, place)
 
-    def check(value: Any, path: str, state: State) -> list[Violation]:
+    def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
         if not isinstance(value, dict):
             return []
         found = []
@@ -249,7 +249,7 @@ def _dependent(compiler: Compiler, _schema: Any, dependencies: Any, place: str) 
         for key, part in mapping(dependencies, place).items()
     }
 
-    def check(value: Any, path: str, state: State) -> list[Violation]:
+    def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
         if not isinstance(value, dict):
             return []
         return [found for key, inner in wanted.items() if key in value for found in inner(value, path, state)]
@@ -261,7 +261,7 @@ def _asked(key: str, names: list[Any], place: str) -> Check:
     if not all(isinstance(name, str) for name in names):
         raise JsonSchemaError(f"schema at '{place}' must be a list of names")
 
-    def check(value: Any, path: str, _state: State) -> list[Violation]:
+    def check(value: Any, path: str, _state: ValidationState) -> list[Violation]:
         missing = [name for name in names if name not in value]
         return [Violation(path, f"properties {listed(missing)} required, if {quoted(key)} exists")] if missing else []
 
@@ -271,7 +271,7 @@ def _asked(key: str, names: list[Any], place: str) -> Check:
 def _every(compiler: Compiler, _schema: Any, schemas: Any, place: str) -> Check:
     checks = compiler.several(schemas, place)
 
-    def check(value: Any, path: str, state: State) -> list[Violation]:
+    def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
         causes = tuple(found for one in checks for found in one(value, path, state))
         return [Violation(path, "'allOf' failed", causes)] if causes else []
 
@@ -281,7 +281,7 @@ def _every(compiler: Compiler, _schema: Any, schemas: Any, place: str) -> Check:
 def _some(compiler: Compiler, _schema: Any, schemas: Any, place: str) -> Check:
     checks = compiler.several(schemas, place)
 
-    def check(value: Any, path: str, state: State) -> list[Violation]:
+    def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
         causes: list[Violation] = []
         for one in checks:
             found = one(value, path, state)
@@ -296,7 +296,7 @@ def _some(compiler: Compiler, _schema: Any, schemas: Any, place: str) -> Check:
 def _one(compiler: Compiler, _schema: Any, schemas: Any, place: str) -> Check:
     checks = compiler.several(schemas, place)
 
-    def check(value: Any, path: str, state: State) -> list[Violation]:
+    def check(value: Any, path: str, state: ValidationState) -> list[Violation]:
         results = [one(value, path, state) for one in checks]
         fitting = [number for number, found in enumerate(results) if not found]
         if len(fitting) == 1:

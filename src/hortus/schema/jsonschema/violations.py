@@ -52,7 +52,7 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(map(quoted, names))
 
 
-class State:
+class ValidationState:
     """The state of one validation: its violations and its cost so far."""
 
     __slots__ = ("depth", "steps")
@@ -62,9 +62,9 @@ class State:
         self.depth = 0
 
 
-Check = Callable[[Any, str, State], list[Violation]]
+Check = Callable[[Any, str, ValidationState], list[Violation]]
 """Compares a value at a path."""
 
 
-def anything(_value: Any, _path: str, _state: State) -> list[Violation]:
+def anything(_value: Any, _path: str, _state: ValidationState) -> list[Violation]:
     return []

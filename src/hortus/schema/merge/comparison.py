@@ -15,7 +15,7 @@ import orjson
 from hortus.schema.merge.elements import SELF
 from hortus.schema.merge.extraction import item_element
 from hortus.schema.merge.fieldset import FieldSet, node_union, union
-from hortus.schema.merge.types import Type
+from hortus.schema.merge.types import MergeType
 
 Value = Any
 _Node = FieldSet | None
@@ -46,7 +46,7 @@ _NONE = _Difference()
 _MODIFIED = _Difference(modified={})
 
 
-def compare(old: Mapping[str, Value], new: Mapping[str, Value], root: Type) -> Comparison:
+def compare(old: Mapping[str, Value], new: Mapping[str, Value], root: MergeType) -> Comparison:
     """Compare two objects of the type `root`; raises UnkeyedItem when a list item cannot be named."""
     if old is new or root.atomic_map:
         return Comparison({}, {}, {})
@@ -89,7 +89,7 @@ def _same_kinds(left: Value, right: Value) -> bool:
     return (kind is bool) is (right.__class__ is bool)
 
 
-def _maps(old: Mapping[str, Value], new: Mapping[str, Value], kind: Type) -> _Difference:
+def _maps(old: Mapping[str, Value], new: Mapping[str, Value], kind: MergeType) -> _Difference:
     added: FieldSet = {}
     modified: FieldSet = {}
     removed: FieldSet = {}
@@ -115,7 +115,7 @@ def _maps(old: Mapping[str, Value], new: Mapping[str, Value], kind: Type) -> _Di
     return _Difference(added or None, modified or None, removed or None)
 
 
-def whole(value: Value, kind: Type | None) -> FieldSet:
+def whole(value: Value, kind: MergeType | None) -> FieldSet:
     """The node of a value that is on one side only: itself and all its content."""
     if not value or kind is None:
         return {}
@@ -135,7 +135,7 @@ def whole(value: Value, kind: Type | None) -> FieldSet:
     return {SELF: {}, **_items(value, kind)}
 
 
-def _items(values: list[Value], kind: Type) -> FieldSet:
+def _items(values: list[Value], kind: MergeType) -> FieldSet:
     node: FieldSet = {}
     repeated = set()
     for item in values:
@@ -148,7 +148,7 @@ def _items(values: list[Value], kind: Type) -> FieldSet:
     return node
 
 
-def _form(value: Value, kind: Type) -> str:
+def _form(value: Value, kind: MergeType) -> str:
     """The form, out of those that `kind` allows, in which `value` is read; empty when it fits none, as null does."""
     if value.__class__ is dict:
         return "map" if kind.is_map else ""
@@ -157,11 +157,11 @@ def _form(value: Value, kind: Type) -> str:
     return "scalar" if value is not None and kind.scalar else ""
 
 
-def _preferred(kind: Type) -> str:
+def _preferred(kind: MergeType) -> str:
     return "map" if kind.is_map else "scalar" if kind.scalar else "list"
 
 
-def _both(left: Value, right: Value, kind: Type | None) -> _Difference:
+def _both(left: Value, right: Value, kind: MergeType | None) -> _Difference:
     if kind is None:
         return _MODIFIED
     forms = {_form(left, kind) or _preferred(kind), _form(right, kind) or _preferred(kind)}
@@ -177,7 +177,7 @@ def _joined(ours: _Node, theirs: _Node) -> _Node:
     return node_union(ours, theirs)
 
 
-def _in_form(left: Value, right: Value, kind: Type, form: str) -> _Difference:
+def _in_form(left: Value, right: Value, kind: MergeType, form: str) -> _Difference:
     if form == "map":
         old = left if left.__class__ is dict else {}
         new = right if right.__class__ is dict else {}
@@ -189,14 +189,14 @@ def _in_form(left: Value, right: Value, kind: Type, form: str) -> _Difference:
     return _MODIFIED
 
 
-def _indexed(values: list[Value], kind: Type) -> dict[str, list[Value]]:
+def _indexed(values: list[Value], kind: MergeType) -> dict[str, list[Value]]:
     found: dict[str, list[Value]] = {}
     for item in values:
         found.setdefault(item_element(item, kind), []).append(item)
     return found
 
 
-def _lists(old: list[Value], new: list[Value], kind: Type) -> _Difference:
+def _lists(old: list[Value], new: list[Value], kind: MergeType) -> _Difference:
     added: FieldSet = {}
     modified: FieldSet = {}
     removed: FieldSet = {}
@@ -212,7 +212,7 @@ def _lists(old: list[Value], new: list[Value], kind: Type) -> _Difference:
     return _Difference(added or None, modified or None, removed or None)
 
 
-def _item(before: list[Value], after: list[Value], kind: Type) -> _Difference:
+def _item(before: list[Value], after: list[Value], kind: MergeType) -> _Difference:
     """One key of a list. A repeated key represents all its items together and is owned as a whole."""
     if len(before) > 1 and len(after) > 1:
         return _NONE if same(before, after) else _MODIFIED

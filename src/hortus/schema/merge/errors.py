@@ -41,7 +41,7 @@ class StrategicMergeError(MergeError):
     """A strategic merge patch that cannot be applied."""
 
 
-class Manager(NamedTuple):
+class FieldManager(NamedTuple):
     """The owner of an entry of managedFields. `api_version` is empty for appliers, who have one entry for all
     versions."""
 
@@ -66,7 +66,7 @@ class Manager(NamedTuple):
 class FieldConflict(NamedTuple):
     """One field that another manager owns with another value."""
 
-    manager: Manager
+    manager: FieldManager
     path: Path
 
     @property

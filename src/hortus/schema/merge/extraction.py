@@ -12,7 +12,7 @@ from typing import Any
 
 from hortus.schema.merge.elements import SELF, key_element, keys_element, set_element
 from hortus.schema.merge.fieldset import FieldSet
-from hortus.schema.merge.types import Type, key_default
+from hortus.schema.merge.types import MergeType, key_default
 
 Value = Any
 
@@ -25,12 +25,12 @@ class UnkeyedItem(ValueError):
     """An item of an associative list that has no key of its own."""
 
 
-def fields_of(value: Mapping[str, Value], root: Type) -> FieldSet:
+def fields_of(value: Mapping[str, Value], root: MergeType) -> FieldSet:
     """The set of the fields in `value`; list items that have no path element are one member, `NAMELESS`."""
     return {} if root.atomic_map else _map_fields(value, root)
 
 
-def _map_fields(value: Mapping[str, Value], kind: Type) -> FieldSet:
+def _map_fields(value: Mapping[str, Value], kind: MergeType) -> FieldSet:
     result: FieldSet = {}
     declared, element = kind.fields, kind.element
     for key, item in value.items():
@@ -51,14 +51,14 @@ def _map_fields(value: Mapping[str, Value], kind: Type) -> FieldSet:
     return result
 
 
-def _below_map(value: Mapping[str, Value], kind: Type | None) -> FieldSet | None:
+def _below_map(value: Mapping[str, Value], kind: MergeType | None) -> FieldSet | None:
     """The fields below a map, or None where it is owned as a whole."""
     if kind is None or kind.atomic_map or not kind.is_map:
         return None
     return _map_fields(value, kind)
 
 
-def _below_list(value: list[Value], kind: Type | None) -> FieldSet | None:
+def _below_list(value: list[Value], kind: MergeType | None) -> FieldSet | None:
     """The items of a list, or None where it is owned as a whole."""
     if kind is None or kind.list_type == "atomic":
         return None
@@ -77,7 +77,7 @@ def _below_list(value: list[Value], kind: Type | None) -> FieldSet | None:
     return result
 
 
-def item_fields(item: Value, kind: Type) -> FieldSet:
+def item_fields(item: Value, kind: MergeType) -> FieldSet:
     """The node of a list item, which is always a member itself."""
     if item.__class__ is not dict or not item:
         return {}
@@ -85,7 +85,7 @@ def item_fields(item: Value, kind: Type) -> FieldSet:
     return {SELF: {}, **below} if below else {}
 
 
-def item_element(item: Value, kind: Type) -> str:
+def item_element(item: Value, kind: MergeType) -> str:
     """The path element of one item of the list type `kind`; raises UnkeyedItem for one that has none."""
     if kind.list_type == "set":
         return _set_item(item)
@@ -109,7 +109,7 @@ def item_element(item: Value, kind: Type) -> str:
     return keys_element(found)
 
 
-def _defaults(item: Mapping[str, Value], kind: Type) -> list[tuple[str, Value]]:
+def _defaults(item: Mapping[str, Value], kind: MergeType) -> list[tuple[str, Value]]:
     defaults = ((name, key_default(kind.items, name)) for name in kind.keys if name not in item)
     return [(name, value) for name, value in defaults if value is not None]
 

@@ -15,7 +15,7 @@ from hortus.schema.merge.comparison import compare
 from hortus.schema.merge.extraction import UnkeyedItem, fields_of
 from hortus.schema.merge.fieldset import FieldSet, difference
 from hortus.schema.merge.typecheck import problems_of
-from hortus.schema.merge.types import Type
+from hortus.schema.merge.types import MergeType
 
 Object = dict[str, Any]
 
@@ -25,7 +25,7 @@ _ANNOTATIONS_LIMIT = 256 * 1024
 _HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
-def allowed_by_last_applied(live: Object, api_version: str, root: Type) -> FieldSet | None:
+def allowed_by_last_applied(live: Object, api_version: str, root: MergeType) -> FieldSet | None:
     """The fields that client-side apply set and that still have its value; None without a usable annotation."""
     text = _annotations(live).get(LAST_APPLIED)
     if not text:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from hortus.schema.merge.errors import Manager
+from hortus.schema.merge.errors import FieldManager
 from hortus.schema.merge.fieldset import FieldSet, arranged, parse_fields, union
 
 Object = dict[str, Any]
@@ -23,7 +23,7 @@ MAX_UPDATE_MANAGERS = 10
 ANCIENT = "ancient-changes"
 
 
-class Entry(NamedTuple):
+class OwnershipEntry(NamedTuple):
     """The fields that one manager owns, their version, and the time of the last change (RFC 3339, empty when
     unknown)."""
 
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     """The entry as the object holds it, when it is unchanged."""
 
 
-Managers = dict[Manager, Entry]
+Managers = dict[FieldManager, OwnershipEntry]
 
 
 class InvalidManagedFields(ValueError):
@@ -51,7 +51,9 @@ def decode(entries: object) -> Managers:
     for index, entry in enumerate(entries):
         manager = _manager(entry, index)
         fields = entry.get("fieldsV1")
-        found[manager] = Entry({} if fields is None else fields, entry["apiVersion"], entry.get("time") or "", entry)
+        found[manager] = OwnershipEntry(
+            {} if fields is None else fields, entry["apiVersion"], entry.get("time") or "", entry
+        )
     return found
 
 
@@ -66,7 +68,7 @@ def parse(entries: object) -> Managers:
             fields = parse_fields(entry.fields)
         except ValueError as error:
             raise InvalidManagedFields(f"error decoding set: {error}") from error
-        found[manager] = Entry(fields, entry.api_version, _canonical_time(entry.time))
+        found[manager] = OwnershipEntry(fields, entry.api_version, _canonical_time(entry.time))
     return found
 
 
@@ -79,7 +81,7 @@ def validate_managed_fields(entries: object) -> str:
     return ""
 
 
-def _manager(entry: object, index: int) -> Manager:
+def _manager(entry: object, index: int) -> FieldManager:
     if not isinstance(entry, dict):
         raise InvalidManagedFields(f"managed fields entry {index} must be an object")
     operation = entry.get("operation")
@@ -96,7 +98,7 @@ def _manager(entry: object, index: int) -> Manager:
     name, subresource = entry.get("manager") or "", entry.get("subresource") or ""
     if not isinstance(name, str) or not isinstance(subresource, str):
         raise InvalidManagedFields(f"manager and subresource of managed fields entry {index} must be strings")
-    return Manager(name, operation, api_version if operation == "Update" else "", subresource)
+    return FieldManager(name, operation, api_version if operation == "Update" else "", subresource)
 
 
 def asks_for_reset(entries: object) -> bool:
@@ -121,12 +123,12 @@ def _is(left: object, right: object) -> bool:
     return left is right
 
 
-def _order(item: tuple[Manager, Entry]) -> tuple[str, float, str, str, str]:
+def _order(item: tuple[FieldManager, OwnershipEntry]) -> tuple[str, float, str, str, str]:
     manager, entry = item
     return manager.operation, _seconds(entry.time), manager.name, entry.api_version, manager.subresource
 
 
-def _written(manager: Manager, entry: Entry) -> Object:
+def _written(manager: FieldManager, entry: OwnershipEntry) -> Object:
     if entry.written is not None:
         return entry.written
     result: Object = {}
@@ -169,7 +171,7 @@ def cap(managers: Managers) -> Managers:
     if excess <= 0:
         return managers
     updaters.sort(key=lambda manager: (_seconds(managers[manager].time), manager.sort_key()))
-    oldest: dict[str, Manager] = {}
+    oldest: dict[str, FieldManager] = {}
     for manager in updaters:
         if excess <= 0:
             break
@@ -182,14 +184,14 @@ def cap(managers: Managers) -> Managers:
     return managers
 
 
-def _folded(managers: Managers, older: Manager, newer: Manager) -> Manager:
+def _folded(managers: Managers, older: FieldManager, newer: FieldManager) -> FieldManager:
     """Folds two entries of a version into its bucket, with the newer time; returns the bucket's key."""
     version, time = managers[newer].api_version, managers[newer].time
-    bucket = Manager(ANCIENT, "Update", version, "")
+    bucket = FieldManager(ANCIENT, "Update", version, "")
     parts = [managers.pop(key).fields for key in (older, newer) if key in managers]
     if bucket in managers:
         parts.append(managers.pop(bucket).fields)
-    managers[bucket] = Entry(functools.reduce(union, parts), version, time)
+    managers[bucket] = OwnershipEntry(functools.reduce(union, parts), version, time)
     return bucket
 
 

@@ -12,19 +12,19 @@ from typing import Any
 
 from hortus.schema.merge.comparison import same
 from hortus.schema.merge.extraction import item_element
-from hortus.schema.merge.types import Type
+from hortus.schema.merge.types import MergeType
 
 Value = Any
 
 
-def merge(live: dict[str, Value], config: Mapping[str, Value], root: Type) -> dict[str, Value]:
+def merge(live: dict[str, Value], config: Mapping[str, Value], root: MergeType) -> dict[str, Value]:
     """`live` with `config` merged over it; raises UnkeyedItem when a list item has no path element."""
     if root.atomic_map:
         return live if same(live, config) else dict(config)
     return _maps(live, config, root)
 
 
-def _maps(live: dict[str, Value], config: Mapping[str, Value], kind: Type) -> dict[str, Value]:
+def _maps(live: dict[str, Value], config: Mapping[str, Value], kind: MergeType) -> dict[str, Value]:
     result = None
     declared, element = kind.fields, kind.element
     for key, wanted in config.items():
@@ -44,7 +44,7 @@ def _maps(live: dict[str, Value], config: Mapping[str, Value], kind: Type) -> di
     return live if result is None else result
 
 
-def _both(live: Value, config: Value, kind: Type | None) -> Value:
+def _both(live: Value, config: Value, kind: MergeType | None) -> Value:
     if config.__class__ is dict:
         if kind is not None and kind.is_map and not kind.atomic_map and live and live.__class__ is dict:
             return _maps(live, config, kind)
@@ -56,7 +56,7 @@ def _both(live: Value, config: Value, kind: Type | None) -> Value:
     return live if same(live, config) else config
 
 
-def _outlives_null(live: Value, kind: Type) -> bool:
+def _outlives_null(live: Value, kind: MergeType) -> bool:
     """Reports whether a null in the configuration leaves `live` unchanged, because it holds parts that others may
     own."""
     if live.__class__ is dict:
@@ -64,7 +64,7 @@ def _outlives_null(live: Value, kind: Type) -> bool:
     return bool(live) and live.__class__ is list and kind.list_type != "atomic" and not kind.is_map and not kind.scalar
 
 
-def _lists(live: list[Value], config: list[Value], kind: Type) -> list[Value]:
+def _lists(live: list[Value], config: list[Value], kind: MergeType) -> list[Value]:
     current = [item_element(item, kind) for item in live]
     wanted = {item_element(item, kind): item for item in config}
     by_element: dict[str, Value] = {}

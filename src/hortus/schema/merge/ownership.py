@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hortus.schema.merge.comparison import Comparison, compare, same
-from hortus.schema.merge.errors import ApplyConflict, FieldConflict, InvalidConfig, Manager, TypeMismatch
+from hortus.schema.merge.errors import ApplyConflict, FieldConflict, FieldManager, InvalidConfig, TypeMismatch
 from hortus.schema.merge.extraction import UnkeyedItem, fields_of
 from hortus.schema.merge.fieldset import (
     FieldSet,
@@ -28,9 +28,9 @@ from hortus.schema.merge.fieldset import (
 )
 from hortus.schema.merge.lastapplied import allowed_by_last_applied, with_last_applied
 from hortus.schema.merge.managers import (
-    Entry,
     InvalidManagedFields,
     Managers,
+    OwnershipEntry,
     asks_for_reset,
     cap,
     decode,
@@ -42,7 +42,7 @@ from hortus.schema.merge.merging import merge
 from hortus.schema.merge.pruning import may_prune, prune
 from hortus.schema.merge.reconciling import reconcile
 from hortus.schema.merge.typecheck import problems_of
-from hortus.schema.merge.types import MergeSchema, Type
+from hortus.schema.merge.types import MergeSchema, MergeType
 
 Object = dict[str, Any]
 
@@ -95,7 +95,7 @@ def update(
         managers = _given(written, new, subresource)
         if not managers and old is not None:
             return _NO_ENTRIES
-        who = Manager(manager or UNKNOWN, "Update", api_version, subresource)
+        who = FieldManager(manager or UNKNOWN, "Update", api_version, subresource)
         before = schema.empty if old is None else old
         managers = _updated(managers, before, new, who, now, schema.root, reset_fields)
     except (UnkeyedItem, RecursionError):
@@ -121,7 +121,7 @@ def apply(
     ApplyConflict, and InvalidConfig or TypeMismatch for a configuration that cannot be applied.
     """
     _check_config(config, api_version, schema.root)
-    who = Manager(manager or UNKNOWN, "Apply", "", subresource)
+    who = FieldManager(manager or UNKNOWN, "Apply", "", subresource)
     try:
         applied = _Apply(live, config, who, api_version, now, schema, reset_fields)
         try:
@@ -185,9 +185,9 @@ def _updated(
     managers: Managers,
     old: Mapping[str, Any],
     new: Mapping[str, Any],
-    who: Manager,
+    who: FieldManager,
     now: float,
-    root: Type,
+    root: MergeType,
     reset_fields: FieldSet | None,
 ) -> Managers:
     managers = _reconciled(managers, root)
@@ -201,19 +201,19 @@ def _updated(
     if taken:
         previous = managers.get(who)
         fields = taken if previous is None else union(taken, previous.fields)
-        managers[who] = Entry(fields, who.api_version, time_text(now))
+        managers[who] = OwnershipEntry(fields, who.api_version, time_text(now))
     return cap(managers)
 
 
-def _reconciled(managers: Managers, root: Type) -> Managers:
+def _reconciled(managers: Managers, root: MergeType) -> Managers:
     for manager, entry in managers.items():
         fields = reconcile(entry.fields, root)
         if fields is not entry.fields:
-            managers[manager] = Entry(fields, entry.api_version, entry.time)
+            managers[manager] = OwnershipEntry(fields, entry.api_version, entry.time)
     return managers
 
 
-def _without(managers: Managers, changed: FieldSet, removed: FieldSet, spared: Manager | None = None) -> Managers:
+def _without(managers: Managers, changed: FieldSet, removed: FieldSet, spared: FieldManager | None = None) -> Managers:
     """The table after all managers but `spared` lost the fields that changed or were removed."""
     result: Managers = {}
     for manager, entry in managers.items():
@@ -223,7 +223,7 @@ def _without(managers: Managers, changed: FieldSet, removed: FieldSet, spared: M
         if fields is entry.fields:
             result[manager] = entry
         elif fields:
-            result[manager] = Entry(fields, entry.api_version, entry.time)
+            result[manager] = OwnershipEntry(fields, entry.api_version, entry.time)
     return {manager: entry for manager, entry in result.items() if entry.fields}
 
 
@@ -234,7 +234,7 @@ class _Apply:
         self,
         live: Object | None,
         config: Object,
-        who: Manager,
+        who: FieldManager,
         api_version: str,
         now: float,
         schema: MergeSchema,
@@ -257,7 +257,7 @@ class _Apply:
         fields = fields_of(self._config, root)
         if self._reset:
             fields = recursive_difference(fields, self._reset)
-        managers[self._who] = Entry(fields, self._api_version, "" if last is None else last.time)
+        managers[self._who] = OwnershipEntry(fields, self._api_version, "" if last is None else last.time)
         merged = merge(live, self._config, root)
         if last is not None and may_prune(self._config, merged, last=last.fields, fields=fields):
             merged = prune(merged, root, last=last.fields, owned=_everything(managers))
@@ -284,7 +284,7 @@ class _Apply:
             raise TypeMismatch(f"failed to decode managed fields: {error}") from error
         if managers or self._existing is None:
             return managers
-        first = Manager(BEFORE_FIRST_APPLY, "Update", self._api_version, self._who.subresource)
+        first = FieldManager(BEFORE_FIRST_APPLY, "Update", self._api_version, self._who.subresource)
         empty = self._schema.empty
         return _updated(managers, empty, self._existing, first, self._now, self._schema.root, self._reset)
 
@@ -304,7 +304,9 @@ class _Apply:
                 raise ApplyConflict(conflicts)
         return _without(managers, changed, removed, spared=self._who)
 
-    def _result(self, live: Object, merged: Object, managers: Managers, last: Entry | None, *, changed: bool) -> Object:
+    def _result(
+        self, live: Object, merged: Object, managers: Managers, last: OwnershipEntry | None, *, changed: bool
+    ) -> Object:
         own = managers.get(self._who)
         if own is not None:
             fields = difference(own.fields, _NEVER_OWNED)
@@ -314,7 +316,7 @@ class _Apply:
                 managers[self._who] = last
             else:
                 time = time_text(self._now) if changed else own.time
-                managers[self._who] = Entry(fields, self._api_version, time)
+                managers[self._who] = OwnershipEntry(fields, self._api_version, time)
         entries = encode(managers, self._written)
         if not changed and entries is self._written and self._existing is not None:
             return self._existing
@@ -335,7 +337,7 @@ def _with_managed_fields(obj: Object, entries: list[Object]) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def _check_config(config: Object, api_version: str, root: Type) -> None:
+def _check_config(config: Object, api_version: str, root: MergeType) -> None:
     if config.get("apiVersion") != api_version:
         raise InvalidConfig(f"invalid object type: {_type_of(config)}")
     metadata = config.get("metadata")

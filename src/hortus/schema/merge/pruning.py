@@ -13,7 +13,7 @@ from typing import Any
 from hortus.schema.merge.elements import SELF
 from hortus.schema.merge.extraction import UnkeyedItem, fields_of, item_element
 from hortus.schema.merge.fieldset import FieldSet, difference, intersection, is_member, union
-from hortus.schema.merge.types import Type
+from hortus.schema.merge.types import MergeType
 
 Value = Any
 
@@ -50,7 +50,7 @@ def _hollow(value: Value) -> bool:
     return value is None or (value.__class__ is list and any(map(_hollow, value)))
 
 
-def prune(merged: dict[str, Value], root: Type, *, last: FieldSet, owned: FieldSet) -> dict[str, Value]:
+def prune(merged: dict[str, Value], root: MergeType, *, last: FieldSet, owned: FieldSet) -> dict[str, Value]:
     """`merged` without the fields of `last` that are not in `owned`, the fields of all managers."""
     claimed = named(owned, root)
     before = named(fields_of(merged, root), root)
@@ -61,16 +61,16 @@ def prune(merged: dict[str, Value], root: Type, *, last: FieldSet, owned: FieldS
     return pruned if isinstance(pruned, dict) else {}
 
 
-def _fields(value: Value, root: Type) -> FieldSet:
+def _fields(value: Value, root: MergeType) -> FieldSet:
     return fields_of(value, root) if isinstance(value, dict) else {}
 
 
-def named(fields: FieldSet, kind: Type | None) -> FieldSet:
+def named(fields: FieldSet, kind: MergeType | None) -> FieldSet:
     """The set in which each declared field that holds a member is a member too."""
     return {key: _named(key, below, kind) if below else below for key, below in fields.items()}
 
 
-def _named(element: str, below: FieldSet, kind: Type | None) -> FieldSet:
+def _named(element: str, below: FieldSet, kind: MergeType | None) -> FieldSet:
     inner, declared = None, False
     if kind is not None and element.startswith("f:") and kind.is_map:
         inner, declared = kind.field(element[2:]), kind.declares(element[2:])
@@ -80,7 +80,7 @@ def _named(element: str, below: FieldSet, kind: Type | None) -> FieldSet:
     return {SELF: {}, **result} if declared and SELF not in result else result
 
 
-def remove(value: Value, fields: FieldSet, kind: Type | None) -> Value:
+def remove(value: Value, fields: FieldSet, kind: MergeType | None) -> Value:
     """`value` without the members of `fields`; null when a container has nothing left or can only be removed as a
     whole."""
     if not fields or kind is None:
@@ -94,7 +94,7 @@ def remove(value: Value, fields: FieldSet, kind: Type | None) -> Value:
     return None
 
 
-def _remove_from_map(value: Mapping[str, Value], fields: FieldSet, kind: Type) -> dict[str, Value] | None:
+def _remove_from_map(value: Mapping[str, Value], fields: FieldSet, kind: MergeType) -> dict[str, Value] | None:
     result = {}
     for key, item in value.items():
         node = fields.get("f:" + key)
@@ -105,7 +105,7 @@ def _remove_from_map(value: Mapping[str, Value], fields: FieldSet, kind: Type) -
     return result or None
 
 
-def _remove_from_list(value: list[Value], fields: FieldSet, kind: Type) -> list[Value] | None:
+def _remove_from_list(value: list[Value], fields: FieldSet, kind: MergeType) -> list[Value] | None:
     result = []
     for item in value:
         node = _node_of(item, fields, kind)
@@ -116,7 +116,7 @@ def _remove_from_list(value: list[Value], fields: FieldSet, kind: Type) -> list[
     return result or None
 
 
-def _node_of(item: Value, fields: FieldSet, kind: Type) -> FieldSet | None:
+def _node_of(item: Value, fields: FieldSet, kind: MergeType) -> FieldSet | None:
     try:
         node: FieldSet | None = fields.get(item_element(item, kind))
     except UnkeyedItem:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from hortus.schema.merge.elements import SELF
 from hortus.schema.merge.fieldset import FieldSet
-from hortus.schema.merge.types import UNTYPED, Type
+from hortus.schema.merge.types import UNTYPED, MergeType
 
 
-def reconcile(fields: FieldSet, root: Type) -> FieldSet:
+def reconcile(fields: FieldSet, root: MergeType) -> FieldSet:
     """The set with everything below an atomic place folded into that place; `fields` itself without any change."""
     return fields if root.atomic_map else _below(fields, root)
 
 
-def _below(fields: FieldSet, kind: Type) -> FieldSet:
+def _below(fields: FieldSet, kind: MergeType) -> FieldSet:
     if kind.is_map:
         return fields if _open_ended(kind) else _map(fields, kind)
     return _list(fields, kind) if kind.is_list and not kind.scalar else fields
 
 
-def _open_ended(kind: Type) -> bool:
+def _open_ended(kind: MergeType) -> bool:
     """Reports whether the map has undeclared content, to which a schema cannot apply."""
     element = kind.element
     if kind.fields is not None or element is None:
@@ -30,7 +30,7 @@ def _open_ended(kind: Type) -> bool:
     return element is not UNTYPED and element.scalar == "untyped"
 
 
-def _map(fields: FieldSet, kind: Type) -> FieldSet:
+def _map(fields: FieldSet, kind: MergeType) -> FieldSet:
     result = None
     for key, below in fields.items():
         if not below or key == SELF:
@@ -45,7 +45,7 @@ def _map(fields: FieldSet, kind: Type) -> FieldSet:
     return fields if result is None else result
 
 
-def _list(fields: FieldSet, kind: Type) -> FieldSet:
+def _list(fields: FieldSet, kind: MergeType) -> FieldSet:
     result = None
     for key, below in fields.items():
         if not below or key == SELF:
@@ -57,7 +57,7 @@ def _list(fields: FieldSet, kind: Type) -> FieldSet:
     return fields if result is None else result
 
 
-def _node(below: FieldSet, kind: Type) -> FieldSet:
+def _node(below: FieldSet, kind: MergeType) -> FieldSet:
     if kind.is_map:
         if _open_ended(kind):
             return below

@@ -15,7 +15,7 @@ from typing import Any
 from hortus.schema.merge.comparison import same
 from hortus.schema.merge.elements import go_text
 from hortus.schema.merge.errors import StrategicMergeError
-from hortus.schema.merge.types import MergeSchema, Type
+from hortus.schema.merge.types import MergeSchema, MergeType
 
 Value = Any
 Object = dict[str, Any]
@@ -42,7 +42,7 @@ def strategic_merge(current: Object, patch: Object, schema: MergeSchema) -> Obje
         raise StrategicMergeError("the patch is nested too deeply", code=400) from error
 
 
-def _merge_map(current: Mapping[str, Value], patch: Object, kind: Type | None) -> Object:
+def _merge_map(current: Mapping[str, Value], patch: Object, kind: MergeType | None) -> Object:
     if DIRECTIVE in patch:
         return _replaced(patch)
     _check_directives(patch, kind)
@@ -80,7 +80,7 @@ def _unknown_directive(directive: Value, patch: Object) -> StrategicMergeError:
     return StrategicMergeError(f"unknown patch type: {go_text(directive)} in map: {go_text(patch)}")
 
 
-def _check_directives(patch: Object, kind: Type | None) -> None:
+def _check_directives(patch: Object, kind: MergeType | None) -> None:
     for key in patch:
         if not key.startswith("$") or key in (DIRECTIVE, RETAIN_KEYS) or key.startswith(_PREFIXES):
             continue
@@ -118,7 +118,7 @@ def _delete_from(result: Object, key: str, patch: Value) -> None:
         result[name] = [item for item in current if not _among(item, patch)]
 
 
-def _merge_field(result: Object, key: str, patch: Value, kind: Type | None) -> None:
+def _merge_field(result: Object, key: str, patch: Value, kind: MergeType | None) -> None:
     current = result.get(key)
     if isinstance(current, dict) and isinstance(patch, dict):
         field = _field(kind, key)
@@ -134,7 +134,7 @@ def _merge_field(result: Object, key: str, patch: Value, kind: Type | None) -> N
             result.pop(key, None)
 
 
-def _field(kind: Type | None, key: str) -> Type | None:
+def _field(kind: MergeType | None, key: str) -> MergeType | None:
     if kind is None or not kind.is_map:
         return None
     field = kind.field(key)
@@ -143,7 +143,7 @@ def _field(kind: Type | None, key: str) -> Type | None:
     return field
 
 
-def _strategy(kind: Type | None) -> str:
+def _strategy(kind: MergeType | None) -> str:
     """`merge`, `replace` or empty; `retainKeys` next to it only allows a directive."""
     others = [one for one in (kind.strategies if kind is not None else ()) if one != "retainKeys"]
     if len(others) > 1:
@@ -175,7 +175,7 @@ def _is_directive(key: str) -> bool:
     return key in (DIRECTIVE, RETAIN_KEYS) or (key.startswith(_PREFIXES) and "/" in key)
 
 
-def _merge_list(current: list[Value], patch: list[Value], kind: Type | None) -> list[Value]:
+def _merge_list(current: list[Value], patch: list[Value], kind: MergeType | None) -> list[Value]:
     if _strategy(kind) != "merge" or kind is None:
         replacement: list[Value] = _bare(patch)
         return replacement
@@ -189,7 +189,7 @@ def _merge_list(current: list[Value], patch: list[Value], kind: Type | None) -> 
     return _merge_maps_list(current, patch, kind)
 
 
-def _merge_maps_list(current: list[Value], patch: list[Value], kind: Type) -> list[Value]:
+def _merge_maps_list(current: list[Value], patch: list[Value], kind: MergeType) -> list[Value]:
     key = kind.merge_key
     current, patch = _directed(current, patch, key)
     merged = list(current)
@@ -223,7 +223,7 @@ def _directed(current: list[Value], patch: list[Value], key: str) -> tuple[list[
     return ([_bare(item) for item in plain], []) if replace else (current, plain)
 
 
-def _order_list(result: Object, patch: Object, key: str, kind: Type | None) -> str:
+def _order_list(result: Object, patch: Object, key: str, kind: MergeType | None) -> str:
     """Merges the list that `key` orders and puts it into that order; returns the list's name, so that it is not merged
     again."""
     name = _list_name(key, ELEMENT_ORDER, _BAD_ELEMENT_ORDER)

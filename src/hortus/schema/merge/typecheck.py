@@ -12,7 +12,7 @@ from typing import Any
 from hortus.schema.merge.elements import describe, go_text
 from hortus.schema.merge.extraction import UnkeyedItem, item_element
 from hortus.schema.merge.fieldset import Path, path_text
-from hortus.schema.merge.types import Type
+from hortus.schema.merge.types import MergeType
 from hortus.schema.quoting import quote
 
 Value = Any
@@ -20,7 +20,7 @@ _TEXTS = ("string", "untyped")
 _Problems = list[tuple[Path, str]]
 
 
-def problems_of(value: Mapping[str, Value], root: Type, *, repeats: bool = False) -> str:
+def problems_of(value: Mapping[str, Value], root: MergeType, *, repeats: bool = False) -> str:
     """Everything wrong with the form of `value` as one text, empty when nothing is. `repeats` allows repeated items."""
     found: _Problems = []
     _check(value, root, (), found, repeats)
@@ -28,7 +28,7 @@ def problems_of(value: Mapping[str, Value], root: Type, *, repeats: bool = False
     return lines[0] if len(lines) == 1 else "\n  ".join(["errors:", *lines]) if lines else ""
 
 
-def _check(value: Value, kind: Type, path: Path, found: _Problems, repeats: bool) -> None:
+def _check(value: Value, kind: MergeType, path: Path, found: _Problems, repeats: bool) -> None:
     if value is None:
         return
     if value.__class__ is dict and kind.is_map:
@@ -39,7 +39,7 @@ def _check(value: Value, kind: Type, path: Path, found: _Problems, repeats: bool
         found.append((path, problem))
 
 
-def _check_map(value: Mapping[str, Value], kind: Type, path: Path, found: _Problems, repeats: bool) -> None:
+def _check_map(value: Mapping[str, Value], kind: MergeType, path: Path, found: _Problems, repeats: bool) -> None:
     declared, element = kind.fields, kind.element
     for key, item in value.items():
         field = (declared[key] if declared is not None else None) or element
@@ -50,7 +50,7 @@ def _check_map(value: Mapping[str, Value], kind: Type, path: Path, found: _Probl
             _check(item, field, (*path, "f:" + key), found, repeats)
 
 
-def _check_list(value: list[Value], kind: Type, path: Path, found: _Problems, repeats: bool) -> None:
+def _check_list(value: list[Value], kind: MergeType, path: Path, found: _Problems, repeats: bool) -> None:
     seen: set[str] = set()
     for index, item in enumerate(value):
         element = f"i:{index}"
@@ -66,7 +66,7 @@ def _check_list(value: list[Value], kind: Type, path: Path, found: _Problems, re
         _check(item, kind.items, (*path, element), found, repeats)
 
 
-def _wrong_form(value: Value, kind: Type) -> str | None:
+def _wrong_form(value: Value, kind: MergeType) -> str | None:
     """The problem of a value that is none of the containers its type allows; None when it fits."""
     if kind.is_map and not (kind.scalar and not isinstance(value, dict | list)):
         return f"expected map, got {_go(value)}"

@@ -23,7 +23,7 @@ _MERGING = ("merge", "merge,retainKeys", "retainKeys,merge")
 _WHOLE_FORMATS = ("", "byte")
 
 
-class Type:
+class MergeType:
     """The way a value is merged. A value without `type` in its schema may be scalar, list and map.
 
     `element` is the type of keys that are not declared; None means such keys are not allowed. `items` is None where
@@ -49,8 +49,8 @@ class Type:
         "strategies",
     )
 
-    fields: Fields | None
-    element: Type | None
+    fields: FieldTypes | None
+    element: MergeType | None
 
     def __init__(self, schema: Schema, *, preserve: bool) -> None:
         self.schema = self.source = schema
@@ -62,23 +62,23 @@ class Type:
         self.is_list = kind in ("array", "")
         self.atomic_map = schema.get("x-kubernetes-map-type") == "atomic"
         self.list_type, self.keys = _list_type(schema) if self.is_list else ("atomic", ())
-        self._items: Type | None = None
+        self._items: MergeType | None = None
         self.default = schema.get("default")
         self.merge_key: str = schema.get("x-kubernetes-patch-merge-key", "")
         self.strategies: tuple[str, ...] = tuple(filter(None, schema.get("x-kubernetes-patch-strategy", "").split(",")))
         declared = _properties(schema) if self.is_map else {}
-        self.fields = Fields(declared, self._preserve) if declared else None
+        self.fields = FieldTypes(declared, self._preserve) if declared else None
         self.element = _element(schema, preserve=self._preserve, declared=bool(declared)) if self.is_map else None
 
     @property
-    def items(self) -> Type:
+    def items(self) -> MergeType:
         """The type of a list's items."""
         if self._items is None:
             items = self.schema.get("items")
             self._items = UNTYPED if items is None else type_of(items, preserve=self._preserve)
         return self._items
 
-    def field(self, name: str) -> Type | None:
+    def field(self, name: str) -> MergeType | None:
         """The type of a key of this map: its declared type, that of undeclared keys, or None when the key is not
         allowed."""
         declared = self.fields[name] if self.fields is not None else None
@@ -88,7 +88,7 @@ class Type:
         return self.fields is not None and self.fields[name] is not None
 
 
-class Fields(dict[str, Type | None]):
+class FieldTypes(dict[str, MergeType | None]):
     """Declared fields by name, each type built on first use; None for a name that is not declared."""
 
     __slots__ = ("_declared", "_preserve")
@@ -98,7 +98,7 @@ class Fields(dict[str, Type | None]):
         self._declared = declared
         self._preserve = preserve
 
-    def __missing__(self, name: str) -> Type | None:
+    def __missing__(self, name: str) -> MergeType | None:
         schema = self._declared.get(name)
         if schema is None:
             return None
@@ -106,15 +106,15 @@ class Fields(dict[str, Type | None]):
         return found
 
 
-_types: weakref.WeakValueDictionary[tuple[int, bool], Type] = weakref.WeakValueDictionary()
+_types: weakref.WeakValueDictionary[tuple[int, bool], MergeType] = weakref.WeakValueDictionary()
 
 
-def type_of(schema: Schema, *, preserve: bool = False) -> Type:
+def type_of(schema: Schema, *, preserve: bool = False) -> MergeType:
     """The type of `schema`; the same dict has the same type as long as the type is referenced."""
     key = (id(schema), preserve)
     found = _types.get(key)
     if found is None:
-        found = _types[key] = Type(_resolved(schema), preserve=preserve)
+        found = _types[key] = MergeType(_resolved(schema), preserve=preserve)
         # The schema is referenced because its id may be reused once it is freed.
         found.source = schema
     return found
@@ -155,7 +155,7 @@ def _properties(schema: Schema) -> Mapping[str, Schema]:
     return {**properties, **_HEAD} if schema.get("x-kubernetes-embedded-resource") is True else properties
 
 
-def _element(schema: Schema, *, preserve: bool, declared: bool) -> Type | None:
+def _element(schema: Schema, *, preserve: bool, declared: bool) -> MergeType | None:
     additional = schema.get("additionalProperties")
     if additional is None:
         return DEDUCED if preserve or not declared else None
@@ -164,9 +164,9 @@ def _element(schema: Schema, *, preserve: bool, declared: bool) -> Type | None:
     return DEDUCED if additional else None
 
 
-def _any(*, atomic: bool) -> Type:
+def _any(*, atomic: bool) -> MergeType:
     schema = {"x-kubernetes-map-type": "atomic"} if atomic else {}
-    found = Type.__new__(Type)
+    found = MergeType.__new__(MergeType)
     found.schema = found.source = schema
     found.scalar, found.is_map, found.is_list = "untyped", True, True
     found.atomic_map, found.list_type, found.keys = atomic, "atomic", ()
@@ -238,7 +238,7 @@ class MergeSchema:
 
     def __init__(self, openapi: Schema | None, empty: Object) -> None:
         self._openapi = openapi
-        self._root: Type | None = None
+        self._root: MergeType | None = None
         self.empty = empty
         """The empty object of the kind: the fields that it holds are not owned by the creator."""
 
@@ -253,7 +253,7 @@ class MergeSchema:
         return cls(openapi, empty or {})
 
     @property
-    def root(self) -> Type:
+    def root(self) -> MergeType:
         """The type of the whole object."""
         if self._root is None:
             self._root = type_of(_BARE if self._openapi is None else _with_head(self._openapi))
@@ -271,7 +271,7 @@ def _with_head(schema: Schema) -> Schema:
     return {**schema, "properties": {**properties, **_HEAD}}
 
 
-def key_default(items: Type, name: str) -> str | int | float | bool | None:
+def key_default(items: MergeType, name: str) -> str | int | float | bool | None:
     """The default of an associative key, by which an item without the key is found."""
     field = items.fields[name] if items.fields is not None else None
     default = field.default if field is not None else None

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import orjson
 
-from hortus.apiserver.resources.scope import Scope
+from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import Key
 from hortus.kube import naming
@@ -55,7 +55,7 @@ class ShootAdmission:
         self._storage = storage
 
     async def admit(
-        self, scope: Scope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
+        self, scope: RequestScope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
         """Raises Forbidden; whether the Shoot was completed."""
         if scope.cluster != self._garden or scope.kind.suffix != _SUFFIX or scope.subresource or obj is None:
@@ -86,7 +86,7 @@ class ShootAdmission:
         why = f'cloudprofile.{CORE} "{name}" not found' if name else "spec.cloudProfile: Required value: must be set"
         raise _forbidden(shoot, why)
 
-    async def _check_project(self, scope: Scope, shoot: Object) -> None:
+    async def _check_project(self, scope: RequestScope, shoot: Object) -> None:
         name = project_of(scope.namespace)
         project = await self._find(PROJECTS, name)
         # Another namespace that reads like one of the project's would share its clusters.
@@ -113,7 +113,7 @@ class ShootAdmission:
             if toleration not in spec.setdefault("tolerations", []):
                 spec["tolerations"].append(toleration)
 
-    async def _check_bindings(self, scope: Scope, shoot: Object, old: Object | None) -> None:
+    async def _check_bindings(self, scope: RequestScope, shoot: Object, old: Object | None) -> None:
         """The binding must be there, of the Shoot's provider, and its quotas must not be exceeded."""
         spec, named = shoot["spec"], False
         for field, resource in _BINDINGS:
@@ -142,7 +142,7 @@ class ShootAdmission:
             why = f'the binding is for provider type {", ".join(types)}, the shoot is for "{wanted}"'
             raise _forbidden(shoot, f'spec.{field}: Invalid value: "{name}": {why}')
 
-    async def _check_quotas(self, scope: Scope, shoot: Object, field: str, binding: Object) -> None:
+    async def _check_quotas(self, scope: RequestScope, shoot: Object, field: str, binding: Object) -> None:
         for reference in binding.get("quotas") or ():
             quota = await self._find(QUOTAS, reference["name"], reference.get("namespace") or scope.namespace)
             if quota is None:
@@ -164,7 +164,7 @@ class ShootAdmission:
                     f'quota "{reference["name"]}" of binding "{bound}"',
                 )
 
-    async def _shoots(self, scope: Scope) -> list[Object]:
+    async def _shoots(self, scope: RequestScope) -> list[Object]:
         page = await self._stored.list(scope.bucket, prefix=f"{scope.namespace}/")
         return [orjson.loads(record.value) for record in page.records]
 

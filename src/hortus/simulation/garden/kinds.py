@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hortus.apiserver.resources.definition import (
-    Column,
     FieldProblem,
     ResourceDefinition,
     SubresourceHandler,
+    TableColumn,
     WriteContext,
 )
 from hortus.kube.objects import Object, Resource
@@ -140,18 +140,18 @@ class OpenStrategy:
         return {}
 
 
-_AGE = Column("Age", ".metadata.creationTimestamp", "date")
+_AGE = TableColumn("Age", ".metadata.creationTimestamp", "date")
 _SHOOT_COLUMNS = (
-    Column("CloudProfile", "profile"),
-    Column("Provider", ".spec.provider.type"),
-    Column("Region", ".spec.region"),
-    Column("K8S Version", ".spec.kubernetes.version"),
-    Column("Hibernation", "hibernation"),
-    Column("Last Operation", "operation"),
-    Column("Status", r".metadata.labels.shoot\.gardener\.cloud/status"),
+    TableColumn("CloudProfile", "profile"),
+    TableColumn("Provider", ".spec.provider.type"),
+    TableColumn("Region", ".spec.region"),
+    TableColumn("K8S Version", ".spec.kubernetes.version"),
+    TableColumn("Hibernation", "hibernation"),
+    TableColumn("Last Operation", "operation"),
+    TableColumn("Status", r".metadata.labels.shoot\.gardener\.cloud/status"),
     _AGE,
-    Column("Seed", ".spec.seedName", priority=1),
-    Column("Technical ID", ".status.technicalID", priority=1),
+    TableColumn("Seed", ".spec.seedName", priority=1),
+    TableColumn("Technical ID", ".status.technicalID", priority=1),
 )
 
 
@@ -168,20 +168,20 @@ def definitions(kubeconfigs: Mapping[str, SubresourceHandler]) -> tuple[Resource
         subresources=kubeconfigs,
         field_selectors=("spec.seedName", "status.seedName", "spec.cloudProfileName"),
     )
-    provider = Column("Provider", ".spec.provider.type")
+    provider = TableColumn("Provider", ".spec.provider.type")
     return (
         shoot,
-        _kind(SEEDS, provider, Column("Region", ".spec.provider.region")),
-        _kind(PROJECTS, Column("Namespace", ".spec.namespace"), Column("Status", ".status.phase")),
-        _kind(CLOUD_PROFILES, Column("Provider", ".spec.type")),
-        _kind(SECRET_BINDINGS, Column("Provider", ".provider.type"), Column("Secret", ".secretRef.name")),
-        _kind(CREDENTIALS_BINDINGS, Column("Provider", ".provider.type")),
+        _kind(SEEDS, provider, TableColumn("Region", ".spec.provider.region")),
+        _kind(PROJECTS, TableColumn("Namespace", ".spec.namespace"), TableColumn("Status", ".status.phase")),
+        _kind(CLOUD_PROFILES, TableColumn("Provider", ".spec.type")),
+        _kind(SECRET_BINDINGS, TableColumn("Provider", ".provider.type"), TableColumn("Secret", ".secretRef.name")),
+        _kind(CREDENTIALS_BINDINGS, TableColumn("Provider", ".provider.type")),
         _kind(QUOTAS),
-        _kind(EXPOSURE_CLASSES, Column("Handler", ".handler")),
+        _kind(EXPOSURE_CLASSES, TableColumn("Handler", ".handler")),
     )
 
 
-def _kind(resource: Resource, *columns: Column, status: bool = False) -> ResourceDefinition:
+def _kind(resource: Resource, *columns: TableColumn, status: bool = False) -> ResourceDefinition:
     return ResourceDefinition(
         resource=resource,
         singular=resource.kind.lower(),

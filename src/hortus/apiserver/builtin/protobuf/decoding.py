@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from hortus.apiserver.builtin.description import Description, Field
+from hortus.apiserver.builtin.description import Description, FieldDescription
 from hortus.apiserver.builtin.protobuf.wire import (
     BYTES,
     FIXED64,
@@ -38,7 +38,7 @@ _SCHEMA = "apiextensions.JSONSchemaProps"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Budget:
+class MessageBudget:
     """The remaining budget of one message."""
 
     __slots__ = ("values",)
@@ -77,12 +77,12 @@ class Decoder:
     def message(self, data: bytes, name: str) -> Object:
         """The object of the struct alias.Name in a whole message. Raises WireError."""
         obj: Object = {}
-        self._message(data, 0, len(data), name, obj, Budget(), 0)
+        self._message(data, 0, len(data), name, obj, MessageBudget(), 0)
         return obj
 
     def list_message(self, data: bytes, item: str) -> Object:
         """A list's metadata and items."""
-        budget = Budget()
+        budget = MessageBudget()
         obj: Object = {"metadata": {}, "items": []}
         for number, wire_type, start, end in _fields(data, 0, len(data)):
             if wire_type == BYTES and number == 1:
@@ -98,7 +98,9 @@ class Decoder:
             plan = self._plans[name] = {field.number: _reader(field) for field in fields if field.number}
         return plan
 
-    def _message(self, data: bytes, at: int, end: int, name: str, obj: Object, budget: Budget, depth: int) -> None:
+    def _message(
+        self, data: bytes, at: int, end: int, name: str, obj: Object, budget: MessageBudget, depth: int
+    ) -> None:
         plan = self._plan(name)
         while at < end:
             tag, at = (data[at], at + 1) if data[at] < 128 else read_varint(data, at, end)
@@ -124,7 +126,7 @@ class Decoder:
                 self._delimited(data, start, at, reader, obj, budget, depth)
 
     def _packed(
-        self, data: bytes, at: int, end: int, wire_type: int, reader: _Reader, obj: Object, budget: Budget
+        self, data: bytes, at: int, end: int, wire_type: int, reader: _Reader, obj: Object, budget: MessageBudget
     ) -> int:
         """Numbers of a list, packed into one field."""
         if wire_type != BYTES or reader.wire_type != VARINT or reader.shape != "list":
@@ -137,7 +139,7 @@ class Decoder:
         return stop
 
     def _delimited(
-        self, data: bytes, start: int, end: int, reader: _Reader, obj: Object, budget: Budget, depth: int
+        self, data: bytes, start: int, end: int, reader: _Reader, obj: Object, budget: MessageBudget, depth: int
     ) -> None:
         if not reader.name:
             self._nested(data, start, end, reader.ref, obj, budget, depth + 1)
@@ -150,14 +152,16 @@ class Decoder:
         else:
             _put(obj, reader, self._value(data, start, end, reader, budget, depth))
 
-    def _nested(self, data: bytes, start: int, end: int, name: str, obj: Object, budget: Budget, depth: int) -> Object:
+    def _nested(
+        self, data: bytes, start: int, end: int, name: str, obj: Object, budget: MessageBudget, depth: int
+    ) -> Object:
         if depth > DEEPEST:
             raise WireError(f"proto: messages nested more than {DEEPEST} deep")
         self._message(data, start, end, name, obj, budget, depth)
         return obj
 
     def _entry(
-        self, data: bytes, start: int, end: int, reader: _Reader, obj: Object, budget: Budget, depth: int
+        self, data: bytes, start: int, end: int, reader: _Reader, obj: Object, budget: MessageBudget, depth: int
     ) -> None:
         name = ""
         value: Any = None
@@ -173,7 +177,7 @@ class Decoder:
             value = ""
         obj.setdefault(reader.name, {})[name] = value
 
-    def _value(self, data: bytes, start: int, end: int, reader: _Reader, budget: Budget, depth: int) -> Any:
+    def _value(self, data: bytes, start: int, end: int, reader: _Reader, budget: MessageBudget, depth: int) -> Any:
         if reader.kind == "struct":
             return self._nested(data, start, end, reader.ref, {}, budget, depth + 1)
         if reader.kind.startswith("schemaOr"):
@@ -183,7 +187,7 @@ class Decoder:
             return read(data[start:end])
         return _STRUCTURED[reader.kind](_collect(data, start, end, budget))
 
-    def _schema_or(self, data: bytes, start: int, end: int, kind: str, budget: Budget, depth: int) -> Any:
+    def _schema_or(self, data: bytes, start: int, end: int, kind: str, budget: MessageBudget, depth: int) -> Any:
         allowed = False
         several: list[Any] = []
         for number, wire_type, first, last in _fields(data, start, end):
@@ -201,7 +205,7 @@ class Decoder:
         return allowed if kind == "schemaOrBool" else several or None
 
 
-def _reader(field: Field) -> _Reader:
+def _reader(field: FieldDescription) -> _Reader:
     wire_type = VARINT if field.kind in _VARINTS else FIXED64 if field.kind == "float64" else BYTES
     return _Reader(field.name, field.shape, wire_type, field.kind, field.ref)
 
@@ -231,7 +235,7 @@ def _fields(data: bytes, at: int, end: int) -> list[tuple[int, int, int, int]]:
     return found
 
 
-def _collect(data: bytes, start: int, end: int, budget: Budget) -> dict[int, list[Any]]:
+def _collect(data: bytes, start: int, end: int, budget: MessageBudget) -> dict[int, list[Any]]:
     """The fields of a small message: numbers as they are, the rest as bytes."""
     found: dict[int, list[Any]] = {}
     for number, wire_type, first, last in _fields(data, start, end):

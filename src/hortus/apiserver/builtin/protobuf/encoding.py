@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from hortus.apiserver.builtin.description import Description, Field
+from hortus.apiserver.builtin.description import Description, FieldDescription
 from hortus.apiserver.builtin.protobuf.wire import BYTES, FIXED64, VARINT, delimited, key, varint
 from hortus.kube import durations
 from hortus.kube.objects import Object, parse_time
@@ -30,7 +30,7 @@ _ZEROS: Mapping[str, Any] = {"string": "", "enum": "", "bool": False, "int32": 0
 _SCHEMA = "apiextensions.JSONSchemaProps"
 
 
-class Encoder:
+class MessageEncoder:
     """Encodes structs of one description."""
 
     def __init__(self, description: Description) -> None:
@@ -58,7 +58,7 @@ class Encoder:
             plan = self._plans[name] = [self._emitter(field) for field in fields]
         return plan
 
-    def _emitter(self, field: Field) -> _Emit:
+    def _emitter(self, field: FieldDescription) -> _Emit:
         wire_type = VARINT if field.kind in ("bool", "int32", "int64") else BYTES
         head, write = key(field.number, FIXED64 if field.kind == "float64" else wire_type), self._writer(field)
         if not field.name:
@@ -71,7 +71,7 @@ class Encoder:
             return _optional(field.name, head, write)
         return _always(field.name, head, write, _ZEROS.get(field.kind))
 
-    def _writer(self, field: Field) -> _Write:
+    def _writer(self, field: FieldDescription) -> _Write:
         if field.kind == "struct":
             return lambda value: delimited(self.message(value or {}, field.ref))
         if field.kind.startswith("schemaOr"):

@@ -12,7 +12,7 @@ from importlib import resources
 
 from hortus.apiserver.builtin.description import builtin
 from hortus.apiserver.builtin.protobuf.decoding import Decoder
-from hortus.apiserver.builtin.protobuf.encoding import Encoder
+from hortus.apiserver.builtin.protobuf.encoding import MessageEncoder
 from hortus.apiserver.builtin.protobuf.wire import BYTES, WireError, delimited, key, read_length, read_varint, skip
 from hortus.apiserver.builtin.scalars import ScalarError
 from hortus.apiserver.builtin.shapes import Shapes
@@ -55,8 +55,8 @@ def type_of(api_version: str, kind: str) -> tuple[str, bool]:
 
 
 @functools.cache
-def _encoder() -> Encoder:
-    return Encoder(builtin())
+def _encoder() -> MessageEncoder:
+    return MessageEncoder(builtin())
 
 
 @functools.cache

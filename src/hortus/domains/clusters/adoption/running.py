@@ -39,7 +39,7 @@ from hortus.kube.clock import SystemClock
 from hortus.kube.errors import KubeError
 from hortus.kube.kubeconfig import KubeconfigError
 from hortus.kube.objects import format_time
-from hortus.terminal import CommandError, Connections, Format, clean, plain, print_table
+from hortus.terminal import CommandError, Connections, OutputFormat, clean, plain, print_table
 
 if TYPE_CHECKING:
     from hortus.kube import Client
@@ -52,7 +52,7 @@ EXIT_FAILED: Final = 2
 class Telling(msgspec.Struct, frozen=True):
     """How a command tells what came of it."""
 
-    format: Format = Format()
+    format: OutputFormat = OutputFormat()
     diff: bool = False
     report: Path | None = None
     quiet: bool = False
