@@ -30,6 +30,7 @@ from hortus.engine import (
     Change,
     EventRecorder,
     Manager,
+    Source,
     TypedCache,
     Watch,
     spec_or_metadata_changed,
@@ -82,17 +83,11 @@ def add_controllers(
     without their values. `workloads` leads into the clusters.
     """
     parts = _Parts(manager, client, garden, shoots, workloads, settings)
-    reconciler, contenders, runtimes = parts.controller(), parts.contenders, parts.wiring.cache.raw
+    reconciler, runtimes = parts.controller(), parts.wiring.cache.raw
     manager.controller(
         NAME,
         reconciler,
-        sources=[
-            # GardenerClusters and Shoots first: the Runtimes' initial reconciles look them up.
-            Watch(parts.clusters, to=contenders.of_cluster, when=_connection_changed),
-            Watch(shoots, to=contenders.of_shoot, when=_facts_changed, awaited=False),
-            Watch(runtimes, when=spec_or_metadata_changed),
-            Watch(runtimes, to=contenders.of_deleted, when=_gone),
-        ],
+        sources=parts.sources(),
         workers=settings.workers,
     )
     if settings.custom_configs or settings.cache_configs:
@@ -126,6 +121,7 @@ class _Parts:
         self.wiring = wire(manager, RuntimeController, client=client, events=events, namespace=namespace)
         self.clusters = manager.cache(GARDENER_CLUSTERS, namespace=namespace, transform=without_managed_fields)
         self.contenders = Contenders(self.wiring.cache.raw)
+        self._shoots = shoots
         self._workloads = workloads
         self._settings = settings
         self._metrics = RuntimeMetrics(manager.registry)
@@ -134,6 +130,16 @@ class _Parts:
         if settings.check_profiles:
             profiles = manager.caches_of(garden).get(CLOUD_PROFILES, transform=profile_outline)
         self._conversion = _conversion(client, workloads, settings, profiles)
+
+    def sources(self) -> list[Source]:
+        """GardenerClusters and Shoots first: the Runtimes' initial reconciles look them up."""
+        runtimes, contenders = self.wiring.cache.raw, self.contenders
+        return [
+            Watch(self.clusters, to=contenders.of_cluster, when=_connection_changed),
+            Watch(self._shoots, to=contenders.of_shoot, when=_facts_changed, awaited=False),
+            Watch(runtimes, when=spec_or_metadata_changed),
+            Watch(runtimes, to=contenders.of_deleted, when=_gone),
+        ]
 
     def controller(self) -> RuntimeController:
         garden, conversion = self._garden, self._conversion
