@@ -33,6 +33,10 @@ def running(management: Path, garden: Path, log: Path) -> Iterator[subprocess.Po
         process = subprocess.Popen(command, stderr=output, stdout=output, env=environment())
         try:
             yield process
+        except AssertionError as error:
+            state = kubectl(management, "get", "gardenerclusters", "-n", "kcp-system", "-o", "yaml").stdout
+            error.add_note(f"the clusters:\n{state}\nthe log of hortus run:\n{log.read_text()}")
+            raise
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0
@@ -63,11 +67,11 @@ def test_the_roles_of_the_example_are_all_that_run_needs(tmp_path: Path) -> None
             until(lambda: kubectl(fleet.kubeconfig, "get", *found).stdout == "Ready", "demo-1 is ready")
             rotated = hortus("--kubeconfig", str(fleet.kubeconfig), "rotate", "demo-1")
             assert rotated.returncode == 0, rotated.stderr
-            until(lambda: "replaced: forced" in _events(fleet), "an event tells of the rotation")
+            until(lambda: "replaced: forced" in _events(fleet), "an event reports the rotation")
             secrets = ("get", "secrets", "-n", "kcp-system", "-o", "name")
             assert kubectl(fleet.kubeconfig, *secrets).stdout == "secret/kubeconfig-demo-1\n"
             kubectl(fleet.kubeconfig, "delete", "gardenercluster", "-n", "kcp-system", "demo-1")
-            until(lambda: not kubectl(fleet.kubeconfig, *secrets).stdout, "the Secret has gone")
+            until(lambda: not kubectl(fleet.kubeconfig, *secrets).stdout, "the Secret is deleted")
     assert "forbidden" not in log.read_text()
 
 
