@@ -1,7 +1,6 @@
 """Kubernetes on the nodes of a worker pool: its version and the settings of the kubelets, field by field.
 
-Contract: the schema of Kyma's infrastructure-manager, which takes over Gardener's WorkerKubernetes (specification of
-infrastructure-manager, section 1.2).
+Contract: Gardener's WorkerKubernetes (gardener/gardener, pkg/apis/core/v1beta1/types_shoot.go).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one state of a Shoot has that another has not, field by field, each with the reason why a patch changes it.
+"""The differences of two states of a Shoot, field by field, each with the reason why a patch changes it.
 
 Who made, changed and observed an object is no difference, nor are the marks by which a Shoot shows whose it is.
 """
@@ -60,7 +60,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences_between(live: Object, patched: Object) -> tuple[Difference, ...]:
-    """What of a Shoot would be otherwise; empty when nothing but marks of ownership would be."""
+    """The fields of a Shoot that a patch changes; empty when it changes nothing but marks of ownership."""
     return tuple(_walk("", essence(live, patched), essence(patched, live)))
 
 
@@ -79,7 +79,7 @@ def essence(shoot: Object, other: Object) -> Object:
 
 
 def unified(name: str, live: Object, patched: Object) -> str:
-    """What `kubectl diff` would show; empty without differences."""
+    """The unified diff of `kubectl diff`; empty without differences."""
     before, after = (yaml.dump(one).splitlines() for one in (essence(live, patched), essence(patched, live)))
     lines = difflib.unified_diff(before, after, f"live/{name}", f"patched/{name}", lineterm="")
     return "".join(f"{line}\n" for line in lines)

@@ -1,7 +1,7 @@
 """The owner of a cluster, in the labels of a Runtime: found on the Shoot, its GardenerCluster and its Kyma, or given.
 
-A Shoot tells little: its runtime-id once it had a Runtime, the accounts, the region. Brokers wrote the rest on the
-objects beside it. Where two of them disagree nobody here decides.
+A Shoot carries little: its runtime-id once it had a Runtime, the accounts, the region. Brokers wrote the rest on its
+GardenerCluster and its Kyma. Where two of them disagree nobody here decides.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Holder(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """What the cluster itself tells."""
+    """Facts from inside the cluster."""
 
     administrators: tuple[str, ...] = ()
     providers: tuple[Object, ...] = ()
     """Its OpenIDConnects that infrastructure-manager made, as entries of `additionalOidcConfig`."""
     unseen: str = ""
-    """Why nothing could be seen."""
+    """The reason why nothing could be read."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     labels: Mapping[str, str] = {}
     sources: Mapping[str, str] = {}
-    """Where each label was found."""
+    """The object that each label was found on."""
     administrators: tuple[str, ...] = ()
     inside: Inside | None = None
     """None where nobody looked."""
@@ -114,5 +114,5 @@ def _disagreement(key: str, known: tuple[str, str], value: str, holder: Holder) 
 
 
 def _missing(key: str) -> FieldError:
-    text = f"neither the shoot nor its GardenerCluster or Kyma tells it; give --label {key}=VALUE"
+    text = f"neither the shoot nor its GardenerCluster or Kyma has it; give --label {key}=VALUE"
     return required(f"metadata.labels[{key}]", text)

@@ -1,4 +1,4 @@
-"""What only the cluster itself tells: who its administrators are, and which login providers it has.
+"""The administrators and login providers of a cluster, which are known only inside it.
 
 Read by an admin kubeconfig that the garden grants for ten minutes; nothing is written. What is found becomes part of
 the Runtime, for else its controllers would take away what it does not list.
@@ -25,7 +25,7 @@ from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
 from hortus.kube.objects import Object, key_of, shaped
 
 SECONDS: Final = 600
-"""How long the kubeconfig lives: the least that Gardener grants."""
+"""The life of the kubeconfig: the least that Gardener grants."""
 _REQUEST: Final = {
     "apiVersion": "authentication.gardener.cloud/v1alpha1",
     "kind": "AdminKubeconfigRequest",

@@ -1,4 +1,4 @@
-"""What a conversion needs of the operator, as the controllers have it: the same files, the same flags.
+"""The operator's part of a conversion, as the controllers have it: the same files, the same flags.
 
 Raises CommandError naming the flag or the place in a file.
 """

@@ -30,7 +30,7 @@ from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 
 class Wishes(msgspec.Struct, frozen=True):
-    """What a person says that no object does."""
+    """Facts that a person gives and no object has."""
 
     namespace: str
     labels: Mapping[str, str] = {}
@@ -87,7 +87,7 @@ def plan_shoot(
     adoption = runtime_from(
         shoot, landscape.config, context, identity=identity, namespace=wishes.namespace, structured=structured
     )
-    reasons = [*map(str, problems), *map(str, adoption.problems), *_strangers(name, identity.runtime_id, around)]
+    reasons = [*map(str, problems), *map(str, adoption.problems), *_taken_by_others(name, identity.runtime_id, around)]
     return _planned(shoot, adoption, identity, reasons)
 
 
@@ -195,7 +195,7 @@ def plan_cluster(shoot: LiveShoot, around: Surroundings, wishes: Wishes) -> Plan
         return Plan(Entry(shoot=name, outcome=Outcome.PRESENT, why=why, runtime_id=identity.runtime_id))
     needed = f"metadata.labels[{Label.RUNTIME_ID}]"
     reasons = [str(one) for one in identity.problems if one.path == needed or "says so" in one.message]
-    if reasons := [*reasons, *_strangers(name, identity.runtime_id, around)]:
+    if reasons := [*reasons, *_taken_by_others(name, identity.runtime_id, around)]:
         return _refused(name, *reasons, runtime_id=identity.runtime_id)
     made = cluster_of(shoot, identity, wishes.namespace)
     entry = Entry(
@@ -229,7 +229,7 @@ def origin_of(path: Path) -> str:
     return f"file {path}"
 
 
-def _strangers(shoot: str, runtime_id: str, around: Surroundings) -> list[str]:
+def _taken_by_others(shoot: str, runtime_id: str, around: Surroundings) -> list[str]:
     """Objects of this runtime-id that are for another shoot."""
     found = []
     runtime, cluster = around.runtime_with(runtime_id), around.cluster_named(runtime_id)

@@ -1,4 +1,4 @@
-"""What an adoption comes to: one entry a cluster, as a table for people and as JSON for whoever decides next."""
+"""The result of an adoption: one entry a cluster, as a table for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     problems: tuple[str, ...] = ()
     """Everything that stands in the way."""
     differences: tuple[Difference, ...] = ()
-    """What a patch would change in the shoot."""
+    """The fields that a patch would change in the shoot."""
     notes: tuple[str, ...] = ()
     made: tuple[str, ...] = ()
     """Objects that were written now."""
@@ -58,7 +58,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     """When, in RFC 3339."""
     dry_run: bool
     summary: dict[str, int]
-    """How many clusters came to each outcome."""
+    """The number of clusters of each outcome."""
     clusters: tuple[Entry, ...]
     kind: str = "AdoptionReport"
     version: int = 1
@@ -69,7 +69,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
 
     @property
     def differs(self) -> bool:
-        """Whether somebody has to look before all is done."""
+        """True when somebody has to look before all is done."""
         return bool(self.summary.get(Outcome.DIFFERS) or self.summary.get(Outcome.REFUSED))
 
     def table(self) -> Table:

@@ -50,7 +50,7 @@ EXIT_FAILED: Final = 2
 
 
 class Telling(msgspec.Struct, frozen=True):
-    """How a command tells what came of it."""
+    """The options for the report of a command."""
 
     format: OutputFormat = OutputFormat()
     diff: bool = False
@@ -59,7 +59,7 @@ class Telling(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What all commands are told."""
+    """The options of all commands."""
 
     selection: Selection
     wishes: Wishes
@@ -67,7 +67,7 @@ class Work(msgspec.Struct, frozen=True):
     telling: Telling
     apply: bool = False
     inside: bool = False
-    """Whether to look into the clusters themselves."""
+    """True to look into the clusters themselves."""
     at_once: int = 8
 
 
@@ -265,7 +265,7 @@ def _read(path: Path) -> bytes:
 
 
 class Progress:
-    """How far it is, on one line of a terminal; nothing elsewhere."""
+    """The progress, on one line of a terminal; nothing elsewhere."""
 
     def __init__(self, total: int, telling: Telling) -> None:
         self._total = total

@@ -35,7 +35,7 @@ _SHOWN: Final = 20
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which clusters are meant."""
+    """The clusters that are meant."""
 
     names: tuple[str, ...] = ()
     labels: str = ""

@@ -1,4 +1,4 @@
-"""What is written, in an order that may be broken off anywhere: made locked, compared by the garden, released.
+"""The writes of an adoption, in an order that may be broken off anywhere: make locked, compare in the garden, release.
 
 The Runtime is made before its GardenerCluster; whoever comes again finds the one and makes the other. A lock is taken
 off only the very Runtime that was compared. Nothing here writes to the garden: comparisons are dry runs.

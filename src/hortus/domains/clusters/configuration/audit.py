@@ -18,7 +18,7 @@ class TenantMissing(LookupError):
 
 
 class AuditTenant(msgspec.Struct, frozen=True):
-    """Where the audit log of a cluster goes."""
+    """The tenant that takes the audit log of a cluster."""
 
     tenant_id: str = msgspec.field(name="tenantID")
     service_url: str = msgspec.field(name="serviceURL")

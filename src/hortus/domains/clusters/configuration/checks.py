@@ -115,7 +115,7 @@ _CHECKS: dict[KeyType, Callable[[Key, object], Iterator[FieldError]]] = {
 
 
 def _dns_problems(document: Mapping[str, Any]) -> list[FieldError]:
-    """Either all three, for a domain of the operator's own, or none, for one of Gardener's (section 3.2)."""
+    """Either all three, for a domain of the operator's own, or none, for one of Gardener's."""
     keys = [f"converter.dns.{name}" for name in ("secretName", "domainPrefix", "providerType")]
     missing = [key for key in keys if not at(document, key)]
     if len(missing) in (0, len(keys)):

@@ -1,4 +1,4 @@
-"""The converter's configuration as structs. Contract: infrastructure-manager, section 4.
+"""The converter's configuration as structs; docs/clusters/configuration.md describes its keys.
 
 Unknown keys are ignored, as in the Go system; a known key in the wrong place becomes a remark (see `keys`).
 """
@@ -55,7 +55,7 @@ class ApiServerDefaults(_Part, frozen=True):
     def token_expiration(self) -> str:
         """`max_token_expiration` within Gardener's bounds of 30 and 90 days; empty when not configured.
 
-        The Go system takes its bounds for nanoseconds and asks for 2.592 ms (section 3.3); this one does not.
+        The Go system takes its bounds for nanoseconds and asks for 2.592 ms; this one does not.
         """
         if not self.max_token_expiration:
             return ""
@@ -68,7 +68,7 @@ class KubeletDefaults(_Part, frozen=True):
 
 
 class KubernetesDefaults(_Part, frozen=True):
-    """What a Runtime leaves open about Kubernetes."""
+    """The choices about Kubernetes that a Runtime leaves open."""
 
     default_version: str
     default_operator_oidc: OidcDefaults
@@ -124,7 +124,7 @@ class Maintenance(_Part, frozen=True):
 
 
 class Converter(_Part, frozen=True):
-    """What turns a Runtime into a Shoot."""
+    """The settings of the conversion of a Runtime to a Shoot."""
 
     kubernetes: KubernetesDefaults
     machine_image: ImageDefaults
@@ -136,7 +136,7 @@ class Converter(_Part, frozen=True):
 
 
 class ClusterDefaults(_Part, frozen=True):
-    """What a Runtime leaves open about the inside of its cluster."""
+    """The choices about the inside of its cluster that a Runtime leaves open."""
 
     shared_tenant: OidcDefaults = msgspec.field(name="defaultSharedIASTenant")
 

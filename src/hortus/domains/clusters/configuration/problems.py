@@ -1,4 +1,4 @@
-"""What a configuration file is refused for: every problem at once, so that it is mended in one go."""
+"""The error of a configuration file that is refused: every problem at once, so that it is mended in one go."""
 
 from __future__ import annotations
 

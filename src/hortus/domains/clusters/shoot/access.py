@@ -1,4 +1,4 @@
-"""Whether the OIDC providers and the ACL of a Runtime can work."""
+"""Checks that the OIDC providers and the ACL of a Runtime can work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hortus.schema.problems import forbidden, invalid, required, too_many
 
 PATH: Final = "spec.shoot.kubernetes.kubeAPIServer"
 MOST_CIDRS: Final = 50
-"""What the ACL extension admits unless told otherwise (gardener, section 3.1)."""
+"""The limit of the ACL extension in its default configuration."""
 
 
 def access_problems(shoot: RuntimeShoot, context: Context) -> list[FieldError]:
@@ -31,7 +31,7 @@ def access_problems(shoot: RuntimeShoot, context: Context) -> list[FieldError]:
 
 
 def _completeness_problems(providers: Sequence[OidcConfig]) -> Iterator[FieldError]:
-    """A list without any complete provider stands for the default; a mixed one is a mistake (section 3.4)."""
+    """A list without any complete provider stands for the default; a mixed one is a mistake."""
     if not any(oidc.client_id and oidc.issuer_url for oidc in providers):
         return
     for index, oidc in enumerate(providers):

@@ -1,4 +1,4 @@
-"""Registry caches: as a Runtime lists them, as clusters ask for them, and as Gardener's extension gets them (3.3).
+"""Registry caches: as a Runtime lists them, as clusters ask for them, and as Gardener's extension gets them.
 
 The later Go system lists caches in the Runtime, the earlier one has a switch; the CRD admits both. The owner of a
 cluster also owns the definitions in it. So this module is the one place that reads caches, which are plain objects of

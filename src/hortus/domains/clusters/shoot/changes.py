@@ -1,4 +1,4 @@
-"""What a Runtime may not change of the Shoot that lives already."""
+"""Changes that a Runtime may not make in its live Shoot."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def _same_range(one: str, other: str) -> bool:
 
 
 def _availability_changes(shoot: RuntimeShoot, spec: LiveSpec) -> Iterator[FieldError]:
-    """Gardener takes a control plane to more safety once, and never back (gardener, section 1.1)."""
+    """Gardener takes a control plane to more safety once, and never back.
+
+    Source: gardener/gardener, pkg/apis/core/validation/shoot.go.
+    """
     wanted, present = tolerance_of(shoot.control_plane) or "", tolerance_of(spec.control_plane)
     if present and wanted != present:
         yield _immutable("controlPlane.highAvailability.failureTolerance.type", wanted, present)

@@ -1,4 +1,4 @@
-"""What a conversion needs beside the Runtime and the configuration; looked up by the caller, so that nothing here does.
+"""The facts of a conversion besides the Runtime and the configuration; the caller looks them up, so that it is pure.
 
 The switches carry the names and defaults of the Go system's flags.
 """
@@ -17,7 +17,7 @@ class Context(msgspec.Struct, frozen=True):
     """Facts and switches of one conversion."""
 
     tenant: AuditTenant | None = None
-    """Where the audit log goes; None leaves audit logging as it is."""
+    """The tenant that takes the audit log; None leaves audit logging as it is."""
     windows: Mapping[str, MaintenanceWindow] = {}
     """Maintenance windows, by region."""
     caches: tuple[Object, ...] = ()

@@ -1,4 +1,4 @@
-"""A Runtime as a Shoot: the object that is created (section 3.0)."""
+"""A Runtime as a Shoot: the object that is created (docs/clusters/shoot.md)."""
 
 from __future__ import annotations
 

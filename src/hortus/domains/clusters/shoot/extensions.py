@@ -1,4 +1,4 @@
-"""The extensions of a Shoot: those of a created one, and those of a live one after a patch (section 3.3).
+"""The extensions of a Shoot: those of a created one, and those of a live one after a patch (docs/clusters/shoot.md).
 
 A patch keeps the live list and its order: extensions that nobody here knows stay, and so do certificates, DNS and OIDC
 as they were created. An extension is switched off by `disabled`, never taken off.

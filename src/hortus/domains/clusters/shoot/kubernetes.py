@@ -1,4 +1,4 @@
-"""The `kubernetes` part of a Shoot: version, OIDC, audit policy, tokens, gates (sections 3.1, 3.3, 3.4)."""
+"""The `kubernetes` part of a Shoot: version, OIDC, audit policy, tokens, gates (docs/clusters/shoot.md)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _api_server(runtime: Runtime, config: Configuration, context: Context, live:
 
 def _legacy_oidc(runtime: Runtime, config: Configuration) -> Object:
     """The default counts when both client and issuer are missing, not one of them: see `authentication` for the other
-    rule. Both are the Go system's (section 3.4)."""
+    rule. Both are the Go system's."""
     given = runtime.wanted.shoot.api_server.oidc_config
     if given is None or (given.client_id is None and given.issuer_url is None):
         return config.converter.kubernetes.default_operator_oidc.as_object()

@@ -18,7 +18,7 @@ PATH: Final = "spec.shoot.networking"
 RANGES: Final = ("nodes", "pods", "services")
 
 _LONGEST: Final = {"nodes": 29, "pods": 24, "services": 28}
-"""The smallest usable ranges: a subnet of any provider; one node's pods, which are a /24 unless told otherwise; the
+"""The smallest usable ranges: a subnet of any provider; one node's pods, which are a /24 by default; the
 service addresses that Kubernetes and Gardener take for themselves."""
 _AWS_SMALLEST_SUBNET: Final = 28
 

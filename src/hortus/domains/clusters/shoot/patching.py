@@ -1,4 +1,4 @@
-"""The patch of a live Shoot for its Runtime: its parts, their order, and whether anything is sent (section 2.4).
+"""The patch of a live Shoot for its Runtime: its parts, their order, and whether anything is sent.
 
 The Go system replaces the pools by an update of the whole live object, because an apply removes no pool from a list
 that is merged by name. Here that step is a merge patch of the three fields, bound to the resource version it was
@@ -26,7 +26,7 @@ from hortus.schema.merge import owned_matches
 
 
 class Patch(msgspec.Struct, frozen=True):
-    """What brings a live Shoot up to its Runtime, in the order in which it is sent; read only."""
+    """The requests that bring a live Shoot up to its Runtime, in their order; read only."""
 
     drop_oidc: Object | None
     """A merge patch that takes the old OIDC fields off, where structured authentication replaces them."""
@@ -35,7 +35,7 @@ class Patch(msgspec.Struct, frozen=True):
     shoot: Object
     """The configuration to apply with manager `kim` and force."""
     differs: bool
-    """Whether anything of this would change the Shoot. If not, send nothing."""
+    """True when any of this would change the Shoot. If not, send nothing."""
 
 
 def patch_for(
@@ -46,7 +46,7 @@ def patch_for(
     *,
     profile: Offer | None = None,
 ) -> Patch:
-    """What to send for a Runtime whose Shoot is `live`. Raises ConversionError with every problem."""
+    """The patch of `live`, the Shoot of a Runtime. Raises ConversionError with every problem."""
     if problems := problems_of(runtime, config, context, live=live, profile=profile):
         raise ConversionError(problems)
     shoot = _configuration(runtime, live, config, context)

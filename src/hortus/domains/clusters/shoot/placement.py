@@ -1,4 +1,4 @@
-"""Where a Shoot lives: cloud profile, exposure, seed, access restrictions, tolerations (section 3.1)."""
+"""The place of a Shoot: cloud profile, exposure, seed, access restrictions, tolerations (docs/clusters/shoot.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _EU_ACCESS: Final = {
     },
 }
 _PROFILE_REFERENCES_SINCE = Version("1.34")
-"""From here on Gardener forbids `cloudProfileName` and takes `cloudProfile` (gardener, section 1.1)."""
+"""From here on Gardener forbids `cloudProfileName` and takes `cloudProfile`.
+
+Source: gardener/gardener, pkg/apis/core/validation/shoot.go.
+"""
 
 
 def placement(shoot: RuntimeShoot, kubernetes_version: str) -> Object:

@@ -1,4 +1,4 @@
-"""Why a Runtime cannot become a Shoot: FieldErrors, by the paths of the Runtime."""
+"""The error of a Runtime that cannot become a Shoot: FieldErrors, by the paths of the Runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings for each provider's extension: infrastructureConfig and controlPlaneConfig (section 3.6).
+"""The settings for each provider's extension: infrastructureConfig and controlPlaneConfig (docs/clusters/shoot.md).
 
 A created Shoot gets both from the nodes' network and the zones. A live Shoot keeps them, to the letter: subnets and
 gateways exist by them. A zone that is new there is added in the first slot that overlaps nothing; where the live
@@ -26,7 +26,7 @@ DUAL_STACK_PROVIDERS: Final = ("aws", "gcp")
 ZONED: Final = ("aws", "azure", "alicloud")
 """Providers whose infrastructure has a subnet for each zone."""
 VPC_NETWORK_FORMS: Final = {"azure": "<resource group>/<name>"}
-"""How `networking.vpcNetwork` is written where it takes more than an identifier."""
+"""The form of `networking.vpcNetwork` where it takes more than an identifier."""
 
 
 class Configs(NamedTuple):
@@ -71,7 +71,7 @@ def _added(provider: str, nodes: IPv4Network, present: Sequence[Object], names: 
     for name in names:
         entry = next((e for slot in slots if _free(e := _zone(provider, nodes, slot, name), taken)), None)
         if entry is None:
-            text = f"no address range is left for zone {name} beside those of the live zones"
+            text = f"no address range is left for zone {name} besides those of the live zones"
             raise ConversionError([invalid("spec.shoot.networking.nodes", str(nodes), text)])
         entries.append(entry)
     return entries

@@ -57,7 +57,7 @@ def _ignored_oidc(oidc: OidcConfig, *, structured: bool) -> Iterator[FieldError]
             yield forbidden(f"{OIDC_PATH}.{name}", "ignored: the cluster's API server gets no such setting")
     own = oidc.client_id is not None and oidc.issuer_url is not None
     if structured and own and oidc.username_prefix is None:
-        # The Go system leaves it out (section 3.4), and kube-apiserver does not default it in this form (KEP-3331).
+        # The Go system leaves it out and kube-apiserver does not default it in this form (KEP-3331).
         yield required(
             f"{OIDC_PATH}.usernamePrefix",
             "with structured authentication API servers want one; an empty text is for none",

@@ -1,4 +1,4 @@
-"""How the nodes' network is cut into a subnet, or three, for each zone (section 3.6).
+"""The nodes' network, cut into a subnet, or three, for each zone (docs/clusters/shoot.md).
 
 A zone's place in the list decides its slot and nothing else does, so a zone that is added moves none of the others.
 Clusters live in these numbers: they are the Go system's, and changing one would tear a cluster's network down.
@@ -20,7 +20,7 @@ MOST_ZONES: Final = 8
 SHORTEST_PREFIX: Final = 16
 LONGEST_PREFIX: Final = 24
 WIDE_SLOTS: Final = 3
-"""How many zones of `triple` get whole blocks."""
+"""The zones of `triple` that get whole blocks."""
 
 
 class Triple(NamedTuple):

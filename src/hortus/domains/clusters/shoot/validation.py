@@ -25,7 +25,7 @@ from hortus.schema import FieldError
 from hortus.schema.problems import invalid, not_supported, required
 
 NAME_LIMIT = 21
-"""Most characters of project and shoot name together (gardener, section 1.1)."""
+"""Most characters of project and shoot name together (gardener/gardener, pkg/apis/core/validation/shoot.go)."""
 PURPOSES = ("evaluation", "testing", "development", "production")
 """Gardener's, but `infrastructure`, which it keeps for its own namespace `garden`."""
 TOLERANCES = ("node", "zone")

@@ -1,4 +1,4 @@
-"""Versions of Kubernetes and of machine images: never back (sections 3.1 and 3.5). "1.28" counts as 1.28.0."""
+"""Versions of Kubernetes and of machine images: never back. "1.28" counts as 1.28.0."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hortus.kube.versions import Version, VersionError
 
 
 def greater(one: str, other: str) -> bool:
-    """Whether `one` is the greater version; False when either is none."""
+    """True when `one` is the greater version; False when either is none."""
     try:
         return Version(one) > Version(other)
     except VersionError:
@@ -29,7 +29,7 @@ def ordered(texts: Iterable[str]) -> list[str]:
 
 
 def kept(wanted: str, live: str) -> str:
-    """What to ask for: `wanted`, unless the cluster has it, however written, or is beyond it already."""
+    """The version to ask for: `wanted`, unless the cluster has it, however written, or is beyond it already."""
     return live if is_version(live) and is_version(wanted) and not greater(wanted, live) else wanted
 
 
@@ -39,5 +39,5 @@ def reaches(version: str, least: str) -> bool:
 
 
 def covers(series: str, version: str) -> bool:
-    """Whether `version` is `series`, or one of it when `series` names only major and minor, as Gardener takes it."""
+    """True when `version` is `series`, or one of it when `series` names only major and minor, as Gardener takes it."""
     return version == series or (series.count(".") == 1 and version.startswith(f"{series}."))

@@ -2,7 +2,6 @@
 
 A pool is handed on as it is, with what the operator decides filled in. Against a live Shoot the pools take its order,
 and a pool of the same name keeps its zones, its update strategy and an image that Gardener has raised meanwhile.
-Contract: infrastructure-manager, section 3.5.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _GARDEN_DEFAULTS: Final[dict[str, Any]] = {
     "systemComponents": {"allow": True},
     "updateStrategy": _DEFAULT_STRATEGY,
 }
-"""The fields that the garden adds to a pool without them (gardener, section 1.1)."""
+"""The garden adds these fields to a pool without them (gardener/gardener, pkg/apis/core/v1beta1/defaults_shoot.go)."""
 
 
 def pools_of(runtime: Runtime) -> list[Pool]:
