@@ -76,6 +76,7 @@ PACKAGES = {
         _IN_MEMORY,
     ),
     "credentials": Package(["src/hortus/domains/credentials/service.py"], ["tests/domains/credentials"]),
+    "kubeconfigs": Package(["src/hortus/engine/kubeconfigs/*"], ["tests/engine/kubeconfigs"]),
     "merge": Package(["src/hortus/schema/merge/*"], ["tests/schema/merge"]),
     "remote": Package(["src/hortus/engine/remote/*"], ["tests/engine/remote"]),
     "store": Package(

@@ -56,6 +56,7 @@ In a test the controller runs on `hortus.testing.FakeClock` in a manager of the 
   what differs, server-side apply that is skipped when nothing would change, precise patches.
 - **What it reports** (`events`, `logging`, `metrics`): nothing secret, by `redaction`; names that existing boards know.
 - **In other clusters** (`remote`, `applysets`): thousands of connections and watches; sets applied and pruned.
+- **Kubeconfig Secrets** (`kubeconfigs`): contents, writes, rotation, proof and repairs, for all domains.
 - **In one process** (`hosting`, `manager`, `process`, `leases`, `shards`, `health`): start, stop, leadership, servers.
 '''
 
