@@ -51,7 +51,7 @@ async def test_calls_that_hang_do_not_cost_the_lease(mode: str, tmp_path: Path) 
             client = manager.caches._client
             assert isinstance(client, Client)
             calls = [asyncio.create_task(client.get_raw("/hangs")) for _ in range(CALLS + 10)]
-            election = manager._election
+            election = manager._leadership.election
             assert election is None or isinstance(election, Elector)
             shards = manager.shards
             work = election.acquire() if election is not None else shards.run() if shards is not None else None

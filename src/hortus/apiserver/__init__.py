@@ -13,15 +13,7 @@ server; only `cli`, `simulation` and `testing` import this package.
 from hortus.apiserver.composition import open_server
 from hortus.apiserver.limits import ServerLimits
 from hortus.apiserver.local import Local
-from hortus.apiserver.resources import (
-    Admission,
-    FieldProblem,
-    ResourceDefinition,
-    Strategy,
-    SubresourceHandler,
-    TableColumn,
-    WriteContext,
-)
+from hortus.apiserver.resources import Admission, ResourceDefinition, WriteContext
 from hortus.apiserver.resources.strategy import PlainStrategy
 from hortus.apiserver.server import ApiServer
 from hortus.apiserver.settings import ApiServerSettings, AuditSettings
@@ -31,14 +23,10 @@ __all__ = [
     "ApiServer",
     "ApiServerSettings",
     "AuditSettings",
-    "FieldProblem",
     "Local",
     "PlainStrategy",
     "ResourceDefinition",
     "ServerLimits",
-    "Strategy",
-    "SubresourceHandler",
-    "TableColumn",
     "WriteContext",
     "open_server",
 ]

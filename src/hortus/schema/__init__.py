@@ -19,13 +19,13 @@
 
 from __future__ import annotations
 
-from hortus.schema.cel.binding import BudgetExceeded, CelError, CompileError
+from hortus.schema.cel.binding import CelError, CompileError
 from hortus.schema.cel.program import Program, compile_expression
 from hortus.schema.conditions import Condition
 from hortus.schema.crd import KindError, crd, schema
-from hortus.schema.definition import check_structural, validate_crd, with_crd_defaults
+from hortus.schema.definition import validate_crd, with_crd_defaults
 from hortus.schema.jsonpath import JsonPath, JsonPathError, JsonPathTemplate
-from hortus.schema.kind import Facts, Fields, Kind, ObjectMeta, OwnerReference, decode, encode, kind
+from hortus.schema.kind import Fields, Kind, ObjectMeta, OwnerReference, decode, encode, kind
 from hortus.schema.markers import (
     AGE,
     Atomic,
@@ -51,7 +51,6 @@ from hortus.schema.structural import Structural
 __all__ = [
     "AGE",
     "Atomic",
-    "BudgetExceeded",
     "CelError",
     "Column",
     "CompileError",
@@ -59,7 +58,6 @@ __all__ = [
     "Default",
     "EmbeddedResource",
     "Extra",
-    "Facts",
     "FieldError",
     "Fields",
     "Format",
@@ -82,7 +80,6 @@ __all__ = [
     "Shape",
     "Structural",
     "Values",
-    "check_structural",
     "compile_expression",
     "crd",
     "decode",

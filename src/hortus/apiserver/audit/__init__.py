@@ -8,6 +8,6 @@ omitted; credentials in other kinds are not detected. Source: "Auditing"
 
 from hortus.apiserver.audit.log import AuditLog
 from hortus.apiserver.audit.policy import AuditPolicy, Level, PolicyError, Question, read_policy
-from hortus.apiserver.audit.recording import Auditor, RequestRecord
+from hortus.apiserver.audit.recording import Auditor
 
-__all__ = ["AuditLog", "AuditPolicy", "Auditor", "Level", "PolicyError", "Question", "RequestRecord", "read_policy"]
+__all__ = ["AuditLog", "AuditPolicy", "Auditor", "Level", "PolicyError", "Question", "read_policy"]

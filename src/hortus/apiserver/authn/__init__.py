@@ -9,8 +9,7 @@ from __future__ import annotations
 from hortus.apiserver.authn.certificates import IssuedCertificate
 from hortus.apiserver.authn.chain import ANONYMOUS, Authentication
 from hortus.apiserver.authn.client_certificates import CertificateAuthenticator, peer_certificate
-from hortus.apiserver.authn.cluster_keys import ClusterKeyLookup, ClusterKeys
-from hortus.apiserver.authn.identity import Authenticator, RequestCredentials, UserInfo
+from hortus.apiserver.authn.identity import RequestCredentials, UserInfo
 from hortus.apiserver.authn.keys import ServerKeys, open_keys
 from hortus.apiserver.authn.service_accounts import (
     ServiceAccountTokens,
@@ -24,10 +23,7 @@ from hortus.apiserver.authn.static_tokens import StaticTokens
 __all__ = [
     "ANONYMOUS",
     "Authentication",
-    "Authenticator",
     "CertificateAuthenticator",
-    "ClusterKeyLookup",
-    "ClusterKeys",
     "IssuedCertificate",
     "RequestCredentials",
     "ServerKeys",

@@ -8,24 +8,17 @@ authorization.k8s.io.
 
 from __future__ import annotations
 
-from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.authz.attributes import Attributes, Authorizer, Decision
-from hortus.apiserver.authz.escalation import check_escalation, check_rbac_write
 from hortus.apiserver.authz.impersonation import impersonated
 from hortus.apiserver.authz.rbac import MASTERS, RbacAuthorizer
-from hortus.apiserver.authz.reviews import REVIEWS
 from hortus.apiserver.authz.rules import denied
 
 __all__ = [
     "MASTERS",
-    "REVIEWS",
     "Attributes",
     "Authorizer",
     "Decision",
     "RbacAuthorizer",
-    "RoleAggregator",
-    "check_escalation",
-    "check_rbac_write",
     "denied",
     "impersonated",
 ]

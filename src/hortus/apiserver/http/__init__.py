@@ -16,15 +16,12 @@ from hortus.apiserver.http.bodies import (
     read_body,
     with_whole_numbers,
 )
-from hortus.apiserver.http.negotiation import MediaType, Representation, wanted_of
 from hortus.apiserver.http.paths import RequestInfo, request_info
-from hortus.apiserver.http.queries import flag, parse_query, seconds, whole_number
+from hortus.apiserver.http.queries import flag, parse_query, seconds
 from hortus.apiserver.http.replies import Reply, status_reply
 
 __all__ = [
-    "MediaType",
     "Reply",
-    "Representation",
     "RequestInfo",
     "decode_object",
     "decode_patch",
@@ -40,7 +37,5 @@ __all__ = [
     "request_info",
     "seconds",
     "status_reply",
-    "wanted_of",
-    "whole_number",
     "with_whole_numbers",
 ]

@@ -19,4 +19,4 @@ ACTIONS: Mapping[str, PodAction] = {"binding": bind, "eviction": evict}
 """By subresource of pods."""
 DONE_STATUS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
-__all__ = ["ACTIONS", "DONE_STATUS", "PodAction", "bind", "evict"]
+__all__ = ["ACTIONS", "DONE_STATUS", "bind"]

@@ -4,7 +4,7 @@ Works on decoded objects and stored bytes; knows neither sockets nor permissions
 parts of the server, and a `Scope`, the user and the target of the request.
 """
 
-from hortus.apiserver.resources.context import Admission, Context, NamespaceGate
+from hortus.apiserver.resources.context import Admission, Context
 from hortus.apiserver.resources.definition import (
     FieldProblem,
     ResourceDefinition,
@@ -15,8 +15,7 @@ from hortus.apiserver.resources.definition import (
 )
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
-from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, RequestScope, WriteOptions, WriteResult
-from hortus.apiserver.resources.storage import Storage
+from hortus.apiserver.resources.scope import DeleteOptions
 
 __all__ = [
     "Admission",
@@ -24,16 +23,10 @@ __all__ = [
     "DeleteOptions",
     "FieldProblem",
     "Kind",
-    "NamespaceGate",
-    "Preconditions",
     "Registry",
-    "RequestScope",
     "ResourceDefinition",
-    "Storage",
     "Strategy",
     "SubresourceHandler",
     "TableColumn",
     "WriteContext",
-    "WriteOptions",
-    "WriteResult",
 ]

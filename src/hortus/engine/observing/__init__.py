@@ -6,7 +6,7 @@ The alerts and the dashboard of every process of controllers, whatever its domai
 from pathlib import Path
 
 from hortus.engine.observing.alerts import USUAL, Alert, Severity, groups, own_series, read_alerts, rule, runbook
-from hortus.engine.observing.dashboards import Board, Panel, Query, dashboard, expressions, read_boards
+from hortus.engine.observing.dashboards import Board, dashboard, expressions, read_boards
 
 FOLDER = Path(__file__).parent
 
@@ -15,8 +15,6 @@ __all__ = [
     "USUAL",
     "Alert",
     "Board",
-    "Panel",
-    "Query",
     "Severity",
     "dashboard",
     "expressions",

@@ -12,22 +12,18 @@
 What is guaranteed, and on which assumptions: docs/adr/0010-shards.md.
 """
 
-from hortus.engine.shards.membership import DEFAULT_DRAIN, ShardCounts, Shards
-from hortus.engine.shards.records import ACKNOWLEDGED, GROUP_LABEL, HELD, Record, record_of
+from hortus.engine.shards.membership import Shards
+from hortus.engine.shards.records import GROUP_LABEL, HELD, Record
 from hortus.engine.shards.rendezvous import owner, weight
 from hortus.engine.shards.roster import MemberRoster, Permit
 
 __all__ = [
-    "ACKNOWLEDGED",
-    "DEFAULT_DRAIN",
     "GROUP_LABEL",
     "HELD",
     "MemberRoster",
     "Permit",
     "Record",
-    "ShardCounts",
     "Shards",
     "owner",
-    "record_of",
     "weight",
 ]

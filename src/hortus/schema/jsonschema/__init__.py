@@ -38,4 +38,4 @@ class JsonSchema:
         return found[:_MOST_PROBLEMS]
 
 
-__all__ = ["JsonSchema", "JsonSchemaError", "Violation"]
+__all__ = ["JsonSchema", "JsonSchemaError"]

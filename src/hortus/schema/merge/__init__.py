@@ -11,41 +11,27 @@ holds. Semantics: KEP-555 and sigs.k8s.io/structured-merge-diff v6, proven again
 HORTUS_ORACLE_EXAMPLES=1500 runs more examples).
 """
 
-from hortus.schema.merge.comparison import Comparison, compare, same
+from hortus.schema.merge.comparison import compare, same
 from hortus.schema.merge.drift import owned_matches
-from hortus.schema.merge.errors import (
-    ApplyConflict,
-    FieldConflict,
-    FieldManager,
-    InvalidConfig,
-    MergeError,
-    StrategicMergeError,
-    TypeMismatch,
-)
+from hortus.schema.merge.errors import ApplyConflict, InvalidConfig, MergeError, StrategicMergeError, TypeMismatch
 from hortus.schema.merge.extraction import fields_of
-from hortus.schema.merge.fieldset import FieldSet, Path, field_set
+from hortus.schema.merge.fieldset import FieldSet
 from hortus.schema.merge.managers import validate_managed_fields
-from hortus.schema.merge.ownership import apply, managed_fields_of, unchanged, update
+from hortus.schema.merge.ownership import apply, unchanged, update
 from hortus.schema.merge.strategic import strategic_merge
 from hortus.schema.merge.types import MergeSchema
 
 __all__ = [
     "ApplyConflict",
-    "Comparison",
-    "FieldConflict",
-    "FieldManager",
     "FieldSet",
     "InvalidConfig",
     "MergeError",
     "MergeSchema",
-    "Path",
     "StrategicMergeError",
     "TypeMismatch",
     "apply",
     "compare",
-    "field_set",
     "fields_of",
-    "managed_fields_of",
     "owned_matches",
     "same",
     "strategic_merge",
