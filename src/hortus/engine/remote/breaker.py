@@ -38,6 +38,7 @@ class Breaker:
         self._failures += 1
         if not self.open and not at_once and self._failures < self._threshold:
             return None
+        # Also when it is open already: a probe that failed makes the time to the next one longer.
         self.open = True
         delay = self._backoff.delay(self._openings, random=self._random)
         self._openings += 1
@@ -76,5 +77,6 @@ class Waiters:
     def _taken(self) -> list[asyncio.Future[None]]:
         if not self._waiting:
             return []
+        # Taken at once: one that waits again when it is woken belongs to the next round.
         waiting, self._waiting = self._waiting, []
         return [waiter for waiter in waiting if not waiter.done()]

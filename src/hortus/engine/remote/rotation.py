@@ -121,6 +121,7 @@ class Rotation:
         try:
             document = await self._read()
             if self.link is not None and self.link.digest == digest_of(document):
+                # The same kubeconfig: its sockets and TLS sessions are kept, and proven again.
                 link = self.link
             else:
                 link = self._link_for(document)

@@ -33,6 +33,7 @@ class Expressions(Located):
         first = self.command(pipe.commands[0], scope)
         others = tuple(self._continued(command, scope) for command in pipe.commands[1:])
         targets = [self._target(variable, pipe, scope) for variable in pipe.declared]
+        # Nearly all pipelines have one or two commands and declare nothing: these spare the loops below.
         if not others and not targets:
 
             def single(run: Run, dot: Any, frame: list[Any]) -> Any:
@@ -69,6 +70,7 @@ class Expressions(Located):
         if pipe.assigns:
             return scope.get(name)
         scope[name] = self.frame.take()
+        # A new variable hides one of a range, whose note on the type of its elements stands under "." and its name.
         scope.pop("." + name, None)
         return scope[name]
 
@@ -150,6 +152,7 @@ class Expressions(Located):
         slow = self._slow_field(node, last, scope)
         if len(names) == 1:
             name = names[0]
+            # Values are read without a look for methods, unless they have one of this name.
             other = dict if name in methods else ValuesMap
 
             def field(run: Run, dot: Any, frame: list[Any]) -> Any:
@@ -167,6 +170,7 @@ class Expressions(Located):
             receiver = base(run, dot, frame)
             above = None
             for name, other in pairs:
+                # `current` is what this receiver was read from: errors name its type as Go knows it from there.
                 above, current = receiver, above
                 if type(receiver) is dict or type(receiver) is other:
                     found = receiver.get(name, missing)
@@ -201,6 +205,7 @@ class Expressions(Located):
         """The general case: the last name may be a method with arguments and a piped value."""
         last = last_at(node)
         slow = self._slow_field(node, last, scope)
+        # Arguments are compiled once the method is known, and must not see variables that are declared until then.
         scope = dict(scope)
         opaque_slot = _opacity(node, scope)
         made = self._methods(node, arguments, scope)
