@@ -19,11 +19,11 @@ from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store import (
     Backend,
     EtcdBackend,
-    Key,
     MemoryBackend,
-    Record,
     SqliteBackend,
+    StoredRecord,
     StoreFailed,
+    StoreKey,
     Value,
 )
 from hortus.apiserver.store.encoding import encode
@@ -66,8 +66,8 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     return opened
 
 
-async def record(storage: Storage, clock: FakeClock, name: str, bucket: str = EVENTS, note: str = "") -> Record:
-    key = Key(bucket, f"default/{name}")
+async def record(storage: Storage, clock: FakeClock, name: str, bucket: str = EVENTS, note: str = "") -> StoredRecord:
+    key = StoreKey(bucket, f"default/{name}")
     metadata = {"name": name, "namespace": "default", "creationTimestamp": format_time(clock.now())}
     obj = {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "message": note}
     return await storage.put(key, encode(obj), replaced=await storage.get(key))
@@ -129,7 +129,7 @@ async def test_a_deletion_that_the_store_refuses_is_repeated_later() -> None:
     class Failing(MemoryBackend):
         broken = False
 
-        async def delete(self, key: Key, **options: Any) -> int:
+        async def delete(self, key: StoreKey, **options: Any) -> int:
             if self.broken:
                 raise StoreFailed("disk full")
             return await super().delete(key, **options)
@@ -189,7 +189,7 @@ async def test_an_event_that_cannot_be_deleted_stops_no_others(caplog: pytest.Lo
     storage = Storage(memory)
     expiry = EventExpiry(storage, clock, HOUR)
     await expiry.start()
-    await storage.put(Key("b/core/events", "default/odd"), Value(b'{"revision":', b"}"), replaced=None)
+    await storage.put(StoreKey("b/core/events", "default/odd"), Value(b'{"revision":', b"}"), replaced=None)
     await clock.advance(2.0)
     sound = await record(storage, clock, "sound")
     going = asyncio.create_task(gone(storage, sound.revision, 1))

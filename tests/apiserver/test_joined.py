@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.apiserver.wire import Wire, configmap, names
 
 from hortus.apiserver.resources.joined import Joined, JoinedLists
-from hortus.apiserver.store.backend import Record, RecordPage
+from hortus.apiserver.store.backend import RecordPage, StoredRecord
 
 
 @given(st.binary(max_size=300), st.lists(st.binary(max_size=5000), max_size=4), st.binary(max_size=50))
@@ -64,7 +64,7 @@ def _kind() -> Any:
 
 def test_the_cache_stays_within_its_bytes() -> None:
     kind, lists = _kind(), JoinedLists(most_bytes=500)
-    pages = {name: RecordPage([Record(name, "a", b"x" * 100, 1)], 1, 0, object()) for name in "abc"}
+    pages = {name: RecordPage([StoredRecord(name, "a", b"x" * 100, 1)], 1, 0, object()) for name in "abc"}
     for name in "aabbcc":
         lists.of(kind, name, "", pages[name])
     kept = [asked.joined is not None for asked in lists._asked.values()]
@@ -73,7 +73,7 @@ def test_the_cache_stays_within_its_bytes() -> None:
 
 def test_another_revision_or_kind_is_joined_again() -> None:
     kind, lists, state = _kind(), JoinedLists(), object()
-    page = RecordPage([Record("b", "a", b"old", 1)], 1, 0, state)
+    page = RecordPage([StoredRecord("b", "a", b"old", 1)], 1, 0, state)
     assert lists.of(kind, "b", "", page) is None, "asked for once"
     found = lists.of(kind, "b", "", page)
     assert found is not None

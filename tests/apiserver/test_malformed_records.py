@@ -20,7 +20,7 @@ from tests.apiserver.admission.scripted import configuration, webhook
 from tests.apiserver.wire import Wire, configmap, connected
 
 from hortus.apiserver.clusters import BUCKET
-from hortus.apiserver.store import Key
+from hortus.apiserver.store import StoreKey
 from hortus.apiserver.store.encoding import encode
 from hortus.testing.apiserver import TestServer, running_apiserver
 
@@ -37,7 +37,7 @@ async def served(folder: Path) -> AsyncIterator[TestServer]:
         yield server
 
 
-def overwrite(server: TestServer, key: Key, obj: Any) -> None:
+def overwrite(server: TestServer, key: StoreKey, obj: Any) -> None:
     """Write past the API, as whatever wrote it did."""
 
     async def put() -> None:
@@ -120,8 +120,8 @@ async def test_a_definition_over_a_built_in_kind_serves_and_takes_nothing(
         assert await everything(server) == before
 
 
-async def everything(server: TestServer) -> set[Key]:
-    async def read() -> set[Key]:
+async def everything(server: TestServer) -> set[StoreKey]:
+    async def read() -> set[StoreKey]:
         storage = server.server.context.storage
         return {record.key for bucket in await storage.buckets("") for record in (await storage.list(bucket)).records}
 
@@ -137,7 +137,7 @@ async def test_a_definition_of_before_a_kind_was_built_in_takes_nothing(tmp_path
         crd["status"] = {"conditions": said, "acceptedNames": names, "storedVersions": ["v9"]}
         crd["metadata"] |= {"uid": "42dbb8a3-7b94-4e5d-8f3a-0f5d7a1b6d10"}
         overwrite(
-            server, Key("root/apiextensions.k8s.io/customresourcedefinitions", f"/{crd['metadata']['name']}"), crd
+            server, StoreKey("root/apiextensions.k8s.io/customresourcedefinitions", f"/{crd['metadata']['name']}"), crd
         )
     async with served(tmp_path) as server, wire_to(server, "root") as wire:
         assert (await wire.get("/apis/tenancy.hortus.dev/v9/logicalclusters")).code == 404
@@ -178,7 +178,7 @@ async def test_a_malformed_cluster_is_left_alone_and_the_others_are_served(
     async with served(tmp_path) as server:
         async with wire_to(server, "broken") as wire:
             kept = (await wire.post(CONFIGMAPS, configmap("kept"))).body
-        record = server.run(server.server.context.storage.get(Key(BUCKET, "/broken")))
+        record = server.run(server.server.context.storage.get(StoreKey(BUCKET, "/broken")))
         assert record is not None
         sound = msgspec.json.decode(record.value)
         del sound["metadata"]["resourceVersion"]
@@ -197,7 +197,7 @@ async def test_a_malformed_cluster_is_left_alone_and_the_others_are_served(
 
 async def test_a_malformed_cluster_can_be_deleted(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        record = server.run(server.server.context.storage.get(Key(BUCKET, "/broken")))
+        record = server.run(server.server.context.storage.get(StoreKey(BUCKET, "/broken")))
         assert record is not None
         obj = msgspec.json.decode(record.value)
         del obj["metadata"]["resourceVersion"]

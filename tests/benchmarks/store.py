@@ -19,7 +19,7 @@ from pathlib import Path
 import uvloop
 from tests.apiserver.store.etcdserver import find_etcd, free_port, running_etcd
 
-from hortus.apiserver.store import Backend, EtcdBackend, Key, MemoryBackend, SqliteBackend, StoreWatch, Value
+from hortus.apiserver.store import Backend, EtcdBackend, MemoryBackend, SqliteBackend, StoreKey, StoreWatch, Value
 
 CALLERS = 16
 BUCKET = "root/core/configmaps"
@@ -31,7 +31,7 @@ Figures = dict[str, float]
 async def writes_per_second(store: Backend, count: int) -> float:
     async def caller(number: int) -> None:
         for step in range(count // CALLERS):
-            await store.put(Key(BUCKET, f"default/{number}-{step}"), VALUE, expected=0)
+            await store.put(StoreKey(BUCKET, f"default/{number}-{step}"), VALUE, expected=0)
 
     begin = time.perf_counter()
     await asyncio.gather(*map(caller, range(CALLERS)))
@@ -40,7 +40,7 @@ async def writes_per_second(store: Backend, count: int) -> float:
 
 async def list_milliseconds(store: Backend, count: int) -> float:
     for number in range(count):
-        await store.put(Key("root/core/secrets", f"default/{number * 7919 % count:06}"), VALUE, expected=None)
+        await store.put(StoreKey("root/core/secrets", f"default/{number * 7919 % count:06}"), VALUE, expected=None)
     taken = []
     for _ in range(20):
         begin = time.perf_counter()
@@ -68,7 +68,7 @@ async def fan_out_milliseconds(store: Backend, watchers: int, events: int) -> Fi
         left = watchers
         all_told.clear()
         begin = time.perf_counter()
-        await store.put(Key(BUCKET, "default/watched"), VALUE, expected=None)
+        await store.put(StoreKey(BUCKET, "default/watched"), VALUE, expected=None)
         await all_told.wait()
         taken.append((time.perf_counter() - begin) * 1000)
     for task in tasks:
@@ -83,7 +83,7 @@ async def recovery_seconds(path: Path, count: int) -> float:
     await store.start()
     for start in range(0, count, 5_000):
         keys = [
-            Key(f"cluster-{number % 200}/core/configmaps", f"default/{number}")
+            StoreKey(f"cluster-{number % 200}/core/configmaps", f"default/{number}")
             for number in range(start, start + 5_000)
         ]
         await asyncio.gather(*(store.put(key, VALUE, expected=0) for key in keys))
@@ -103,7 +103,9 @@ async def bytes_beyond_values(count: int) -> float:
     tracemalloc.start()
     store = MemoryBackend()
     for number in range(count):
-        await store.put(Key(f"cluster-{number // 20}/core/configmaps", f"default/name-{number}"), VALUE, expected=0)
+        await store.put(
+            StoreKey(f"cluster-{number // 20}/core/configmaps", f"default/name-{number}"), VALUE, expected=0
+        )
     await store.compact(store.revision)
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -14,7 +14,7 @@ from hortus.apiserver.http.negotiation import media_types
 from hortus.apiserver.http.replies import json_reply
 from hortus.apiserver.metrics import ServerMetrics
 from hortus.apiserver.openapi import OpenApi
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.failures import no_such_resource, not_allowed
 from hortus.apiserver.settings import version_info
 from hortus.apiserver.tenants import ROOT_CLUSTER
@@ -30,7 +30,7 @@ TokenDocument = Callable[[str, str, str], Object]
 class Documents:
     """Answers GET of all non-resource paths."""
 
-    def __init__(self, ctx: Context, metrics: ServerMetrics, token_document: TokenDocument) -> None:
+    def __init__(self, ctx: OperationContext, metrics: ServerMetrics, token_document: TokenDocument) -> None:
         """`token_document` returns the documents by which clients verify a cluster's ServiceAccount tokens."""
         self._ctx = ctx
         self._metrics = metrics

@@ -18,7 +18,7 @@ import orjson
 
 from hortus.apiserver.resources.kind import cut_revision
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.store.backend import Change, Key, Mismatch, Record, StoreFailed
+from hortus.apiserver.store.backend import Commit, Mismatch, StoredRecord, StoreFailed, StoreKey
 from hortus.kube.clock import Clock, Timer
 from hortus.kube.objects import parse_time
 
@@ -35,7 +35,7 @@ _log = logging.getLogger("hortus.apiserver.expiry")
 class _Due(NamedTuple):
     time: float
     """By the clock's monotonic time."""
-    key: Key
+    key: StoreKey
     revision: int
 
 
@@ -56,7 +56,7 @@ class EventExpiry:
         now, monotonic = self._clock.now(), self._clock.monotonic()
         found = []
 
-        def take(record: Record) -> None:
+        def take(record: StoredRecord) -> None:
             rest = min(max(_written(record) + self._seconds - now, 0.0), self._seconds)
             found.append(_Due(monotonic + rest, record.key, record.revision))
 
@@ -72,7 +72,7 @@ class EventExpiry:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: Commit) -> None:
         if change.record is not None:
             self._due.append(_Due(self._clock.monotonic() + self._seconds, change.record.key, change.revision))
             self._arm()
@@ -121,7 +121,7 @@ class EventExpiry:
             return  # written a moment ago, or another server was first
 
 
-def _written(record: Record) -> float:
+def _written(record: StoredRecord) -> float:
     """The time of the Event's last write, by its own fields; 0 without any."""
     metadata = orjson.loads(record.value).get("metadata") or {}
     stamps = [metadata.get("creationTimestamp"), *(each.get("time") for each in metadata.get("managedFields") or ())]

@@ -21,12 +21,12 @@ import orjson
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.namespaces import SERVER
 from hortus.apiserver.resources import patching
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.deletion import FOREGROUND, ORPHAN, delete
 from hortus.apiserver.resources.kind import with_revision
 from hortus.apiserver.resources.patching import modify
 from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, RequestScope, WriteOptions
-from hortus.apiserver.store.backend import Change, Key
+from hortus.apiserver.store.backend import Commit, StoreKey
 from hortus.kube.errors import Conflict, NotFound
 from hortus.kube.objects import Object
 
@@ -42,14 +42,16 @@ OwnerState = Literal["present", "waiting", "gone"]
 
 
 class GarbageCollector:
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: OperationContext) -> None:
         self._ctx = ctx
-        self._dependents: dict[_Owner, set[Key]] = {}
-        self._owners: dict[Key, tuple[str, ...]] = {}
+        self._dependents: dict[_Owner, set[StoreKey]] = {}
+        self._owners: dict[StoreKey, tuple[str, ...]] = {}
         """The uids that an object refers to."""
-        self._waiting: dict[_Owner, Key] = {}
+        self._waiting: dict[_Owner, StoreKey] = {}
         """Owners in foreground deletion."""
-        self.queue: KeyQueue[Key] = KeyQueue("garbage-collector", ctx.clock, self._look_at, lambda key: key.cluster)
+        self.queue: KeyQueue[StoreKey] = KeyQueue(
+            "garbage-collector", ctx.clock, self._look_at, lambda key: key.cluster
+        )
         ctx.storage.listen(self._changed)
 
     async def start(self) -> None:
@@ -66,7 +68,7 @@ class GarbageCollector:
             self._index(key, ())
         self._waiting = {owner: key for owner, key in self._waiting.items() if owner[0] != cluster}
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: Commit) -> None:
         if change.record is not None:
             self._seen(change.record.key, change.record.value)
             return
@@ -81,7 +83,7 @@ class GarbageCollector:
             for dependent in self._dependents.get(gone, ()):
                 self.queue.add(dependent)
 
-    def _seen(self, key: Key, value: bytes) -> None:
+    def _seen(self, key: StoreKey, value: bytes) -> None:
         if _REFERENCES in value:
             owners = orjson.loads(value)["metadata"].get("ownerReferences", ())
             uids = tuple(str(owner.get("uid")) for owner in owners)
@@ -93,15 +95,15 @@ class GarbageCollector:
         if b'"deletionTimestamp"' in value and any(mark in value for mark in _MARKS):
             self.queue.add(key)
 
-    def _owners_of(self, key: Key) -> Iterator[_Owner]:
+    def _owners_of(self, key: StoreKey) -> Iterator[_Owner]:
         return ((key.cluster, uid) for uid in self._owners.get(key, ()))
 
-    def _dependents_of(self, scope: RequestScope, uid: str) -> list[Key]:
+    def _dependents_of(self, scope: RequestScope, uid: str) -> list[StoreKey]:
         """Objects that refer to this owner from its scope; an object elsewhere that names the uid is no dependent."""
         found = self._dependents.get((scope.cluster, uid), ())
         return [key for key in found if not scope.namespace or key.name.startswith(f"{scope.namespace}/")]
 
-    def _index(self, key: Key, uids: tuple[str, ...]) -> None:
+    def _index(self, key: StoreKey, uids: tuple[str, ...]) -> None:
         for owner in self._owners_of(key):
             dependents = self._dependents.get(owner, set())
             dependents.discard(key)
@@ -113,7 +115,7 @@ class GarbageCollector:
             for owner in self._owners_of(key):
                 self._dependents.setdefault(owner, set()).add(key)
 
-    async def _look_at(self, key: Key) -> None:
+    async def _look_at(self, key: StoreKey) -> None:
         found = await self._read(key)
         if found is None:
             return
@@ -127,7 +129,7 @@ class GarbageCollector:
         if obj["metadata"].get("ownerReferences"):
             await self._check_owners(scope, obj)
 
-    async def _read(self, key: Key) -> tuple[RequestScope, Object] | None:
+    async def _read(self, key: StoreKey) -> tuple[RequestScope, Object] | None:
         cluster, _, suffix = key.bucket.partition("/")
         await self._ctx.registry.load(cluster)
         kind = self._ctx.registry.by_suffix(cluster, suffix)
@@ -160,7 +162,7 @@ class GarbageCollector:
         if kind is None or (kind.resource.namespaced and not scope.namespace):
             return "present"
         namespace = scope.namespace if kind.resource.namespaced else ""
-        record = await self._ctx.storage.get(Key(kind.bucket(scope.cluster), f"{namespace}/{owner.get('name')}"))
+        record = await self._ctx.storage.get(StoreKey(kind.bucket(scope.cluster), f"{namespace}/{owner.get('name')}"))
         if record is None:
             return "gone"
         metadata = orjson.loads(record.value)["metadata"]
@@ -193,9 +195,9 @@ class GarbageCollector:
             self._waiting.pop(owner, None)
             await self._drop_finalizer(scope, FOREGROUND)
 
-    def _waiting_owners(self, key: Key) -> set[Key]:
+    def _waiting_owners(self, key: StoreKey) -> set[StoreKey]:
         """Owners of an object, and their owners, that wait for the deletion of their dependents."""
-        found: set[Key] = set()
+        found: set[StoreKey] = set()
         further = [key]
         while further:
             owners = {self._waiting[owner] for owner in self._owners_of(further.pop()) if owner in self._waiting}
@@ -237,7 +239,7 @@ class GarbageCollector:
         await _modified(self._ctx, scope, without)
 
 
-async def _modified(ctx: Context, scope: RequestScope, change: patching.Change) -> None:
+async def _modified(ctx: OperationContext, scope: RequestScope, change: patching.Change) -> None:
     try:
         await modify(ctx, scope, change, _OPTIONS)
     except NotFound:

@@ -33,7 +33,7 @@ from hortus.apiserver.http.queries import Query
 from hortus.apiserver.limits import Bound, ServerLimits
 from hortus.apiserver.metrics import ServerMetrics
 from hortus.apiserver.remarks import REMARKS
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.routing import Router
 from hortus.apiserver.store.backend import ObjectTooLarge, StoreFailed
 from hortus.apiserver.tenants import ROOT_CLUSTER, tenant_of
@@ -112,7 +112,7 @@ class RequestHandler:
 
     def __init__(
         self,
-        context: Context,
+        context: OperationContext,
         *,
         clusters: LogicalClusters,
         authenticator: Authenticator,

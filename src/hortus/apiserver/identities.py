@@ -24,12 +24,12 @@ from hortus.apiserver.clusters import LogicalClusters
 from hortus.apiserver.clusters.issuing import certificate_for
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.namespaces import SERVER
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.definition import Answerer, ResourceDefinition
 from hortus.apiserver.resources.failures import forbidden
 from hortus.apiserver.resources.patching import modify
 from hortus.apiserver.resources.scope import RequestScope, WriteOptions
-from hortus.apiserver.store.backend import Change, Key
+from hortus.apiserver.store.backend import Commit, StoreKey
 from hortus.kube.errors import BadRequest, NotFound
 from hortus.kube.objects import Object, format_time
 
@@ -136,10 +136,10 @@ class SigningGuard:
 class RequestSigner:
     """Signs CertificateSigningRequests once they are approved."""
 
-    def __init__(self, ctx: Context, clusters: LogicalClusters) -> None:
+    def __init__(self, ctx: OperationContext, clusters: LogicalClusters) -> None:
         self._ctx = ctx
         self._clusters = clusters
-        self.queue: KeyQueue[Key] = KeyQueue("certificate-signer", ctx.clock, self._sign, lambda key: key.cluster)
+        self.queue: KeyQueue[StoreKey] = KeyQueue("certificate-signer", ctx.clock, self._sign, lambda key: key.cluster)
         ctx.storage.listen(self._changed, f"{GROUP}/{_REQUESTS}")
 
     async def start(self) -> None:
@@ -148,11 +148,11 @@ class RequestSigner:
     async def stop(self) -> None:
         await self.queue.stop()
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: Commit) -> None:
         if change.value is not None and b'"Approved"' in change.value:
             self.queue.add(change.key)
 
-    async def _sign(self, key: Key) -> None:
+    async def _sign(self, key: StoreKey) -> None:
         cluster = key.cluster
         keys = self._clusters.keys(cluster)
         kind = await self._ctx.registry.find(cluster, GROUP, "v1", _REQUESTS)

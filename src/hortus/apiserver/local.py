@@ -12,7 +12,7 @@ import orjson
 
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.resources import deletion, patching, reading, writing
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, RequestScope, WriteOptions
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource
@@ -22,7 +22,7 @@ from hortus.kube.patches import apply_merge_patch
 class Local:
     """`manager` is the field manager of all writes."""
 
-    def __init__(self, ctx: Context, cluster: str, user: UserInfo, manager: str) -> None:
+    def __init__(self, ctx: OperationContext, cluster: str, user: UserInfo, manager: str) -> None:
         self._ctx = ctx
         self._cluster = cluster
         self._user = user

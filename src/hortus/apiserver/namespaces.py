@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.keyqueue import KeyQueue
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.deletion import delete
 from hortus.apiserver.resources.failures import forbidden
 from hortus.apiserver.resources.patching import modify
 from hortus.apiserver.resources.scope import DeleteOptions, RequestScope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.store.backend import Change, Key
+from hortus.apiserver.store.backend import Commit, StoreKey
 from hortus.kube.errors import ApiError, NotFound
 from hortus.kube.objects import Object, format_time
 
@@ -40,7 +40,7 @@ class NamespaceStates:
         cluster, namespace = scope.cluster, scope.namespace
         if (cluster, namespace) in self._living:
             return
-        record = await self._storage.get(Key(f"{cluster}/{NAMESPACES}", f"/{namespace}"))
+        record = await self._storage.get(StoreKey(f"{cluster}/{NAMESPACES}", f"/{namespace}"))
         if record is None:
             raise NotFound(f'namespaces "{namespace}" not found', details={"name": namespace, "kind": "namespaces"})
         if b'"deletionTimestamp"' in record.value:
@@ -50,7 +50,7 @@ class NamespaceStates:
     def forget(self, cluster: str) -> None:
         self._living = {key for key in self._living if key[0] != cluster}
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: Commit) -> None:
         key = change.key
         self._living.discard((key.cluster, key.name[1:]))
 
@@ -58,7 +58,7 @@ class NamespaceStates:
 class NamespaceController:
     """Empties namespaces in deletion, then removes their finalizer."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: OperationContext) -> None:
         self._ctx = ctx
         self._ending: set[tuple[str, str]] = set()
         self._gone: dict[tuple[str, str], None] = {}
@@ -77,7 +77,7 @@ class NamespaceController:
     def forget(self, cluster: str) -> None:
         self._ending = {key for key in self._ending if key[0] != cluster}
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: Commit) -> None:
         if change.record is not None and not change.record.bucket.endswith(NAMESPACES):
             if change.replaced is None and self._gone:
                 late = (change.record.bucket.partition("/")[0], change.record.name.partition("/")[0])

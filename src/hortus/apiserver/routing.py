@@ -29,7 +29,7 @@ from hortus.apiserver.pods import ACTIONS, DONE_STATUS, bind
 from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.representation import event_encoder, list_reply, negotiated, object_reply, sent_object
 from hortus.apiserver.resources import deletion, patching, reading, watching, writing
-from hortus.apiserver.resources.context import Context, review_of, write_context
+from hortus.apiserver.resources.context import OperationContext, review_of, write_context
 from hortus.apiserver.resources.definition import SubresourceHandler
 from hortus.apiserver.resources.failures import method_not_supported, no_such_resource, not_allowed, not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
@@ -55,7 +55,7 @@ def _not_written(kind: Kind, verb: str) -> MethodNotAllowed:
 
 
 class Router:
-    def __init__(self, ctx: Context, documents: Documents, metrics: ServerMetrics) -> None:
+    def __init__(self, ctx: OperationContext, documents: Documents, metrics: ServerMetrics) -> None:
         self._ctx = ctx
         self._documents = documents
         self._metrics = metrics

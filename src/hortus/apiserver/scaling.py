@@ -16,7 +16,7 @@ from hortus.apiserver.builtin.catalogue import CatalogueEntry, definition
 from hortus.apiserver.http import media_type_of
 from hortus.apiserver.representation import sent_object
 from hortus.apiserver.resources import fields, metadata, patching
-from hortus.apiserver.resources.context import Context, write_context
+from hortus.apiserver.resources.context import OperationContext, write_context
 from hortus.apiserver.resources.definition import FieldProblem
 from hortus.apiserver.resources.failures import (
     CannotDecode,
@@ -31,7 +31,7 @@ from hortus.apiserver.resources.scope import RequestScope, WriteOptions, WriteRe
 from hortus.apiserver.resources.subresources import SCALE
 from hortus.apiserver.resources.versions import read
 from hortus.apiserver.resources.writing import check_uid, read_object, store_update
-from hortus.apiserver.store.backend import Mismatch, Record
+from hortus.apiserver.store.backend import Mismatch, StoredRecord
 from hortus.kube.errors import BadRequest, InternalError
 from hortus.kube.objects import Object, Resource
 
@@ -55,7 +55,9 @@ def shown(kind: Kind, obj: Object) -> bytes:
     return scale_kind().typed(scale_of(kind, obj))
 
 
-async def put(ctx: Context, scope: RequestScope, body: bytes, content_type: str, options: WriteOptions) -> WriteResult:
+async def put(
+    ctx: OperationContext, scope: RequestScope, body: bytes, content_type: str, options: WriteOptions
+) -> WriteResult:
     """Raises NotFound, Conflict, Invalid, BadRequest."""
     sent = sent_object(body, content_type, SCALE)
     warnings = _read(ctx, scope, sent, options)
@@ -69,7 +71,7 @@ async def put(ctx: Context, scope: RequestScope, body: bytes, content_type: str,
 
 
 async def patch(
-    ctx: Context, scope: RequestScope, body: bytes, content_type: str, options: WriteOptions
+    ctx: OperationContext, scope: RequestScope, body: bytes, content_type: str, options: WriteOptions
 ) -> WriteResult:
     """Raises UnsupportedMediaType, NotFound, Conflict, Invalid, BadRequest."""
     media = media_type_of(content_type)
@@ -95,7 +97,7 @@ async def patch(
 
 
 async def _modified(
-    ctx: Context,
+    ctx: OperationContext,
     scope: RequestScope,
     change: Callable[[Object], Object],
     options: WriteOptions,
@@ -105,7 +107,7 @@ async def _modified(
     return outcome._replace(warnings=[*warnings, *outcome.warnings])
 
 
-def _read(ctx: Context, scope: RequestScope, scale: Object, options: WriteOptions) -> list[str]:
+def _read(ctx: OperationContext, scope: RequestScope, scale: Object, options: WriteOptions) -> list[str]:
     """Makes the body a well-typed Scale; returns the warnings. Raises BadRequest."""
     kind = scale_kind()
     warnings = read_object(kind, scale, options)
@@ -144,7 +146,7 @@ def _negative(scope: RequestScope, replicas: int) -> Exception:
     return invalid(scale_kind(), scope.name, [problem])
 
 
-async def _apply(ctx: Context, scope: RequestScope, body: bytes, options: WriteOptions) -> WriteResult:
+async def _apply(ctx: OperationContext, scope: RequestScope, body: bytes, options: WriteOptions) -> WriteResult:
     """Server-side apply of a Scale. Raises Conflict naming the other owners, unless forced."""
     patching.check_manager(options)
     applied = patching.read_intent(body, scale_kind().resource)
@@ -165,7 +167,12 @@ async def _apply(ctx: Context, scope: RequestScope, body: bytes, options: WriteO
 
 
 async def _apply_over(
-    ctx: Context, scope: RequestScope, intent: RequestScope, record: Record, applied: Object, options: WriteOptions
+    ctx: OperationContext,
+    scope: RequestScope,
+    intent: RequestScope,
+    record: StoredRecord,
+    applied: Object,
+    options: WriteOptions,
 ) -> WriteResult:
     kind = scope.kind
     old = with_revision(kind.decode(record.value), record)

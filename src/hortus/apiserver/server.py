@@ -34,7 +34,7 @@ from hortus.apiserver.handling import Interceptor, RequestHandler
 from hortus.apiserver.identities import CreationGuard
 from hortus.apiserver.local import Local
 from hortus.apiserver.namespaces import SERVER, NamespaceController, NamespaceStates
-from hortus.apiserver.resources.context import Admission, Context
+from hortus.apiserver.resources.context import Admission, OperationContext
 from hortus.apiserver.resources.definition import ResourceDefinition
 from hortus.apiserver.resources.failures import no_such_resource
 from hortus.apiserver.resources.registry import Registry
@@ -88,7 +88,7 @@ class ApiServer:
         turns = Turns()
         reviewer = DynamicAdmission(storage, self.registry, authorizer, self.webhooks, turns)
         judges = (*admission, AuthorGuard(storage, self.registry, authorizer))
-        self.context = Context(
+        self.context = OperationContext(
             storage, self.registry, clock, namespaces, judges, CreationGuard(authorizer), reviewer, turns
         )
         _serve_custom_resources(self.context, self.webhooks)
@@ -180,7 +180,7 @@ def _auditor(settings: AuditSettings, clock: Clock) -> Auditor:
     return Auditor(read_policy(settings.policy), log, clock)
 
 
-def _serve_custom_resources(context: Context, webhooks: WebhookClient) -> None:
+def _serve_custom_resources(context: OperationContext, webhooks: WebhookClient) -> None:
     registry = context.registry
     CustomKinds(context.storage, registry, webhooks)
     registry.replace_strategy(

@@ -20,12 +20,12 @@ from hortus.apiserver.authn.jwt import SIZE_LIMIT, key_id, sign
 from hortus.apiserver.authn.service_accounts import Bindings, ObjectReference, mint
 from hortus.apiserver.authn.token_requests import TokenRequests, token_review
 from hortus.apiserver.resources.definition import WriteContext
-from hortus.apiserver.store import Key
+from hortus.apiserver.store import StoreKey
 from hortus.kube.errors import BadRequest, Conflict, Invalid, NotFound, Unauthorized
 from hortus.kube.objects import format_time
 
 ACCOUNT = {"metadata": {"name": "bot", "namespace": "ns", "uid": "sa-uid"}}
-ACCOUNT_KEY = Key("root/core/serviceaccounts", "ns/bot")
+ACCOUNT_KEY = StoreKey("root/core/serviceaccounts", "ns/bot")
 POD = {
     "metadata": {"name": "p", "namespace": "ns", "uid": "pod-uid"},
     "spec": {"serviceAccountName": "bot", "nodeName": "n"},
@@ -113,9 +113,9 @@ async def test_an_account_in_deletion_keeps_its_tokens_for_a_minute(here: World)
 
 
 async def test_a_token_bound_to_a_pod_ends_with_the_pod_and_names_its_node(here: World) -> None:
-    pod = Key("root/core/pods", "ns/p")
+    pod = StoreKey("root/core/pods", "ns/p")
     await here.write(pod, POD)
-    await here.write(Key("root/core/nodes", "/n"), {"metadata": {"name": "n", "uid": "node-uid"}})
+    await here.write(StoreKey("root/core/nodes", "/n"), {"metadata": {"name": "n", "uid": "node-uid"}})
     text = await token(here, {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "pod-uid"}})
     user = await here.whoami("root", bearer=text)
     assert user.extra["authentication.kubernetes.io/pod-name"] == ("p",)
@@ -147,13 +147,13 @@ async def test_a_token_bound_to_a_pod_ends_with_the_pod_and_names_its_node(here:
 async def test_a_token_request_is_refused_in_kubernetes_words(
     here: World, spec: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    await here.write(Key("root/core/pods", "ns/p"), POD)
+    await here.write(StoreKey("root/core/pods", "ns/p"), POD)
     with pytest.raises(error, match=message):
         await request(here, spec)
 
 
 async def test_a_pod_of_another_account_binds_no_token(here: World) -> None:
-    await here.write(Key("root/core/pods", "ns/p"), {**POD, "spec": {"serviceAccountName": "other"}})
+    await here.write(StoreKey("root/core/pods", "ns/p"), {**POD, "spec": {"serviceAccountName": "other"}})
     with pytest.raises(BadRequest, match="different serviceaccount name"):
         await request(here, {"boundObjectRef": {"kind": "Pod", "name": "p"}})
 
@@ -273,7 +273,7 @@ async def test_no_forged_token_passes(here: World) -> None:
 
 async def test_a_token_never_works_in_another_cluster_also_where_all_names_agree(here: World) -> None:
     await here.create_cluster("a")
-    await here.write(Key("a/core/serviceaccounts", "ns/bot"), ACCOUNT)
+    await here.write(StoreKey("a/core/serviceaccounts", "ns/bot"), ACCOUNT)
     text = await token(here)
     with pytest.raises(Unauthorized):
         await here.whoami("a", bearer=text)

@@ -24,7 +24,7 @@ from hortus.apiserver.authz.rbac import RbacAuthorizer
 from hortus.apiserver.clusters import BUCKET, LogicalClusters
 from hortus.apiserver.clusters.content import FINALIZER
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.store import Key, MemoryBackend, Record
+from hortus.apiserver.store import MemoryBackend, StoredRecord, StoreKey
 from hortus.apiserver.store.encoding import encode
 from hortus.apiserver.store.overlay import Born, Overlay
 from hortus.testing import FakeClock
@@ -40,21 +40,21 @@ class World:
     authentication: Authentication
     service_accounts: ServiceAccountTokens
 
-    async def write(self, key: Key, obj: dict[str, Any]) -> Record:
+    async def write(self, key: StoreKey, obj: dict[str, Any]) -> StoredRecord:
         return await self.storage.put(key, encode(obj), replaced=await self.storage.get(key))
 
-    async def remove(self, key: Key) -> None:
+    async def remove(self, key: StoreKey) -> None:
         record = await self.storage.get(key)
         assert record is not None
         await self.storage.delete(record, encode(json.loads(record.value)))
 
     async def create_cluster(self, name: str) -> None:
         metadata = {"name": name, "uid": str(uuid4()), "finalizers": [FINALIZER]}
-        await self.write(Key(BUCKET, f"/{name}"), {"metadata": metadata})
+        await self.write(StoreKey(BUCKET, f"/{name}"), {"metadata": metadata})
 
     async def delete_cluster(self, name: str) -> None:
         """As the resource layer does: it stamps the object, the registry ends it."""
-        record = await self.storage.get(Key(BUCKET, f"/{name}"))
+        record = await self.storage.get(StoreKey(BUCKET, f"/{name}"))
         assert record is not None
         obj = json.loads(record.value)
         del obj["metadata"]["resourceVersion"]

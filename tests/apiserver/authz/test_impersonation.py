@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hortus.apiserver.authn import UserInfo
-from hortus.apiserver.authz.attributes import Attributes, Decision
+from hortus.apiserver.authz.attributes import Attributes, AuthorizationDecision
 from hortus.apiserver.authz.impersonation import impersonated
 from hortus.kube.errors import BadRequest, Forbidden
 
@@ -18,11 +18,11 @@ class Allowing:
     def __init__(self, *allowed: str) -> None:
         self.allowed = allowed
 
-    async def authorize(self, attributes: Attributes) -> Decision:
+    async def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         assert (attributes.cluster, attributes.user, attributes.verb) == ("root", BOB, "impersonate")
         what = "/".join(filter(None, (attributes.group, attributes.resource, attributes.subresource)))
         name = "/".join(filter(None, (attributes.namespace, attributes.name)))
-        return Decision(f"{what} {name}" in self.allowed)
+        return AuthorizationDecision(f"{what} {name}" in self.allowed)
 
 
 async def act(headers: dict[str, str] | list[tuple[str, str]], *allowed: str) -> UserInfo:

@@ -10,7 +10,7 @@ from tests.apiserver.authn.world import World, world
 from hortus.apiserver.authn import ANONYMOUS, UserInfo
 from hortus.apiserver.authz import Attributes, denied
 from hortus.apiserver.clusters.born import born_objects
-from hortus.apiserver.store import Key
+from hortus.apiserver.store import StoreKey
 
 BORN = born_objects(
     created=1_672_574_400.0, identity="6f0c7f0a-6a1c-4c38-8d0a-2f9c2f6b5d11", address="10.0.0.1", port=443
@@ -19,11 +19,11 @@ GROUP = "rbac.authorization.k8s.io"
 JANE = UserInfo("jane", groups=("devs", "system:authenticated"))
 
 
-def role(name: str, *rules: dict[str, list[str]], namespace: str = "", **more: Any) -> tuple[Key, dict[str, Any]]:
+def role(name: str, *rules: dict[str, list[str]], namespace: str = "", **more: Any) -> tuple[StoreKey, dict[str, Any]]:
     plural, kind = ("roles", "Role") if namespace else ("clusterroles", "ClusterRole")
     metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **more.pop("metadata", {})}
     obj = {"kind": kind, "metadata": metadata, "rules": list(rules), **more}
-    return Key(f"root/{GROUP}/{plural}", f"{namespace}/{name}"), obj
+    return StoreKey(f"root/{GROUP}/{plural}", f"{namespace}/{name}"), obj
 
 
 def rule(verbs: str, groups: str, resources: str, names: str = "") -> dict[str, list[str]]:
@@ -37,11 +37,11 @@ def urls(verbs: str, paths: str) -> dict[str, list[str]]:
 
 def binding(
     name: str, to: dict[str, str], of: str, *, namespace: str = "", kind: str = "ClusterRole", cluster: str = "root"
-) -> tuple[Key, dict[str, Any]]:
+) -> tuple[StoreKey, dict[str, Any]]:
     plural = "rolebindings" if namespace else "clusterrolebindings"
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     obj = {"metadata": metadata, "subjects": [to], "roleRef": {"apiGroup": GROUP, "kind": kind, "name": of}}
-    return Key(f"{cluster}/{GROUP}/{plural}", f"{namespace}/{name}"), obj
+    return StoreKey(f"{cluster}/{GROUP}/{plural}", f"{namespace}/{name}"), obj
 
 
 USER = {"kind": "User", "apiGroup": GROUP, "name": "jane"}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hortus.apiserver.store import Backend, Key, MemoryBackend, Mismatch, Value
+from hortus.apiserver.store import Backend, MemoryBackend, Mismatch, StoreKey, Value
 from hortus.apiserver.store.overlay import BORN_REVISION, Overlay
 
 BUCKET = "a/core/namespaces"
@@ -29,7 +29,7 @@ BORN = {"core/namespaces": {name: value("born").at(BORN_REVISION) for name in ("
 async def overlay() -> AsyncIterator[Overlay]:
     memory = MemoryBackend()
     await memory.start()
-    await memory.put(Key("_server/keys", "/keys"), value("keys"), expected=0)
+    await memory.put(StoreKey("_server/keys", "/keys"), value("keys"), expected=0)
     yield Overlay(memory, BORN)
     await memory.close()
 
@@ -44,13 +44,13 @@ async def test_every_cluster_has_the_born_objects(overlay: Overlay) -> None:
         assert await names(overlay, bucket) == ["/b", "/d"]
         assert await overlay.count(bucket) == 2
         assert await overlay.buckets(f"{cluster}/") == [bucket]
-        record = await overlay.get(Key(bucket, "/b"))
-        assert record is not None and record.key == Key(bucket, "/b") and record.revision == BORN_REVISION
+        record = await overlay.get(StoreKey(bucket, "/b"))
+        assert record is not None and record.key == StoreKey(bucket, "/b") and record.revision == BORN_REVISION
     assert await names(overlay, "a/core/secrets") == []
 
 
 async def test_a_write_over_a_born_object_is_the_clusters_own(overlay: Overlay) -> None:
-    key = Key(BUCKET, "/b")
+    key = StoreKey(BUCKET, "/b")
     with pytest.raises(Mismatch) as refused:
         await overlay.put(key, value("new"), expected=0)
     assert refused.value.current is not None and refused.value.current.revision == BORN_REVISION
@@ -58,12 +58,12 @@ async def test_a_write_over_a_born_object_is_the_clusters_own(overlay: Overlay) 
     assert await overlay.get(key) == record
     with pytest.raises(Mismatch):
         await overlay.put(key, value("newer"), expected=BORN_REVISION)
-    other = await overlay.get(Key("b/core/namespaces", "/b"))
+    other = await overlay.get(StoreKey("b/core/namespaces", "/b"))
     assert other is not None and b"born" in other.value
 
 
 async def test_a_deleted_born_object_stays_deleted_until_it_is_created(overlay: Overlay) -> None:
-    key = Key(BUCKET, "/b")
+    key = StoreKey(BUCKET, "/b")
     await overlay.delete(key, expected=BORN_REVISION, final=value("gone"))
     assert await overlay.get(key) is None
     assert await names(overlay) == ["/d"]
@@ -77,8 +77,8 @@ async def test_a_deleted_born_object_stays_deleted_until_it_is_created(overlay: 
 
 async def test_watchers_see_a_change_and_a_deletion_of_a_born_object(overlay: Overlay) -> None:
     async with aclosing(overlay.watch(BUCKET, after=overlay.revision)) as watch:
-        first = await overlay.put(Key(BUCKET, "/b"), value("new"), expected=BORN_REVISION)
-        removed = await overlay.delete(Key(BUCKET, "/d"), expected=BORN_REVISION, final=value("gone"))
+        first = await overlay.put(StoreKey(BUCKET, "/b"), value("new"), expected=BORN_REVISION)
+        removed = await overlay.delete(StoreKey(BUCKET, "/d"), expected=BORN_REVISION, final=value("gone"))
         seen: list[Any] = []
         async with asyncio.timeout(5):
             while len(seen) < 2:
@@ -89,8 +89,8 @@ async def test_watchers_see_a_change_and_a_deletion_of_a_born_object(overlay: Ov
 
 
 async def test_a_dropped_cluster_is_as_it_was_born(overlay: Overlay) -> None:
-    await overlay.delete(Key(BUCKET, "/b"), expected=None)
-    await overlay.put(Key(BUCKET, "/c"), value("new"), expected=0)
+    await overlay.delete(StoreKey(BUCKET, "/b"), expected=None)
+    await overlay.put(StoreKey(BUCKET, "/c"), value("new"), expected=0)
     await overlay.drop("a/")
     assert await names(overlay) == ["/b", "/d"]
 
@@ -111,8 +111,8 @@ async def _compare(history: list[tuple[str, str, str]]) -> None:
     plain, beneath = MemoryBackend(), MemoryBackend()
     overlay = Overlay(beneath, BORN)
     for name in BORN["core/namespaces"]:
-        await plain.put(Key(BUCKET, name), value("born"), expected=0)
-    await beneath.put(Key("_server/keys", "/keys"), value("keys"), expected=0)
+        await plain.put(StoreKey(BUCKET, name), value("born"), expected=0)
+    await beneath.put(StoreKey("_server/keys", "/keys"), value("keys"), expected=0)
     start = plain.revision, overlay.revision
     watches = plain.watch(BUCKET, after=start[0]), overlay.watch(BUCKET, after=start[1])
     for number, (verb, name, expectation) in enumerate(history):
@@ -130,7 +130,7 @@ async def _compare(history: list[tuple[str, str, str]]) -> None:
 
 
 async def _step(store: Backend, verb: str, name: str, expectation: str, text: str) -> str:
-    key = Key(BUCKET, name)
+    key = StoreKey(BUCKET, name)
     current = await store.get(key)
     expected = {"right": current.revision if current else 0, "zero": 0, "any": None}[expectation]
     try:
@@ -155,7 +155,7 @@ async def _texts(store: Backend) -> dict[str, bytes | None]:
 
 async def _seen(watch: Any, store: Backend) -> list[Any]:
     """All changes so far: a last write marks the end."""
-    await store.put(Key(BUCKET, "/zz"), value("end"), expected=0)
+    await store.put(StoreKey(BUCKET, "/zz"), value("end"), expected=0)
     found: list[Any] = []
     async with aclosing(watch), asyncio.timeout(5):
         while not found or found[-1][0].name != "/zz":

@@ -12,7 +12,7 @@ from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.clusters import BUCKET
 from hortus.apiserver.clusters.quotas import QuotaGuard
-from hortus.apiserver.store import Key
+from hortus.apiserver.store import StoreKey
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Resource
 
@@ -33,7 +33,7 @@ JANE = UserInfo("jane")
 
 
 async def limit(here: World, **quota: int) -> None:
-    record = await here.storage.get(Key(BUCKET, "/a"))
+    record = await here.storage.get(StoreKey(BUCKET, "/a"))
     assert record is not None
     await here.write(record.key, {**json.loads(record.value), "spec": {"quota": quota}})
 
@@ -42,7 +42,7 @@ async def create(here: World, name: str) -> None:
     obj: dict[str, Any] = {"metadata": {"name": name, "namespace": "ns"}}
     guard = QuotaGuard(here.clusters, here.storage.backend)
     assert not await guard.admit(Scope("a", CONFIG_MAPS, JANE), "CREATE", obj, None, dry_run=False)
-    await here.write(Key("a/core/configmaps", f"ns/{name}"), obj)
+    await here.write(StoreKey("a/core/configmaps", f"ns/{name}"), obj)
 
 
 async def test_a_cluster_takes_objects_up_to_its_quota_and_again_when_it_is_raised() -> None:
@@ -119,10 +119,10 @@ async def test_roles_that_gather_others_stop_at_the_quota() -> None:
         selectors = {"clusterRoleSelectors": [{"matchLabels": {"gathered": "true"}}]}
         bucket = "a/rbac.authorization.k8s.io/clusterroles"
         gathered = {"name": "large", "labels": {"gathered": "true"}}
-        await here.write(Key(bucket, "/large"), {"apiVersion": "v1", "metadata": gathered, "rules": large})
+        await here.write(StoreKey(bucket, "/large"), {"apiVersion": "v1", "metadata": gathered, "rules": large})
         for number in range(20):
             gathering = {"apiVersion": "v1", "metadata": {"name": f"g{number}"}, "aggregationRule": selectors}
-            await here.write(Key(bucket, f"/g{number}"), gathering)
+            await here.write(StoreKey(bucket, f"/g{number}"), gathering)
         before = (await here.storage.backend.usage("a/")).bytes
         await limit(here, bytes=before + 1)
         guard = QuotaGuard(here.clusters, here.storage.backend)

@@ -11,7 +11,7 @@ from tests.apiserver.authn.world import World, world
 
 from hortus.apiserver.authn import open_keys
 from hortus.apiserver.clusters import BUCKET, IssuedCertificate, LogicalClusters
-from hortus.apiserver.store import Key
+from hortus.apiserver.store import StoreKey
 from hortus.kube.errors import BadRequest, NotFound, Unauthorized
 
 
@@ -22,7 +22,7 @@ def leaf_of(issued: IssuedCertificate) -> bytes:
 async def retired(here: World, name: str) -> None:
     """Waits until the registry's own task has released the object."""
     async with asyncio.timeout(5):
-        while await here.storage.get(Key(BUCKET, f"/{name}")) is not None:
+        while await here.storage.get(StoreKey(BUCKET, f"/{name}")) is not None:
             await asyncio.sleep(0)
 
 
@@ -39,8 +39,12 @@ async def test_deleting_a_cluster_ends_its_credentials_at_once_and_then_its_obje
     async with world() as here:
         await here.create_cluster("a")
         await here.create_cluster("ab")
-        await here.write(Key("a/core/configmaps", "default/x"), {"metadata": {"name": "x", "namespace": "default"}})
-        await here.write(Key("ab/core/configmaps", "default/x"), {"metadata": {"name": "x", "namespace": "default"}})
+        await here.write(
+            StoreKey("a/core/configmaps", "default/x"), {"metadata": {"name": "x", "namespace": "default"}}
+        )
+        await here.write(
+            StoreKey("ab/core/configmaps", "default/x"), {"metadata": {"name": "x", "namespace": "default"}}
+        )
         der = leaf_of(here.clusters.issue("a", username="jane", seconds=600))
         assert (await here.whoami("a", certificate=der)).username == "jane"
         former = here.clusters.get("a")
@@ -61,8 +65,8 @@ async def test_a_name_is_not_free_while_a_request_of_the_former_cluster_is_in_pr
         await here.delete_cluster("a")
         for _ in range(20):
             await asyncio.sleep(0)
-        assert await here.storage.get(Key(BUCKET, "/a")) is not None
-        await here.write(Key("a/core/configmaps", "default/late"), {"metadata": {"name": "late"}})
+        assert await here.storage.get(StoreKey(BUCKET, "/a")) is not None
+        await here.write(StoreKey("a/core/configmaps", "default/late"), {"metadata": {"name": "late"}})
         former.request_done()
         await retired(here, "a")
         assert await here.storage.backend.count("a/core/configmaps") == 0
@@ -118,13 +122,13 @@ async def test_a_deletion_that_a_crash_interrupted_is_finished_at_the_next_start
 async def test_a_cluster_with_another_finalizer_waits_for_it_empty() -> None:
     async with world() as here:
         await here.create_cluster("a")
-        record = await here.storage.get(Key(BUCKET, "/a"))
+        record = await here.storage.get(StoreKey(BUCKET, "/a"))
         assert record is not None
         uid = here.clusters.get("a").uid
         metadata = {"name": "a", "uid": uid, "finalizers": ["example.org/wait", "tenancy.hortus.dev/content"]}
         await here.write(record.key, {"metadata": {**metadata, "deletionTimestamp": "2023-01-01T12:00:00Z"}})
         await here.clusters.retire("a")
-        record = await here.storage.get(Key(BUCKET, "/a"))
+        record = await here.storage.get(StoreKey(BUCKET, "/a"))
         assert record is not None and b'"finalizers":["example.org/wait"]' in record.value
         assert b'"resourceVersion":"%d"' % record.revision in record.value
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.apiserver.authn.world import World, world
 
 from hortus.apiserver.authn.service_accounts import Bindings, ObjectReference, mint
-from hortus.apiserver.store import Key
+from hortus.apiserver.store import StoreKey
 from hortus.kube.errors import Unauthorized
 
 NAMES = ["a", "b", "root"]
@@ -30,13 +30,13 @@ def test_a_credential_counts_in_the_one_cluster_that_issued_it_while_that_lives(
 
 async def _live(history: list[tuple[str, str]]) -> None:
     async with world() as here:
-        await here.write(Key("root/core/serviceaccounts", "ns/bot"), ACCOUNT)
+        await here.write(StoreKey("root/core/serviceaccounts", "ns/bot"), ACCOUNT)
         credentials: list[tuple[str, dict[str, str | bytes]]] = []
         for step, name in history:
             cluster = here.clusters.get(name)
             if step == "make" and cluster is None:
                 await here.create_cluster(name)
-                await here.write(Key(f"{name}/core/serviceaccounts", "ns/bot"), ACCOUNT)
+                await here.write(StoreKey(f"{name}/core/serviceaccounts", "ns/bot"), ACCOUNT)
             elif step == "delete" and cluster is not None and name != "root":
                 await here.delete_cluster(name)
                 await here.clusters.retire(name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.apiserver.wire import Wire, configmap, connected, names
 
-from hortus.apiserver.store import Key, Value
+from hortus.apiserver.store import StoreKey, Value
 from hortus.testing.apiserver import TestServer
 
 _NUMBERS = itertools.count()
@@ -229,7 +229,7 @@ async def test_objects_of_a_late_request_in_a_removed_cluster_are_removed(
     servers: tuple[TestServer, TestServer],
 ) -> None:
     backend = servers[1].server.context.storage.backend
-    key = Key(f"gone-{next(_NUMBERS)}/core/configmaps", "default/late")
+    key = StoreKey(f"gone-{next(_NUMBERS)}/core/configmaps", "default/late")
 
     async def write() -> bool:
         await backend.put(key, Value(b'{"metadata":{"resourceVersion":"', b'"}}'), expected=0)

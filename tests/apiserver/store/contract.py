@@ -14,13 +14,13 @@ import pytest
 
 from hortus.apiserver.store import (
     Backend,
-    Change,
+    Commit,
     HistoryLimits,
-    Key,
     Mismatch,
-    Record,
     RevisionCompacted,
     RevisionInFuture,
+    StoredRecord,
+    StoreKey,
     StoreWatch,
     Value,
     WatchLimits,
@@ -42,16 +42,18 @@ class Opener(Protocol):
     ) -> Awaitable[Backend]: ...
 
 
-def pod(name: str) -> Key:
-    return Key(PODS, name)
+def pod(name: str) -> StoreKey:
+    return StoreKey(PODS, name)
 
 
 def body(text: str) -> Value:
     return Value(b'{"metadata":{"resourceVersion":"', b'"},"data":"%s"}' % text.encode())
 
 
-async def put(store: Backend, name: str, text: str = "x", *, expected: int | None = None, bucket: str = PODS) -> Record:
-    return await store.put(Key(bucket, name), body(text), expected=expected)
+async def put(
+    store: Backend, name: str, text: str = "x", *, expected: int | None = None, bucket: str = PODS
+) -> StoredRecord:
+    return await store.put(StoreKey(bucket, name), body(text), expected=expected)
 
 
 async def fill(store: Backend, count: int) -> Sequence[str]:
@@ -61,20 +63,20 @@ async def fill(store: Backend, count: int) -> Sequence[str]:
     return names
 
 
-async def batch(watch: StoreWatch) -> Sequence[Change]:
+async def batch(watch: StoreWatch) -> Sequence[Commit]:
     async with asyncio.timeout(10):
         return await anext(watch)
 
 
-async def changes(watch: StoreWatch, count: int) -> list[Change]:
-    got: list[Change] = []
+async def changes(watch: StoreWatch, count: int) -> list[Commit]:
+    got: list[Commit] = []
     while len(got) < count:
         got += await batch(watch)
     assert len(got) == count
     return got
 
 
-def reported(seen: Sequence[Change]) -> list[tuple[str, int, bool]]:
+def reported(seen: Sequence[Commit]) -> list[tuple[str, int, bool]]:
     return [(change.name, change.revision, change.value is None) for change in seen]
 
 
@@ -136,7 +138,7 @@ class WritesContract:
             *(put(store, "default/a", str(number), expected=base.revision) for number in range(20)),
             return_exceptions=True,
         )
-        won = [result for result in results if isinstance(result, Record)]
+        won = [result for result in results if isinstance(result, StoredRecord)]
         lost = [result for result in results if isinstance(result, Mismatch)]
         assert len(won) == 1
         assert len(lost) == 19
@@ -289,10 +291,10 @@ class WatchContract:
         deleted = await store.delete(pod("default/a"), expected=None, final=body("last words"))
         back = await put(store, "default/a", "3")
         expected = [
-            Change(created.revision, created, None),
-            Change(updated.revision, updated, created),
-            Change(deleted, None, updated, body("last words").at(deleted)),
-            Change(back.revision, back, None),
+            Commit(created.revision, created, None),
+            Commit(updated.revision, updated, created),
+            Commit(deleted, None, updated, body("last words").at(deleted)),
+            Commit(back.revision, back, None),
         ]
         for after in range(begin, store.revision + 1):
             async with aclosing(store.watch(PODS, after=after)) as watch:
@@ -341,7 +343,7 @@ class WatchContract:
             seen = await changes(watch, 100)
         revisions = [change.revision for change in seen]
         assert revisions == sorted(set(revisions))
-        last: dict[str, Record | None] = {}
+        last: dict[str, StoredRecord | None] = {}
         for change in seen:
             assert change.replaced == last.get(change.name)
             last[change.name] = change.record
@@ -494,7 +496,7 @@ class DropContract:
         assert [*(await store.buckets(""))] == [
             "one-more/core/pods", "one-more/core/secrets", "two/core/pods", "two/core/secrets",
         ]  # fmt: skip
-        assert await store.get(Key("one/core/pods", "default/a")) is None
+        assert await store.get(StoreKey("one/core/pods", "default/a")) is None
         assert await store.count("one/core/pods") == 0
         assert await store.drop("one/") == 0
         again = await put(store, "default/a", bucket="one/core/pods", expected=0)

@@ -12,7 +12,7 @@ import random
 import sys
 from pathlib import Path
 
-from hortus.apiserver.store import HistoryLimits, Key, Mismatch, SqliteBackend, Value
+from hortus.apiserver.store import HistoryLimits, Mismatch, SqliteBackend, StoreKey, Value
 
 WRITERS = 8
 
@@ -24,7 +24,7 @@ def say(*words: object) -> None:
 async def writer(store: SqliteBackend, number: int, chance: random.Random) -> None:
     cluster = f"cluster-{number}"
     while True:
-        key = Key(f"{cluster}/core/{chance.choice(['pods', 'secrets'])}", f"default/{chance.randrange(6)}")
+        key = StoreKey(f"{cluster}/core/{chance.choice(['pods', 'secrets'])}", f"default/{chance.randrange(6)}")
         op = chance.choices(["put", "delete", "drop"], [80, 19, 1])[0]
         say("begin", number, op, key.bucket, key.name)
         try:

@@ -11,12 +11,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from hortus.apiserver.store import (
     Backend,
-    Change,
+    Commit,
     HistoryLimits,
-    Key,
     Mismatch,
-    Record,
     RevisionCompacted,
+    StoredRecord,
+    StoreKey,
     StoreWatch,
     Value,
 )
@@ -26,7 +26,7 @@ NAMES = ("a/1", "a/2", "ab/1", "b/1", "/c")
 PREFIXES = ("", "a/", "b/")
 
 buckets, names, prefixes = st.sampled_from(BUCKETS), st.sampled_from(NAMES), st.sampled_from(PREFIXES)
-Follower = tuple[StoreWatch, str, str, int, dict[str, Record]]
+Follower = tuple[StoreWatch, str, str, int, dict[str, StoredRecord]]
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -40,8 +40,8 @@ class StoreMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
-        self.state: dict[Key, Record] = {}
-        self.log: list[Change] = []
+        self.state: dict[StoreKey, StoredRecord] = {}
+        self.log: list[Commit] = []
         self.dropped: dict[str, int] = dict.fromkeys(BUCKETS, 0)
         self.followers: list[Follower] = []
         self.last = 0
@@ -62,7 +62,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.run(self.store.close)
         self.runner.close()
 
-    def committed(self, change: Change) -> None:
+    def committed(self, change: Commit) -> None:
         assert change.revision > self.last
         self.last = change.revision
         self.log.append(change)
@@ -73,7 +73,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(bucket=buckets, name=names, text=st.binary(max_size=8), stale=st.integers(0, 3))
     def put(self, bucket: str, name: str, text: bytes, stale: int) -> None:
-        key, before = Key(bucket, name), self.state.get(Key(bucket, name))
+        key, before = StoreKey(bucket, name), self.state.get(StoreKey(bucket, name))
         right = before.revision if before else 0
         expected = {0: None, 1: right, 2: right}.get(stale, right + 1)
         try:
@@ -83,12 +83,12 @@ class StoreMachine(RuleBasedStateMachine):
             assert mismatch.current == before
             return
         assert stale != 3
-        assert record == Record(bucket, name, Value(text, b"!").at(record.revision), record.revision)
-        self.committed(Change(record.revision, record, before))
+        assert record == StoredRecord(bucket, name, Value(text, b"!").at(record.revision), record.revision)
+        self.committed(Commit(record.revision, record, before))
 
     @rule(bucket=buckets, name=names, exact=st.booleans())
     def delete(self, bucket: str, name: str, exact: bool) -> None:
-        key, before = Key(bucket, name), self.state.get(Key(bucket, name))
+        key, before = StoreKey(bucket, name), self.state.get(StoreKey(bucket, name))
         expected = before.revision if before and exact else None
         try:
             revision = self.run(lambda: self.store.delete(key, expected=expected, final=Value(b"bye", b"")))
@@ -97,17 +97,17 @@ class StoreMachine(RuleBasedStateMachine):
             assert mismatch.current is None
             return
         assert before is not None
-        self.committed(Change(revision, None, before, b"bye%d" % revision))
+        self.committed(Commit(revision, None, before, b"bye%d" % revision))
 
     @rule(several=st.lists(st.tuples(buckets, names), min_size=2, max_size=6))
     def put_at_once(self, several: list[tuple[str, str]]) -> None:
-        async def gather() -> list[Record]:
+        async def gather() -> list[StoredRecord]:
             return await asyncio.gather(
-                *(self.store.put(Key(*where), Value(b"many", b""), expected=None) for where in several)
+                *(self.store.put(StoreKey(*where), Value(b"many", b""), expected=None) for where in several)
             )
 
         for record in sorted(self.run(gather), key=lambda kept: kept.revision):
-            self.committed(Change(record.revision, record, self.state.get(record.key)))
+            self.committed(Commit(record.revision, record, self.state.get(record.key)))
 
     @rule(prefix=st.sampled_from(["one/", "two/", "one/apps/"]))
     def drop(self, prefix: str) -> None:
@@ -165,7 +165,7 @@ class StoreMachine(RuleBasedStateMachine):
             for change in self.log
             if change.bucket == bucket and change.revision > after and change.name.startswith(prefix)
         ]
-        got: list[Change] = []
+        got: list[Commit] = []
         while len(got) < len(wanted):
             try:
                 got += self.run(lambda: anext(watch))
@@ -181,10 +181,10 @@ class StoreMachine(RuleBasedStateMachine):
             assert alive == {key.name: kept for key, kept in self.now(bucket).items() if key.name.startswith(prefix)}
         self.run(watch.aclose)
 
-    def now(self, bucket: str) -> dict[Key, Record]:
+    def now(self, bucket: str) -> dict[StoreKey, StoredRecord]:
         return {key: record for key, record in self.state.items() if key.bucket == bucket}
 
-    def at(self, bucket: str, revision: int) -> dict[Key, Record]:
+    def at(self, bucket: str, revision: int) -> dict[StoreKey, StoredRecord]:
         state = self.now(bucket)
         for change in reversed(self.log):
             if change.bucket == bucket and change.revision > revision:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from tests.apiserver.store import crashing
 
-from hortus.apiserver.store import Backend, Key, RevisionCompacted, SqliteBackend
+from hortus.apiserver.store import Backend, RevisionCompacted, SqliteBackend, StoreKey
 
 ABSENT = 0
-State = dict[Key, int]
+State = dict[StoreKey, int]
 """Objects by key: the revision of the last write, or ABSENT."""
 
 
@@ -24,12 +24,12 @@ class Account:
     def __init__(self) -> None:
         self.state: State = {}
         self.last = 0
-        self._begun: dict[str, tuple[str, Key]] = {}
+        self._begun: dict[str, tuple[str, StoreKey]] = {}
 
     def hear(self, line: str) -> None:
         match line.split():
             case ["begin", writer, op, bucket, name]:
-                self._begun[writer] = (op, Key(bucket, name))
+                self._begun[writer] = (op, StoreKey(bucket, name))
             case ["done", writer, revision]:
                 op, key = self._begun.pop(writer)
                 self.last = max(self.last, int(revision))
@@ -60,7 +60,7 @@ class Account:
         self.state, self.last = found, store.revision
         self._begun.clear()
 
-    def _allowed(self, key: Key, kept: int) -> bool:
+    def _allowed(self, key: StoreKey, kept: int) -> bool:
         writer = key.bucket.partition("/")[0].removeprefix("cluster-")
         op, touched = self._begun.get(writer, ("", key))
         if op == "drop":

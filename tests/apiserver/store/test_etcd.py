@@ -32,11 +32,11 @@ from hortus.apiserver.store import (
     Backend,
     EtcdBackend,
     HistoryLimits,
-    Key,
     Mismatch,
-    Record,
     RevisionCompacted,
+    StoredRecord,
     StoreFailed,
+    StoreKey,
     Value,
     WatchLimits,
 )
@@ -251,7 +251,7 @@ async def test_writers_on_two_servers_do_not_overwrite_each_other(two: tuple[Etc
         *(put(store, "default/a", "1", expected=base.revision) for store in two for _ in range(8)),
         return_exceptions=True,
     )
-    assert sum(isinstance(result, Record) for result in results) == 1
+    assert sum(isinstance(result, StoredRecord) for result in results) == 1
     assert sum(isinstance(result, Mismatch) for result in results) == 15
 
 
@@ -402,7 +402,7 @@ async def test_an_object_larger_than_etcd_takes_is_refused_and_others_are_kept(o
 async def test_a_bucket_with_a_colon_is_refused(opener: Opener) -> None:
     store = await opener()
     with pytest.raises(ValueError, match="has a colon"):
-        await store.put(Key("root/co:re/pods", "a"), body("x"), expected=None)
+        await store.put(StoreKey("root/co:re/pods", "a"), body("x"), expected=None)
 
 
 async def test_a_missing_etcd_is_reported_at_start() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from hortus.apiserver.store._history import BucketDrop, Entry, History, HistoryLimits
-from hortus.apiserver.store.backend import Change, Record
+from hortus.apiserver.store.backend import Commit, StoredRecord
 from hortus.testing import FakeClock
 
 BUCKET = "root/core/pods"
@@ -24,10 +24,10 @@ class Stage:
         self.gone += [entry.revision for entry in entries]
 
 
-def change(revision: int, *, replaced: int = 0, final: int = 0) -> Change:
+def change(revision: int, *, replaced: int = 0, final: int = 0) -> Commit:
     """A change that keeps so many bytes of the object before it and of its last state alive."""
-    before = Record(BUCKET, "/a", b"x" * replaced, revision - 1) if replaced else None
-    return Change(revision, None, before, b"x" * final if final else None)
+    before = StoredRecord(BUCKET, "/a", b"x" * replaced, revision - 1) if replaced else None
+    return Commit(revision, None, before, b"x" * final if final else None)
 
 
 def test_changes_are_forgotten_down_to_seven_eighths_of_their_number() -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from tests.apiserver.store.contract import Opener, StoreContract, put
 from tests.apiserver.store.model import StoreMachine
 
-from hortus.apiserver.store import Backend, HistoryLimits, Key, MemoryBackend, Value, WatchLimits
+from hortus.apiserver.store import Backend, HistoryLimits, MemoryBackend, StoreKey, Value, WatchLimits
 from hortus.kube.clock import Clock
 
 
@@ -69,7 +69,7 @@ async def test_thousands_of_idle_watches_cost_little_and_sleep_through_other_buc
 
 async def test_a_hundred_thousand_small_records_cost_little_beyond_their_bytes() -> None:
     store = MemoryBackend()
-    keys = [Key(f"cluster-{number % 1000}/core/configmaps", f"default/name-{number}") for number in range(100_000)]
+    keys = [StoreKey(f"cluster-{number % 1000}/core/configmaps", f"default/name-{number}") for number in range(100_000)]
     value = Value(b"x" * 180, b"")
     tracemalloc.start()
     for key in keys:

@@ -8,7 +8,16 @@ from contextlib import aclosing
 import pytest
 from tests.apiserver.store.contract import PODS, Opener, StoreContract, batch, body, put
 
-from hortus.apiserver.store import Backend, Change, HistoryLimits, Key, MemoryBackend, StoreFailed, Value, WatchLimits
+from hortus.apiserver.store import (
+    Backend,
+    Commit,
+    HistoryLimits,
+    MemoryBackend,
+    StoreFailed,
+    StoreKey,
+    Value,
+    WatchLimits,
+)
 from hortus.apiserver.store.overlay import BORN_REVISION, Overlay
 from hortus.kube.clock import Clock
 
@@ -64,31 +73,31 @@ async def test_lists_of_born_objects_take_a_prefix_a_place_and_a_limit(store: Ov
 
 
 async def test_followers_hear_of_visible_changes_and_of_drops(store: Overlay) -> None:
-    heard: list[Change | str] = []
+    heard: list[Commit | str] = []
     store.follow(heard.append, heard.append)
-    changed = await store.put(Key(ROLES, "a/one"), body("new"), expected=BORN_REVISION)
-    await store.delete(Key(ROLES, "a/two"), expected=BORN_REVISION, final=body("final"))
-    again = await store.put(Key(ROLES, "a/two"), body("again"), expected=0)
+    changed = await store.put(StoreKey(ROLES, "a/one"), body("new"), expected=BORN_REVISION)
+    await store.delete(StoreKey(ROLES, "a/two"), expected=BORN_REVISION, final=body("final"))
+    again = await store.put(StoreKey(ROLES, "a/two"), body("again"), expected=0)
     await put(store, "/pod")
     await store.drop("root/")
     first, second, third, fourth, dropped = heard
-    assert isinstance(first, Change) and isinstance(second, Change) and isinstance(third, Change)
+    assert isinstance(first, Commit) and isinstance(second, Commit) and isinstance(third, Commit)
     born = BORN["rbac/roles"]["a/one"]
     assert (first.record, first.previous) == (changed, born)
     assert (second.record, second.previous, second.final) == (None, born, body("final").at(second.revision))
     assert (third.record, third.previous) == (again, None)
-    assert isinstance(fourth, Change) and fourth.bucket == PODS
+    assert isinstance(fourth, Commit) and fourth.bucket == PODS
     assert dropped == "root/"
 
 
 async def test_a_shared_object_is_shown_as_its_cluster_identifies_it(store: Overlay) -> None:
     store.identify(lambda bucket, name, value: value.replace(b"born", f"{bucket} {name}".encode()))
     wanted = body(f"{ROLES} a/one").at(BORN_REVISION)
-    found = await store.get(Key(ROLES, "a/one"))
+    found = await store.get(StoreKey(ROLES, "a/one"))
     assert found is not None and found.value == wanted
     assert (await store.list(ROLES)).records[0].value == wanted
     async with aclosing(store.watch(ROLES, after=store.revision)) as watch:
-        await store.put(Key(ROLES, "a/one"), body("new"), expected=BORN_REVISION)
+        await store.put(StoreKey(ROLES, "a/one"), body("new"), expected=BORN_REVISION)
         [change] = await batch(watch)
     assert change.previous == wanted
 
@@ -98,11 +107,11 @@ async def test_a_watch_passes_over_what_nobody_sees(store: Overlay) -> None:
     beneath = MemoryBackend()
     one = Overlay(beneath, BORN)
     await put(one, "/first")
-    revision = await one.delete(Key(ROLES, "a/one"), expected=None)
-    stored = await beneath.get(Key(ROLES, "a/one"))
+    revision = await one.delete(StoreKey(ROLES, "a/one"), expected=None)
+    stored = await beneath.get(StoreKey(ROLES, "a/one"))
     assert stored is not None
     async with aclosing(one.watch(ROLES, after=revision)) as watch:
-        again = await beneath.put(Key(ROLES, "a/one"), Value(b'{"tombstone":', b"}"), expected=stored.revision)
+        again = await beneath.put(StoreKey(ROLES, "a/one"), Value(b'{"tombstone":', b"}"), expected=stored.revision)
         seen = await put(one, "a/three", bucket=ROLES)
         [change] = await batch(watch)
         assert change.record == seen
@@ -115,8 +124,8 @@ async def test_buckets_usage_and_tombstones(store: Overlay) -> None:
     assert await store.buckets("root/") == [PODS, ROLES]
     assert PODS in await store.buckets("")
     assert (await store.usage("other/")) == (0, 0)
-    await store.delete(Key(ROLES, "a/one"), expected=None)
-    assert (await store.get(Key(ROLES, "a/one"))) is None
+    await store.delete(StoreKey(ROLES, "a/one"), expected=None)
+    assert (await store.get(StoreKey(ROLES, "a/one"))) is None
     assert await store.count(ROLES) == 2
     assert (await store.usage("root/")).objects == 2
 

@@ -26,9 +26,9 @@ from hortus.apiserver.store import (
     Backend,
     HistoryLimits,
     Mismatch,
-    Record,
     RevisionCompacted,
     SqliteBackend,
+    StoredRecord,
     StoreFailed,
     WatchLimits,
 )
@@ -290,7 +290,7 @@ async def test_a_really_full_disk_is_survived(tmp_path: Path) -> None:
     limit = 40
     store = SqliteBackend(tmp_path / "store.db", connect=small)
     await store.start()
-    kept: list[Record] = []
+    kept: list[StoredRecord] = []
     with pytest.raises(StoreFailed, match="full"):
         while True:
             kept += [await put(store, f"default/{len(kept):03}", "z" * 10_000)]

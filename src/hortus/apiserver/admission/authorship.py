@@ -18,7 +18,7 @@ from hortus.apiserver.resources.failures import forbidden_field, invalid
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.store.backend import Key
+from hortus.apiserver.store.backend import StoreKey
 from hortus.kube.objects import Object
 
 _POLICIES, _BINDINGS = "validatingadmissionpolicies", "validatingadmissionpolicybindings"
@@ -74,7 +74,7 @@ class AuthorGuard:
         reference, name = spec.get("paramRef"), spec["policyName"]
         if not reference:
             return ""
-        record = await self._storage.get(Key(f"{scope.cluster}/{GROUP}/{_POLICIES}", f"/{name}"))
+        record = await self._storage.get(StoreKey(f"{scope.cluster}/{GROUP}/{_POLICIES}", f"/{name}"))
         kind = None if record is None else orjson.loads(record.value)["spec"].get("paramKind")
         place = await self._place(scope.cluster, kind) if kind else _Place()
         verb = "get" if reference.get("name") else "list"

@@ -16,7 +16,7 @@ import orjson
 from hortus.apiserver.admission.expressions import MatchCondition, compiled, conditions_of
 from hortus.apiserver.admission.matching import Criteria, criteria_of
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.store.backend import Change
+from hortus.apiserver.store.backend import Commit
 from hortus.kube.objects import Object
 from hortus.schema import CompileError, Program
 
@@ -120,7 +120,7 @@ class Configurations:
         page = await self._storage.list(f"{cluster}/{GROUP}/{plural}", fresh=False)
         return sorted((orjson.loads(record.value) for record in page.records), key=_name)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: Commit) -> None:
         self.forget(change.key.cluster)
 
     def forget(self, cluster: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authn.service_accounts import username_of
 from hortus.apiserver.authz import Attributes, Authorizer
-from hortus.apiserver.authz.attributes import Decision
+from hortus.apiserver.authz.attributes import AuthorizationDecision
 from hortus.kube.objects import Object
 from hortus.schema import CelError, CompileError, Program, compile_expression
 from hortus.schema.cel import CelFunction, Overload
@@ -194,14 +194,14 @@ def _check(value: Mapping[str, Any], verb: str) -> dict[str, Any]:
     return {"@decision": "yes" if decision.allowed else "no", "reason": decision.reason, "error": ""}
 
 
-def _decided(authorizer: Authorizer, attributes: Attributes) -> Decision | None:
+def _decided(authorizer: Authorizer, attributes: Attributes) -> AuthorizationDecision | None:
     """The decision, when it needs no waiting."""
     asking = authorizer.authorize(attributes)
     steps = asking.__await__()
     try:
         next(steps)
     except StopIteration as done:
-        decision: Decision = done.value
+        decision: AuthorizationDecision = done.value
         return decision
     steps.close()
     return None

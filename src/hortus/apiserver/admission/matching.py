@@ -17,7 +17,7 @@ from hortus.apiserver.resources.failures import not_found
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.store.backend import Key
+from hortus.apiserver.store.backend import StoreKey
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector
@@ -154,7 +154,7 @@ class Matcher:
         scope = request.scope
         if is_namespace(scope.kind) or not scope.namespace:
             return None
-        record = await self._storage.get(Key(f"{scope.cluster}/core/namespaces", f"/{scope.namespace}"))
+        record = await self._storage.get(StoreKey(f"{scope.cluster}/core/namespaces", f"/{scope.namespace}"))
         if record is None:
             kind = self._registry.known(scope.cluster, ("", "v1", "namespaces"))
             raise not_found(kind, scope.namespace) if kind is not None else NotFound("namespaces are not served")

@@ -10,7 +10,7 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.resources.versions import presented
-from hortus.apiserver.store.backend import Key, Record
+from hortus.apiserver.store.backend import StoredRecord, StoreKey
 from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector
 
@@ -47,7 +47,7 @@ class Params:
     async def _found(self, kind: Kind, cluster: str, namespace: str, reference: Object) -> list[Object]:
         name, selector = reference.get("name"), LabelSelector.from_object(reference.get("selector"))
         if name:
-            record = await self._storage.get(Key(kind.bucket(cluster), f"{namespace}/{name}"))
+            record = await self._storage.get(StoreKey(kind.bucket(cluster), f"{namespace}/{name}"))
             return [] if record is None else await _objects(kind, cluster, [record])
         if selector is None:
             raise _binding_failed("one of name or selector must be provided")
@@ -56,7 +56,7 @@ class Params:
         return [obj for obj in objects if selector.matches(obj["metadata"].get("labels"))]
 
 
-async def _objects(kind: Kind, cluster: str, records: Sequence[Record]) -> list[Object]:
+async def _objects(kind: Kind, cluster: str, records: Sequence[StoredRecord]) -> list[Object]:
     return [kind.decode(record.value) for record in await presented(kind, cluster, records)]
 
 

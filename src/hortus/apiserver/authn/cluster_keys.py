@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hortus.apiserver.authn.certificates import Authority
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authn.keys import ServerKeys
-from hortus.apiserver.store.backend import Key
+from hortus.apiserver.store.backend import StoreKey
 
 CHECKED_LIMIT = 512
 """Checked credentials kept per cluster and sort; about 2 kB each, and checking one again takes 0.2 ms."""
@@ -24,7 +24,7 @@ class Checked(NamedTuple):
     user: UserInfo
     not_before: float
     not_after: float
-    objects: tuple[Key, ...] = ()
+    objects: tuple[StoreKey, ...] = ()
     audiences: tuple[str, ...] = ()
 
 
@@ -45,7 +45,7 @@ class ClusterKeys:
         self.uid = uid
         self.certificates: dict[bytes, Checked] | None = None
         self.tokens: dict[str, Checked] | None = None
-        self.watched: set[Key] | None = None
+        self.watched: set[StoreKey] | None = None
 
     @property
     def authority(self) -> Authority:
@@ -75,7 +75,7 @@ class ClusterKeys:
         self.tokens[token] = checked
         self.watched.update(checked.objects)
 
-    def written(self, key: Key) -> None:
+    def written(self, key: StoreKey) -> None:
         """Called after a write of an object of this cluster: tokens that depend on it are checked again."""
         if self.watched and key in self.watched:
             self.tokens, self.watched = None, None

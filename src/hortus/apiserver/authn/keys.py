@@ -32,9 +32,9 @@ from hortus.apiserver.authn.certificates import (
     sub_authority,
 )
 from hortus.apiserver.settings import ServingFiles
-from hortus.apiserver.store.backend import Backend, Key, Mismatch, Value
+from hortus.apiserver.store.backend import Backend, Mismatch, StoreKey, Value
 
-KEY = Key("_server/keys", "/keys")
+KEY = StoreKey("_server/keys", "/keys")
 """The key of the record; `_server` cannot be the name of a logical cluster."""
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")

@@ -17,7 +17,7 @@ from hortus.apiserver.authn import jwt
 from hortus.apiserver.authn.client_certificates import AUTHENTICATED, CREDENTIAL_ID
 from hortus.apiserver.authn.cluster_keys import Checked, ClusterKeyLookup, ClusterKeys
 from hortus.apiserver.authn.identity import RequestCredentials, UserInfo
-from hortus.apiserver.store.backend import Backend, Key
+from hortus.apiserver.store.backend import Backend, StoreKey
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Unauthorized
 from hortus.kube.objects import Object, parse_time
@@ -44,7 +44,7 @@ class Bindings(msgspec.Struct, frozen=True, omit_defaults=True):
     secret: ObjectReference | None = None
     warnafter: int | None = None
 
-    def objects(self, cluster: str) -> list[tuple[Key, str]]:
+    def objects(self, cluster: str) -> list[tuple[StoreKey, str]]:
         """The stored objects that must exist, each with the uid it must have."""
         found = [("serviceaccounts", self.namespace, self.serviceaccount)]
         if self.pod:
@@ -54,7 +54,7 @@ class Bindings(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.node and not self.pod:
             # A pod's token names its node for information only.
             found.append(("nodes", "", self.node))
-        return [(Key(f"{cluster}/core/{plural}", f"{space}/{ref.name}"), ref.uid) for plural, space, ref in found]
+        return [(StoreKey(f"{cluster}/core/{plural}", f"{space}/{ref.name}"), ref.uid) for plural, space, ref in found]
 
 
 class Claims(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 class ObjectReader(Protocol):
-    async def object(self, key: Key) -> Object | None: ...
+    async def object(self, key: StoreKey) -> Object | None: ...
 
 
 class StoredObjects:
@@ -78,7 +78,7 @@ class StoredObjects:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    async def object(self, key: Key) -> Object | None:
+    async def object(self, key: StoreKey) -> Object | None:
         record = await self._backend.get(key, fresh=False) or await self._backend.get(key)
         return msgspec.json.decode(record.value, type=dict) if record else None
 
@@ -161,7 +161,7 @@ class ServiceAccountTokens:
             raise Unauthorized("Unauthorized")
         return checked
 
-    async def _end(self, key: Key, uid: str) -> float | None:
+    async def _end(self, key: StoreKey, uid: str) -> float | None:
         """The time at which the object's tokens become invalid: None while it is not being deleted, 0 when it is
         gone."""
         found = await self._objects.object(key)

@@ -19,7 +19,7 @@ from hortus.apiserver.authn.service_accounts import (
     mint,
 )
 from hortus.apiserver.resources.definition import WriteContext
-from hortus.apiserver.store.backend import Key
+from hortus.apiserver.store.backend import StoreKey
 from hortus.kube.errors import BadRequest, Conflict, Invalid, NotFound, Unauthorized
 from hortus.kube.objects import Object, format_time
 
@@ -93,7 +93,7 @@ class TokenRequests:
         if plural is None or bound.apiVersion not in ("", "v1"):
             raise BadRequest(f"cannot bind token to object of type {bound.apiVersion}, Kind={bound.kind}")
         place = "" if plural == "nodes" else namespace
-        found = await self._objects.object(Key(f"{cluster}/core/{plural}", f"{place}/{bound.name}"))
+        found = await self._objects.object(StoreKey(f"{cluster}/core/{plural}", f"{place}/{bound.name}"))
         details = {"name": bound.name, "kind": plural}
         if found is None:
             raise NotFound(f'{plural} "{bound.name}" not found', details=details)
@@ -111,7 +111,7 @@ class TokenRequests:
         name = (pod.get("spec") or {}).get("nodeName")
         if not name:
             return None
-        node = await self._objects.object(Key(f"{cluster}/core/nodes", f"/{name}"))
+        node = await self._objects.object(StoreKey(f"{cluster}/core/nodes", f"/{name}"))
         return ObjectReference(name, node["metadata"]["uid"] if node else "")
 
 

@@ -8,7 +8,7 @@ authorization.k8s.io.
 
 from __future__ import annotations
 
-from hortus.apiserver.authz.attributes import Attributes, Authorizer, Decision
+from hortus.apiserver.authz.attributes import Attributes, AuthorizationDecision, Authorizer
 from hortus.apiserver.authz.impersonation import impersonated
 from hortus.apiserver.authz.rbac import MASTERS, RbacAuthorizer
 from hortus.apiserver.authz.rules import denied
@@ -16,8 +16,8 @@ from hortus.apiserver.authz.rules import denied
 __all__ = [
     "MASTERS",
     "Attributes",
+    "AuthorizationDecision",
     "Authorizer",
-    "Decision",
     "RbacAuthorizer",
     "denied",
     "impersonated",

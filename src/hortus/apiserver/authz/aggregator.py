@@ -15,7 +15,7 @@ import msgspec
 from hortus.apiserver.authz.aggregation import aggregated_rules
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.keyqueue import KeyQueue
-from hortus.apiserver.store.backend import Change, Key, Mismatch, Record, RecordPage, Value
+from hortus.apiserver.store.backend import Commit, Mismatch, RecordPage, StoredRecord, StoreKey, Value
 from hortus.apiserver.store.encoding import encode
 from hortus.kube.clock import Clock
 from hortus.kube.errors import RequestEntityTooLarge
@@ -28,7 +28,7 @@ _SUFFIX = f"{API_GROUP}/clusterroles"
 class RoleStorage(Protocol):
     async def list(self, bucket: str) -> RecordPage: ...
 
-    async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record: ...
+    async def put(self, key: StoreKey, value: Value, *, replaced: StoredRecord | None) -> StoredRecord: ...
 
 
 class RoleAggregator:
@@ -44,7 +44,7 @@ class RoleAggregator:
     async def stop(self) -> None:
         await self.queue.stop()
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: Commit) -> None:
         cluster, _, suffix = change.key.bucket.partition("/")
         if suffix == _SUFFIX:
             self.queue.add(cluster)
@@ -60,7 +60,7 @@ class RoleAggregator:
             if not any(written):
                 return
 
-    async def _write(self, cluster: str, record: Record, role: Object) -> bool:
+    async def _write(self, cluster: str, record: StoredRecord, role: Object) -> bool:
         """False for a role that cannot be stored: a sum may be larger than the limit of its parts.
 
         A few roles that aggregate each other would multiply their rules past any quota.
@@ -79,7 +79,9 @@ class RoleAggregator:
         return True
 
 
-def _corrected(record: Record, role: Object, roles: list[tuple[Record, Object]]) -> tuple[Record, Object] | None:
+def _corrected(
+    record: StoredRecord, role: Object, roles: list[tuple[StoredRecord, Object]]
+) -> tuple[StoredRecord, Object] | None:
     if not role.get("aggregationRule"):
         return None
     rules = [rule.to_json() for rule in aggregated_rules(role, (other for _, other in roles))]
@@ -88,6 +90,6 @@ def _corrected(record: Record, role: Object, roles: list[tuple[Record, Object]])
     return record, {**role, "rules": rules}
 
 
-def _decoded(record: Record) -> Object:
+def _decoded(record: StoredRecord) -> Object:
     role: Object = msgspec.json.decode(record.value)
     return role

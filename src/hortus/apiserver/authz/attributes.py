@@ -25,10 +25,10 @@ class Attributes(NamedTuple):
     path: str = ""
 
 
-class Decision(NamedTuple):
+class AuthorizationDecision(NamedTuple):
     allowed: bool
     reason: str = ""
 
 
 class Authorizer(Protocol):
-    async def authorize(self, attributes: Attributes) -> Decision: ...
+    async def authorize(self, attributes: Attributes) -> AuthorizationDecision: ...

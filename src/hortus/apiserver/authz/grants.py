@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hortus.apiserver.authz.attributes import Attributes, Decision
+from hortus.apiserver.authz.attributes import Attributes, AuthorizationDecision
 from hortus.apiserver.authz.rules import PolicyRule, ResourceRequest, matches_name, matches_resource, rule_allows
 
 VERDICT_LIMIT = 1024
@@ -34,9 +34,9 @@ class RoleGrants:
         self.everywhere = everywhere
         self.in_namespace = in_namespace
         self._problems = problems or {}
-        self._verdicts: dict[tuple[str, ...], tuple[tuple[PolicyRule, Decision], ...]] = {}
+        self._verdicts: dict[tuple[str, ...], tuple[tuple[PolicyRule, AuthorizationDecision], ...]] = {}
 
-    def decide(self, asked: Attributes) -> Decision:
+    def decide(self, asked: Attributes) -> AuthorizationDecision:
         if asked.path:
             return self._decide_path(asked)
         key = (asked.verb, asked.group, asked.resource, asked.subresource, asked.namespace)
@@ -66,29 +66,31 @@ class RoleGrants:
         if namespace:
             yield from self.in_namespace.get(namespace, ())
 
-    def _candidates(self, request: ResourceRequest, namespace: str) -> tuple[tuple[PolicyRule, Decision], ...]:
+    def _candidates(
+        self, request: ResourceRequest, namespace: str
+    ) -> tuple[tuple[PolicyRule, AuthorizationDecision], ...]:
         """The rules that cover the request for some name, up to the first that does for every name."""
         found = []
         for grant in self._grants(namespace):
             for rule in grant.rules:
                 if matches_resource(rule, request):
-                    found.append((rule, Decision(True, grant.reason)))
+                    found.append((rule, AuthorizationDecision(True, grant.reason)))
                     if not rule.resource_names:
                         return tuple(found)
         return tuple(found)
 
-    def _decide_path(self, asked: Attributes) -> Decision:
+    def _decide_path(self, asked: Attributes) -> AuthorizationDecision:
         for grant in self.everywhere:
             for rule in grant.rules:
                 if rule_allows(rule, asked):
-                    return Decision(True, grant.reason)
+                    return AuthorizationDecision(True, grant.reason)
         return self._denied("")
 
-    def _denied(self, namespace: str) -> Decision:
+    def _denied(self, namespace: str) -> AuthorizationDecision:
         found = self.problems(namespace)
         if not found:
             return DENIED
-        return Decision(False, "RBAC: " + (found[0] if len(found) == 1 else f"[{', '.join(found)}]"))
+        return AuthorizationDecision(False, "RBAC: " + (found[0] if len(found) == 1 else f"[{', '.join(found)}]"))
 
 
-DENIED = Decision(False, "")
+DENIED = AuthorizationDecision(False, "")

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hortus.apiserver.authn.identity import UserInfo
-from hortus.apiserver.authz.attributes import Attributes, Decision
+from hortus.apiserver.authz.attributes import Attributes, AuthorizationDecision
 from hortus.apiserver.authz.grants import RoleGrants
 from hortus.apiserver.authz.index import BindingIndex, RbacObjects, decode
 from hortus.apiserver.authz.policy import API_GROUP
-from hortus.apiserver.store.backend import Backend, Change, Record
+from hortus.apiserver.store.backend import Backend, Commit, StoredRecord
 from hortus.apiserver.store.overlay import BORN_REVISION
 
 MASTERS = "system:masters"
 """The group that no rule can stop."""
 
 _PLURALS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
-_ALLOWED = Decision(True, "")
+_ALLOWED = AuthorizationDecision(True, "")
 
 
 class RbacAuthorizer:
@@ -34,7 +34,7 @@ class RbacAuthorizer:
         self._pristine: dict[tuple[tuple[str, ...], ...], BindingIndex] = {}
         """By the names of born objects of each kind: what they say is the same in all clusters, but for their uids."""
 
-    async def authorize(self, attributes: Attributes) -> Decision:
+    async def authorize(self, attributes: Attributes) -> AuthorizationDecision:
         if MASTERS in attributes.user.groups:
             return _ALLOWED
         index = self._indexes.get(attributes.cluster) or await self.index(attributes.cluster)
@@ -65,7 +65,7 @@ class RbacAuthorizer:
             found = self._indexes[cluster] = self._compiled(pages)
         return found
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: Commit) -> None:
         """Follow a write of any object; those of RBAC kinds make the next request compile its cluster again."""
         cluster, _, rest = change.key.bucket.partition("/")
         if rest.startswith(f"{API_GROUP}/"):
@@ -76,7 +76,7 @@ class RbacAuthorizer:
         self._indexes.pop(cluster, None)
         self._building.pop(cluster, None)
 
-    def _compiled(self, pages: Sequence[Sequence[Record]]) -> BindingIndex:
+    def _compiled(self, pages: Sequence[Sequence[StoredRecord]]) -> BindingIndex:
         born = [[record for record in records if record.revision == BORN_REVISION] for records in pages]
         own = [[record for record in records if record.revision != BORN_REVISION] for records in pages]
         cluster_roles, cluster_role_bindings, roles, role_bindings = own
@@ -92,6 +92,6 @@ class RbacAuthorizer:
         return _compile(own, base=base)
 
 
-def _compile(pages: Sequence[Sequence[Record]], *, base: BindingIndex | None = None) -> BindingIndex:
+def _compile(pages: Sequence[Sequence[StoredRecord]], *, base: BindingIndex | None = None) -> BindingIndex:
     objects = RbacObjects(*(decode(record.value for record in records) for records in pages))
     return BindingIndex(objects, base=base)

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from hortus.apiserver.authn.identity import UserInfo
-from hortus.apiserver.authz.attributes import Attributes, Decision
+from hortus.apiserver.authz.attributes import Attributes, AuthorizationDecision
 from hortus.apiserver.authz.rbac import RbacAuthorizer
 from hortus.apiserver.authz.rules import PolicyRule, quote
 from hortus.apiserver.resources.definition import WriteContext
@@ -150,7 +150,7 @@ async def _decided(authorizer: RbacAuthorizer, body: Object, asked: Attributes) 
     return {**body, "status": _status(await authorizer.authorize(asked))}
 
 
-def _status(decision: Decision) -> Object:
+def _status(decision: AuthorizationDecision) -> Object:
     return {"allowed": decision.allowed, **({"reason": decision.reason} if decision.reason else {})}
 
 

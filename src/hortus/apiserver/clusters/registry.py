@@ -25,7 +25,16 @@ from hortus.apiserver.authn.cluster_keys import ClusterKeys
 from hortus.apiserver.authn.keys import ServerKeys
 from hortus.apiserver.clusters.content import without_finalizer
 from hortus.apiserver.clusters.issuing import issue
-from hortus.apiserver.store.backend import Backend, Change, Key, Mismatch, Record, RecordPage, StoreFailed, Value
+from hortus.apiserver.store.backend import (
+    Backend,
+    Commit,
+    Mismatch,
+    RecordPage,
+    StoredRecord,
+    StoreFailed,
+    StoreKey,
+    Value,
+)
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
 
@@ -49,15 +58,15 @@ class ClusterStorage(Protocol):
 
     backend: Backend
 
-    async def get(self, key: Key) -> Record | None: ...
+    async def get(self, key: StoreKey) -> StoredRecord | None: ...
 
     async def list(self, bucket: str) -> RecordPage: ...
 
     async def buckets(self, prefix: str) -> Sequence[str]: ...
 
-    async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record: ...
+    async def put(self, key: StoreKey, value: Value, *, replaced: StoredRecord | None) -> StoredRecord: ...
 
-    async def delete(self, replaced: Record, final: Value) -> int: ...
+    async def delete(self, replaced: StoredRecord, final: Value) -> int: ...
 
 
 class LogicalCluster:
@@ -200,7 +209,7 @@ class LogicalClusters:
     def __iter__(self) -> Iterator[LogicalCluster]:
         return iter(tuple(self._living.values()))
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: Commit) -> None:
         """Follows a write of any object: a LogicalCluster, or an object that a cluster's tokens depend on."""
         key = change.key
         if key.bucket == BUCKET:
@@ -277,7 +286,7 @@ class LogicalClusters:
         The first drop ends its watches. A request that was admitted before the deletion may still write; the name is
         only released after such requests have ended, so that none of them writes into a later cluster of that name.
         """
-        key, backend = Key(BUCKET, f"/{name}"), self._storage.backend
+        key, backend = StoreKey(BUCKET, f"/{name}"), self._storage.backend
         while True:
             record = await self._storage.get(key)
             if record is None or b'"deletionTimestamp"' not in record.value:
@@ -297,7 +306,7 @@ class LogicalClusters:
         await self._sweep(name, key)
         self._ended.pop(name, None)
 
-    async def _sweep(self, name: str, guard: Key) -> None:
+    async def _sweep(self, name: str, guard: StoreKey) -> None:
         """Removes late writes of a request on another server into a removed cluster."""
         while (await self._storage.backend.usage(f"{name}/")).objects:
             try:
@@ -305,7 +314,7 @@ class LogicalClusters:
             except Mismatch:
                 return  # made again, or others hold it in deletion
 
-    async def _release(self, record: Record, released: tuple[Value, bool]) -> None:
+    async def _release(self, record: StoredRecord, released: tuple[Value, bool]) -> None:
         value, last = released
         if last:
             await self._storage.delete(record, value)

@@ -10,12 +10,12 @@ from hortus.apiserver.crds.conditions import CRD_GROUP, FINALIZER, PLURAL, SUFFI
 from hortus.apiserver.crds.kinds import stored_kind
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.namespaces import SERVER
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.deletion import delete
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.patching import modify
 from hortus.apiserver.resources.scope import DeleteOptions, RequestScope, WriteOptions
-from hortus.apiserver.store.backend import Change, Key
+from hortus.apiserver.store.backend import Commit, StoreKey
 from hortus.kube.errors import ApiError, NotFound
 from hortus.kube.objects import Object, format_time
 
@@ -25,11 +25,11 @@ _IN_PROGRESS = "InstanceDeletionInProgress"
 class DefinitionController:
     """Deletes the objects of CRDs in deletion, and reconciles CRDs again whose names were taken."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: OperationContext) -> None:
         self._ctx = ctx
-        self.queue: KeyQueue[Key] = KeyQueue("custom-resources", ctx.clock, self._look_at, lambda key: key.cluster)
+        self.queue: KeyQueue[StoreKey] = KeyQueue("custom-resources", ctx.clock, self._look_at, lambda key: key.cluster)
         ctx.storage.listen(self._changed)
-        self._ending: dict[str, Key] = {}
+        self._ending: dict[str, StoreKey] = {}
         """Buckets of objects to delete, and the CRD that waits for it."""
 
     async def start(self) -> None:
@@ -43,7 +43,7 @@ class DefinitionController:
         prefix = f"{cluster}/"
         self._ending = {bucket: key for bucket, key in self._ending.items() if not bucket.startswith(prefix)}
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: Commit) -> None:
         if change.record is not None and not change.record.bucket.endswith(SUFFIX):
             return
         key = change.key
@@ -54,13 +54,13 @@ class DefinitionController:
             self._seen(key, change.value)
         else:
             self._ending = {bucket: crd for bucket, crd in self._ending.items() if crd != key}
-            self.queue.add(Key(key.bucket, ""))
+            self.queue.add(StoreKey(key.bucket, ""))
 
-    def _seen(self, key: Key, value: bytes) -> None:
+    def _seen(self, key: StoreKey, value: bytes) -> None:
         if b'"deletionTimestamp"' in value:
             self.queue.add(key)
 
-    async def _look_at(self, key: Key) -> None:
+    async def _look_at(self, key: StoreKey) -> None:
         cluster = key.cluster
         kind = await self._ctx.registry.find(cluster, CRD_GROUP, "v1", PLURAL)
         if kind is None:
@@ -81,7 +81,7 @@ class DefinitionController:
                 scope = RequestScope(cluster, kind, SERVER, "", crd["metadata"]["name"])
                 await self._modify(scope, lambda obj: obj)
 
-    async def _finish(self, cluster: str, kind: Kind, key: Key, crd: Object) -> None:
+    async def _finish(self, cluster: str, kind: Kind, key: StoreKey, crd: Object) -> None:
         spec = crd["spec"]
         bucket = f"{cluster}/{spec['group']}/{spec['names']['plural']}"
         scope = RequestScope(cluster, kind, SERVER, "", crd["metadata"]["name"])

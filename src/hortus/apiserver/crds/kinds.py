@@ -18,7 +18,7 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.resources.strategy import PlainStrategy
-from hortus.apiserver.store.backend import Change
+from hortus.apiserver.store.backend import Commit
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object, Resource
 
@@ -63,7 +63,7 @@ class CustomKinds:
                 # The cluster's other kinds do not depend on it.
                 _log.exception("a CRD is not understood and not served", extra={"object": record.name})
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: Commit) -> None:
         cluster = change.key.cluster
         if not self._registry.is_loaded(cluster):
             return

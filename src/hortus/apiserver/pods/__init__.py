@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from hortus.apiserver.pods.binding import bind
 from hortus.apiserver.pods.eviction import evict
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.scope import RequestScope, WriteOptions
 from hortus.kube.objects import Object
 
-PodAction = Callable[[Context, RequestScope, Object, WriteOptions], Awaitable[None]]
+PodAction = Callable[[OperationContext, RequestScope, Object, WriteOptions], Awaitable[None]]
 
 ACTIONS: Mapping[str, PodAction] = {"binding": bind, "eviction": evict}
 """By subresource of pods."""

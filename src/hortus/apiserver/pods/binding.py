@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.patching import modify
 from hortus.apiserver.resources.scope import RequestScope, WriteOptions
 from hortus.kube.errors import ApiError, BadRequest, Conflict
 from hortus.kube.objects import Object, format_time
 
 
-async def bind(ctx: Context, scope: RequestScope, binding: Object, options: WriteOptions) -> None:
+async def bind(ctx: OperationContext, scope: RequestScope, binding: Object, options: WriteOptions) -> None:
     """Assigns the pod to a node. Raises NotFound, BadRequest, Conflict when it has a node or is being deleted."""
     metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
     if not isinstance(metadata, dict) or not isinstance(target, dict):

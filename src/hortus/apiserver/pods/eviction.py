@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.deletion import delete
 from hortus.apiserver.resources.failures import not_found
 from hortus.apiserver.resources.patching import modify
@@ -27,7 +27,7 @@ _VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 _ENDED = ("Succeeded", "Failed", "Pending")
 
 
-async def evict(ctx: Context, scope: RequestScope, eviction: Object, options: WriteOptions) -> None:
+async def evict(ctx: OperationContext, scope: RequestScope, eviction: Object, options: WriteOptions) -> None:
     """Deletes the pod unless a budget forbids it. Raises NotFound, TooManyRequests, BadRequest, Conflict, Forbidden."""
     metadata = eviction.get("metadata") or {}
     if not isinstance(metadata, dict):
@@ -59,7 +59,7 @@ def _delete_options(given: Any, options: WriteOptions) -> DeleteOptions:
     return DeleteOptions(dry_run, preconditions, str(given.get("propagationPolicy") or ""))
 
 
-async def _ask_budget(ctx: Context, scope: RequestScope, pod: Object, *, dry_run: bool) -> None:
+async def _ask_budget(ctx: OperationContext, scope: RequestScope, pod: Object, *, dry_run: bool) -> None:
     budgets = await _budgets(ctx, scope, pod)
     if not budgets:
         return
@@ -77,7 +77,7 @@ async def _ask_budget(ctx: Context, scope: RequestScope, pod: Object, *, dry_run
     await modify(ctx, place, lambda found: _with_one_less(found, scope.name, now), options)
 
 
-async def _budgets(ctx: Context, scope: RequestScope, pod: Object) -> list[Object]:
+async def _budgets(ctx: OperationContext, scope: RequestScope, pod: Object) -> list[Object]:
     page = await ctx.storage.list(f"{scope.cluster}/{_GROUP}/poddisruptionbudgets", prefix=f"{scope.namespace}/")
     found = []
     for record in page.records:
@@ -155,7 +155,7 @@ def _forbidden(name: str, why: str) -> Forbidden:
     return Forbidden(f'poddisruptionbudget.policy "{name}" is forbidden: {why}', details=details)
 
 
-async def _mark(ctx: Context, scope: RequestScope) -> None:
+async def _mark(ctx: OperationContext, scope: RequestScope) -> None:
     """Writes the reason into the pod (KEP-3329); it is visible where a finalizer keeps the pod."""
     now = format_time(ctx.clock.now())
     condition = {

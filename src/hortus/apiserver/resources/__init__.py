@@ -1,10 +1,10 @@
 """Kinds and the operations on their objects: create, get, list, update, patch, delete, watch.
 
-Works on decoded objects and stored bytes; knows neither sockets nor permissions. Every operation gets a `Context`, the
-parts of the server, and a `Scope`, the user and the target of the request.
+Works on decoded objects and stored bytes; knows neither sockets nor permissions. Every operation gets an
+`OperationContext`, the parts of the server, and a `RequestScope`, the user and the target of the request.
 """
 
-from hortus.apiserver.resources.context import Admission, Context
+from hortus.apiserver.resources.context import Admission, OperationContext
 from hortus.apiserver.resources.definition import (
     FieldProblem,
     ResourceDefinition,
@@ -19,10 +19,10 @@ from hortus.apiserver.resources.scope import DeleteOptions
 
 __all__ = [
     "Admission",
-    "Context",
     "DeleteOptions",
     "FieldProblem",
     "Kind",
+    "OperationContext",
     "Registry",
     "ResourceDefinition",
     "Strategy",

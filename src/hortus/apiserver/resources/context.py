@@ -62,7 +62,7 @@ class CreateGuard(Protocol):
         """Raises Forbidden unless the user may create the object that an update or apply is about to create."""
 
 
-class Context(msgspec.Struct, frozen=True):
+class OperationContext(msgspec.Struct, frozen=True):
     storage: Storage
     registry: Registry
     clock: Clock
@@ -81,7 +81,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 async def review_of(
-    ctx: Context, scope: RequestScope, operation: str, options: WriteOptions | DeleteOptions
+    ctx: OperationContext, scope: RequestScope, operation: str, options: WriteOptions | DeleteOptions
 ) -> WriteReview | None:
     """The review of this write, None without one."""
     return None if ctx.reviewer is None else await ctx.reviewer.begin(scope, operation, options)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import orjson
 
-from hortus.apiserver.resources.context import Context, review_of, write_context
+from hortus.apiserver.resources.context import OperationContext, review_of, write_context
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.apiserver.resources.failures import not_found
 from hortus.apiserver.resources.kind import Kind, with_revision
 from hortus.apiserver.resources.scope import DeleteOptions, Preconditions, RequestScope, WriteResult
 from hortus.apiserver.resources.versions import presented_record, read, stored_value
 from hortus.apiserver.resources.writing import is_finalized
-from hortus.apiserver.store.backend import Mismatch, Record
+from hortus.apiserver.store.backend import Mismatch, StoredRecord
 from hortus.kube.errors import Conflict
 from hortus.kube.objects import Object, format_time
 
@@ -26,7 +26,7 @@ ORPHAN = "orphan"
 _PROPAGATION = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
 
 
-async def delete(ctx: Context, scope: RequestScope, options: DeleteOptions) -> WriteResult:
+async def delete(ctx: OperationContext, scope: RequestScope, options: DeleteOptions) -> WriteResult:
     """Deletes or marks one object. Raises NotFound, Conflict (a precondition), and errors of the kind's strategy."""
     record = await read(ctx, scope)
     while True:
@@ -38,7 +38,9 @@ async def delete(ctx: Context, scope: RequestScope, options: DeleteOptions) -> W
             record = await presented_record(scope.kind, scope.cluster, mismatch.current)
 
 
-async def _delete_state(ctx: Context, scope: RequestScope, record: Record, options: DeleteOptions) -> WriteResult:
+async def _delete_state(
+    ctx: OperationContext, scope: RequestScope, record: StoredRecord, options: DeleteOptions
+) -> WriteResult:
     kind, now = scope.kind, ctx.clock.now()
     old = with_revision(kind.decode(record.value), record)
     _check(kind, old, options.preconditions)

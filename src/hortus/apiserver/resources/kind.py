@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 
 from hortus.apiserver.resources.definition import ResourceDefinition
-from hortus.apiserver.store.backend import Record, Value
+from hortus.apiserver.store.backend import StoredRecord, Value
 from hortus.kube.errors import InternalError
 from hortus.kube.objects import Object, Resource
 from hortus.schema import Structural
@@ -173,7 +173,7 @@ def revision_of(obj: Object) -> str:
     return str(obj["metadata"].get("resourceVersion", ""))
 
 
-def with_revision(obj: Object, record: Record) -> Object:
+def with_revision(obj: Object, record: StoredRecord) -> Object:
     obj["metadata"]["resourceVersion"] = str(record.revision)
     return obj
 

@@ -21,7 +21,7 @@ from hortus.apiserver.http import (
     with_whole_numbers,
 )
 from hortus.apiserver.resources import fields, metadata
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.failures import (
     CannotDecode,
     bad_value,
@@ -37,7 +37,7 @@ from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
 from hortus.apiserver.resources.scope import RequestScope, WriteOptions, WriteResult
 from hortus.apiserver.resources.versions import presented_record, read
 from hortus.apiserver.resources.writing import create, read_object, store_update
-from hortus.apiserver.store.backend import Mismatch, Record
+from hortus.apiserver.store.backend import Mismatch, StoredRecord
 from hortus.kube import patches
 from hortus.kube.errors import AlreadyExists, BadRequest, Invalid, UnsupportedMediaType
 from hortus.kube.objects import Object, Resource
@@ -57,7 +57,9 @@ Change = Callable[[Object], Object]
 """From the stored object, which it may modify, to the wanted one."""
 
 
-async def patch(ctx: Context, scope: RequestScope, body: bytes, media_type: str, options: WriteOptions) -> WriteResult:
+async def patch(
+    ctx: OperationContext, scope: RequestScope, body: bytes, media_type: str, options: WriteOptions
+) -> WriteResult:
     """Executes a PATCH request. Raises UnsupportedMediaType, Invalid, Conflict, NotFound, BadRequest."""
     media = media_type_of(media_type)
     if media == APPLY:
@@ -173,7 +175,7 @@ def _patched(step: Callable[[], Any]) -> Object:
     return found
 
 
-async def modify(ctx: Context, scope: RequestScope, change: Change, options: WriteOptions) -> WriteResult:
+async def modify(ctx: OperationContext, scope: RequestScope, change: Change, options: WriteOptions) -> WriteResult:
     """Reads, changes and writes, and starts again when another writer was first. Raises NotFound, Conflict, what
     `change` raises."""
     record = await read(ctx, scope)
@@ -192,7 +194,7 @@ async def modify(ctx: Context, scope: RequestScope, change: Change, options: Wri
 
 
 async def _modified(
-    ctx: Context, scope: RequestScope, record: Record, obj: Object, options: WriteOptions
+    ctx: OperationContext, scope: RequestScope, record: StoredRecord, obj: Object, options: WriteOptions
 ) -> WriteResult:
     kind, resource = scope.kind, scope.kind.resource
     if kind.custom and obj.get("apiVersion") != resource.api_version and obj.get("kind") == resource.kind:
@@ -207,7 +209,7 @@ async def _modified(
     return await store_update(ctx, scope, record, obj, options, warnings)
 
 
-def _check_same(kind: Kind, scope: RequestScope, obj: Object, record: Record) -> None:
+def _check_same(kind: Kind, scope: RequestScope, obj: Object, record: StoredRecord) -> None:
     """Refuses a patch that changes the uid; in a PUT the uid is a precondition instead."""
     uid = obj["metadata"].get("uid")
     if uid and b'"uid":"%s"' % uid.encode() not in record.value:
@@ -229,7 +231,7 @@ def _check_names(scope: RequestScope, obj: Object) -> None:
         metadata.check_namespace(obj["metadata"], scope.namespace)
 
 
-async def apply(ctx: Context, scope: RequestScope, applied: Object, options: WriteOptions) -> WriteResult:
+async def apply(ctx: OperationContext, scope: RequestScope, applied: Object, options: WriteOptions) -> WriteResult:
     """Server-side apply of a whole intent. Raises Conflict naming the other owners, unless forced."""
     check_manager(options)
     kind = scope.kind
@@ -253,7 +255,7 @@ async def apply(ctx: Context, scope: RequestScope, applied: Object, options: Wri
     raise conflict(kind, scope.name)
 
 
-async def _apply_new(ctx: Context, scope: RequestScope, applied: Object, options: WriteOptions) -> WriteResult:
+async def _apply_new(ctx: OperationContext, scope: RequestScope, applied: Object, options: WriteOptions) -> WriteResult:
     if scope.subresource:
         raise not_found(scope.kind, scope.name)
     uid = applied["metadata"].get("uid")
@@ -267,7 +269,7 @@ async def _apply_new(ctx: Context, scope: RequestScope, applied: Object, options
 
 
 async def _apply_over(
-    ctx: Context, scope: RequestScope, record: Record, applied: Object, options: WriteOptions
+    ctx: OperationContext, scope: RequestScope, record: StoredRecord, applied: Object, options: WriteOptions
 ) -> WriteResult:
     _check_same(scope.kind, scope, applied, record)
     old = with_revision(scope.kind.decode(record.value), record)

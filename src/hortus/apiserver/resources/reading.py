@@ -12,7 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from hortus.apiserver.http.queries import Query, whole_number
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.continuation import Position, expired, position_of, token_of
 from hortus.apiserver.resources.definition import FieldProblem
 from hortus.apiserver.resources.failures import forbidden_field, invalid_options, not_found
@@ -21,7 +21,7 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.selection import ObjectSelection, selection_of
 from hortus.apiserver.resources.versions import presented_page, read
-from hortus.apiserver.store.backend import Record, RecordPage, RevisionCompacted, RevisionInFuture
+from hortus.apiserver.store.backend import RecordPage, RevisionCompacted, RevisionInFuture, StoredRecord
 from hortus.kube.errors import BadRequest, Expired, Timeout
 
 LIST_TAIL = b"]}\n"
@@ -49,7 +49,7 @@ class Listing(NamedTuple):
         return meta
 
 
-async def get(ctx: Context, scope: RequestScope, query: Query) -> bytes:
+async def get(ctx: OperationContext, scope: RequestScope, query: Query) -> bytes:
     """The object as bytes. Raises NotFound; Timeout for a resourceVersion in the future."""
     if "resourceVersion" in query:
         await check_not_future(ctx, revision_in(query))
@@ -59,7 +59,7 @@ async def get(ctx: Context, scope: RequestScope, query: Query) -> bytes:
     return scope.kind.shown(record.value)
 
 
-async def collect(ctx: Context, scope: RequestScope, query: Query, *, joined: bool = False) -> Listing:
+async def collect(ctx: OperationContext, scope: RequestScope, query: Query, *, joined: bool = False) -> Listing:
     """The collection that `scope` and `query` name, with its items `joined` where they are cached.
 
     Raises BadRequest, Expired, Timeout, Invalid.
@@ -85,7 +85,7 @@ async def collect(ctx: Context, scope: RequestScope, query: Query, *, joined: bo
         raise too_large(position.revision, ctx.storage.revision) from None
 
 
-async def _all_shown(ctx: Context, scope: RequestScope, page: RecordPage) -> list[bytes]:
+async def _all_shown(ctx: OperationContext, scope: RequestScope, page: RecordPage) -> list[bytes]:
     if not scope.kind.upgrade:
         return [scope.kind.shown(record.value) for record in page.records]
     found, pace = [], ctx.pace(scope)
@@ -97,7 +97,7 @@ async def _all_shown(ctx: Context, scope: RequestScope, page: RecordPage) -> lis
 
 
 async def _page(
-    ctx: Context, scope: RequestScope, prefix: str, position: Position, limit: int, *, fresh: bool
+    ctx: OperationContext, scope: RequestScope, prefix: str, position: Position, limit: int, *, fresh: bool
 ) -> RecordPage:
     after = prefix + position.after if position.after else ""
     page = await ctx.storage.list(
@@ -114,7 +114,7 @@ def _listing(kind: Kind, page: RecordPage, values: list[bytes], prefix: str) -> 
 
 
 async def _selected(
-    ctx: Context,
+    ctx: OperationContext,
     scope: RequestScope,
     selection: ObjectSelection,
     prefix: str,
@@ -143,7 +143,7 @@ async def _selected(
         position = Position(page.revision, page.records[-1].name[len(prefix) :])
 
 
-def _shown_if(kind: Kind, record: Record, selection: ObjectSelection) -> bytes | None:
+def _shown_if(kind: Kind, record: StoredRecord, selection: ObjectSelection) -> bytes | None:
     if not selection.may_show(record.value):
         return None
     if kind.upgrade:
@@ -153,7 +153,7 @@ def _shown_if(kind: Kind, record: Record, selection: ObjectSelection) -> bytes |
     return shown if selection.shows(orjson.loads(shown)) else None
 
 
-async def _start(ctx: Context, query: Query) -> Position:
+async def _start(ctx: OperationContext, query: Query) -> Position:
     """The start of the page and its snapshot; revision 0 is the newest."""
     match, token = query.get("resourceVersionMatch", ""), query.get("continue", "")
     revision = revision_in(query)
@@ -208,7 +208,7 @@ def any_age(query: Query) -> bool:
     return query.get("resourceVersion") == "0" and not query.get("continue")
 
 
-async def check_not_future(ctx: Context, revision: int) -> None:
+async def check_not_future(ctx: OperationContext, revision: int) -> None:
     """Raises Timeout for a revision that no server on this store has written yet."""
     if revision > ctx.storage.revision:
         current = await ctx.storage.backend.sync()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.resources.kind import Kind
-from hortus.apiserver.store.backend import Key
+from hortus.apiserver.store.backend import StoreKey
 from hortus.kube.objects import Object
 
 
@@ -28,8 +28,8 @@ class RequestScope(NamedTuple):
         return f"{self.cluster}/{self.kind.suffix}"
 
     @property
-    def key(self) -> Key:
-        return Key(f"{self.cluster}/{self.kind.suffix}", f"{self.namespace}/{self.name}")
+    def key(self) -> StoreKey:
+        return StoreKey(f"{self.cluster}/{self.kind.suffix}", f"{self.namespace}/{self.name}")
 
 
 class WriteOptions(NamedTuple):

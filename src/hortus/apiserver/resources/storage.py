@@ -12,10 +12,19 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
-from hortus.apiserver.store.backend import Backend, Change, Key, ListOptions, Record, RecordPage, StoreWatch, Value
+from hortus.apiserver.store.backend import (
+    Backend,
+    Commit,
+    ListOptions,
+    RecordPage,
+    StoredRecord,
+    StoreKey,
+    StoreWatch,
+    Value,
+)
 from hortus.kube.errors import RequestEntityTooLarge
 
-Listener = Callable[[Change], None]
+Listener = Callable[[Commit], None]
 LARGEST_OBJECT = 1536 * 1024 - 2048
 """Bytes; etcd accepts requests of 1.5 MiB; the rest is for the request around the object. The same for every store."""
 
@@ -46,10 +55,10 @@ class Storage:
     def revision(self) -> int:
         return self.backend.revision
 
-    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
+    async def get(self, key: StoreKey, *, fresh: bool = True) -> StoredRecord | None:
         return await self.backend.get(key, fresh=fresh)
 
-    async def put(self, key: Key, value: Value, *, replaced: Record | None) -> Record:
+    async def put(self, key: StoreKey, value: Value, *, replaced: StoredRecord | None) -> StoredRecord:
         """Writes over `replaced` (None: the object must not exist).
 
         Raises Mismatch when the stored state is another one, RequestEntityTooLarge.
@@ -58,14 +67,14 @@ class Storage:
             raise RequestEntityTooLarge(f"the object is larger than the {LARGEST_OBJECT} bytes that can be stored")
         return await self.backend.put(key, value, expected=0 if replaced is None else replaced.revision)
 
-    async def delete(self, replaced: Record, final: Value) -> int:
+    async def delete(self, replaced: StoredRecord, final: Value) -> int:
         """Removes exactly this state of an object. Raises Mismatch when it has changed or was removed."""
         return await self.backend.delete(replaced.key, expected=replaced.revision, final=final)
 
     async def list(self, bucket: str, **options: Unpack[ListOptions]) -> RecordPage:
         return await self.backend.list(bucket, **options)
 
-    async def survey(self, look: Callable[[Record], object], suffix: str = "") -> None:
+    async def survey(self, look: Callable[[StoredRecord], object], suffix: str = "") -> None:
         """Calls `look` with every object of the kind `suffix` in any cluster, or with every object.
 
         For parts that start from the stored objects. An object for which `look` fails is logged and skipped, so that it
@@ -89,7 +98,7 @@ class Storage:
     def watch(self, bucket: str, *, after: int, prefix: str = "") -> StoreWatch:
         return self.backend.watch(bucket, after=after, prefix=prefix)
 
-    def _notify(self, change: Change) -> None:
+    def _notify(self, change: Commit) -> None:
         bucket = change.bucket
         for listener in self._listeners.get(bucket[bucket.index("/") + 1 :], ()):
             _notify_one(listener, change)
@@ -101,7 +110,7 @@ class Storage:
             forget(prefix.rstrip("/"))
 
 
-def _notify_one(listener: Listener, change: Change) -> None:
+def _notify_one(listener: Listener, change: Commit) -> None:
     try:
         listener(change)
     except Exception:
@@ -109,5 +118,5 @@ def _notify_one(listener: Listener, change: Change) -> None:
         _log.exception("a cache could not follow a change", extra=_place(change.key))
 
 
-def _place(key: Key) -> dict[str, str]:
+def _place(key: StoreKey) -> dict[str, str]:
     return {"bucket": key.bucket, "object": key.name}

@@ -11,25 +11,25 @@ from collections.abc import Sequence
 
 import msgspec
 
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.kind import Kind, as_bytes, revision_in
 from hortus.apiserver.resources.scope import RequestScope
-from hortus.apiserver.store.backend import Change, Record, RecordPage, Value
+from hortus.apiserver.store.backend import Commit, RecordPage, StoredRecord, Value
 from hortus.kube.objects import Object
 
 
-async def read(ctx: Context, scope: RequestScope, *, fresh: bool = True) -> Record | None:
+async def read(ctx: OperationContext, scope: RequestScope, *, fresh: bool = True) -> StoredRecord | None:
     """The stored object of a request, in the request's version."""
     return await presented_record(scope.kind, scope.cluster, await ctx.storage.get(scope.key, fresh=fresh))
 
 
-async def presented_record(kind: Kind, cluster: str, record: Record | None) -> Record | None:
+async def presented_record(kind: Kind, cluster: str, record: StoredRecord | None) -> StoredRecord | None:
     if record is None or kind.converter is None:
         return record
     return (await presented(kind, cluster, [record]))[0]
 
 
-async def presented(kind: Kind, cluster: str, records: Sequence[Record]) -> Sequence[Record]:
+async def presented(kind: Kind, cluster: str, records: Sequence[StoredRecord]) -> Sequence[StoredRecord]:
     """The records with their objects in the version of `kind`. Raises InternalError when a webhook fails."""
     converter = kind.converter
     if converter is None:
@@ -50,17 +50,17 @@ async def presented_page(kind: Kind, cluster: str, page: RecordPage) -> RecordPa
     return page._replace(records=await presented(kind, cluster, page.records))
 
 
-async def presented_changes(kind: Kind, cluster: str, changes: Sequence[Change]) -> Sequence[Change]:
+async def presented_changes(kind: Kind, cluster: str, changes: Sequence[Commit]) -> Sequence[Commit]:
     """Changes in the version of a watcher. Raises InternalError when a webhook fails."""
     if kind.converter is None:
         return changes
     return [await _presented_change(kind, cluster, change) for change in changes]
 
 
-async def _presented_change(kind: Kind, cluster: str, change: Change) -> Change:
+async def _presented_change(kind: Kind, cluster: str, change: Commit) -> Commit:
     final = change.final
     if final is not None:
-        [shown] = await presented(kind, cluster, [Record("", "", final, change.revision)])
+        [shown] = await presented(kind, cluster, [StoredRecord("", "", final, change.revision)])
         final = shown.value
     return msgspec.structs.replace(
         change,

@@ -15,14 +15,14 @@ from typing import NamedTuple
 import orjson
 
 from hortus.apiserver.http.queries import Query, flag, seconds
-from hortus.apiserver.resources.context import Context
+from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.failures import forbidden_field, invalid_options
 from hortus.apiserver.resources.kind import Kind, cut_revision
 from hortus.apiserver.resources.reading import any_age, check_not_future, revision_in
 from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.selection import ObjectSelection, selection_of
 from hortus.apiserver.resources.versions import presented_changes, presented_page
-from hortus.apiserver.store.backend import Change, RevisionCompacted, RevisionInFuture, StoreWatch
+from hortus.apiserver.store.backend import Commit, RevisionCompacted, RevisionInFuture, StoreWatch
 from hortus.kube.errors import ApiError, BadRequest, Expired, InternalError
 from hortus.kube.selectors import FieldRequirement, FieldSelector
 
@@ -57,7 +57,7 @@ class WatchOptions(NamedTuple):
     """True if the present state must be that of the whole store, not just the state known to this server."""
 
 
-async def watch_options(ctx: Context, scope: RequestScope, query: Query) -> WatchOptions:
+async def watch_options(ctx: OperationContext, scope: RequestScope, query: Query) -> WatchOptions:
     """The options of a watch. Raises Invalid, BadRequest, Timeout (initial events of a revision in the future)."""
     selection = selection_of(scope.kind, query.get("labelSelector", ""), _fields(scope, query))
     revision = revision_in(query)
@@ -168,7 +168,7 @@ class EventEncoder:
 
 
 async def watch(
-    ctx: Context,
+    ctx: OperationContext,
     scope: RequestScope,
     options: WatchOptions,
     encoder: EventEncoder,
@@ -207,7 +207,7 @@ async def watch(
 
 
 async def _send_initial(
-    ctx: Context, scope: RequestScope, options: WatchOptions, encoder: EventEncoder, send: Send, prefix: str
+    ctx: OperationContext, scope: RequestScope, options: WatchOptions, encoder: EventEncoder, send: Send, prefix: str
 ) -> int:
     stored = await ctx.storage.list(scope.bucket, prefix=prefix, fresh=options.fresh)
     page = await presented_page(scope.kind, scope.cluster, stored)
@@ -275,7 +275,7 @@ class _Outgoing:
         self._options = options
         self._encoder = encoder
         self._send = send
-        self._batch: Sequence[Change] = ()
+        self._batch: Sequence[Commit] = ()
         self._pieces: Iterator[bytes] | None = None
 
     @property
@@ -305,7 +305,7 @@ class _Outgoing:
 
 
 def _lines(
-    kind: Kind, selection: ObjectSelection | None, encoder: EventEncoder, batch: Sequence[Change]
+    kind: Kind, selection: ObjectSelection | None, encoder: EventEncoder, batch: Sequence[Commit]
 ) -> Iterator[bytes]:
     for change in batch:
         event = event_of(kind, selection, change)
@@ -313,7 +313,7 @@ def _lines(
             yield encoder.line(event.type, event.value, change.revision)
 
 
-def event_of(kind: Kind, selection: ObjectSelection | None, change: Change) -> EncodedEvent | None:
+def event_of(kind: Kind, selection: ObjectSelection | None, change: Commit) -> EncodedEvent | None:
     """The event of a change for a watcher with this selection; None without one."""
     value, previous = change.value, change.previous
     if value is None:

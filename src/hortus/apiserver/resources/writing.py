@@ -17,7 +17,7 @@ import orjson
 from hortus.apiserver.http import go_kind, with_whole_numbers
 from hortus.apiserver.remarks import remarks
 from hortus.apiserver.resources import fields, metadata
-from hortus.apiserver.resources.context import Context, WriteReview, review_of, write_context
+from hortus.apiserver.resources.context import OperationContext, WriteReview, review_of, write_context
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.apiserver.resources.failures import (
     already_exists,
@@ -38,7 +38,7 @@ from hortus.apiserver.resources.versions import (
     shown_written,
     stored_value,
 )
-from hortus.apiserver.store.backend import Mismatch, Record
+from hortus.apiserver.store.backend import Mismatch, StoredRecord
 from hortus.kube.errors import ApiError, BadRequest
 from hortus.kube.objects import Object
 from hortus.schema import FieldError, Overdue
@@ -52,7 +52,7 @@ _NOBODY = {"apiVersion": "", "kind": "", "name": "", "uid": ""}
 
 
 async def create(
-    ctx: Context, scope: RequestScope, obj: Object, options: WriteOptions, *, applied: bool = False
+    ctx: OperationContext, scope: RequestScope, obj: Object, options: WriteOptions, *, applied: bool = False
 ) -> WriteResult:
     """Store a new object. Raises AlreadyExists, Invalid, BadRequest, NotFound and Forbidden for its namespace."""
     kind, now = scope.kind, ctx.clock.now()
@@ -108,7 +108,13 @@ async def _answered(
 
 
 async def _store_create(
-    ctx: Context, scope: RequestScope, obj: Object, options: WriteOptions, warnings: Sequence[str], *, generated: bool
+    ctx: OperationContext,
+    scope: RequestScope,
+    obj: Object,
+    options: WriteOptions,
+    warnings: Sequence[str],
+    *,
+    generated: bool,
 ) -> WriteResult:
     kind = scope.kind
     value = await stored_value(kind, scope.cluster, obj)
@@ -128,14 +134,14 @@ async def _store_create(
     return WriteResult(shown_written(kind, record.value, obj), 201, warnings, with_revision(obj, record))
 
 
-def _taken(kind: Kind, name: str, record: Record | None) -> ApiError:
+def _taken(kind: Kind, name: str, record: StoredRecord | None) -> ApiError:
     error = already_exists(kind, name)
     if record is not None and "deletionTimestamp" in orjson.loads(record.value)["metadata"]:
         error.message = f"object is being deleted: {error.message}"
     return error
 
 
-async def replace(ctx: Context, scope: RequestScope, obj: Object, options: WriteOptions) -> WriteResult:
+async def replace(ctx: OperationContext, scope: RequestScope, obj: Object, options: WriteOptions) -> WriteResult:
     """PUT. Raises NotFound, Conflict, Invalid, BadRequest."""
     kind = scope.kind
     warnings = read_object(kind, obj, options)
@@ -176,9 +182,9 @@ async def replace(ctx: Context, scope: RequestScope, obj: Object, options: Write
 
 
 async def store_update(
-    ctx: Context,
+    ctx: OperationContext,
     scope: RequestScope,
-    record: Record,
+    record: StoredRecord,
     obj: Object,
     options: WriteOptions,
     warnings: Sequence[str] = (),
@@ -341,7 +347,7 @@ def check_uid(kind: Kind, scope: RequestScope, obj: Object, stored: str) -> None
         )
 
 
-async def _problems(ctx: Context, scope: RequestScope, obj: Object, old: Object | None) -> list[FieldProblem]:
+async def _problems(ctx: OperationContext, scope: RequestScope, obj: Object, old: Object | None) -> list[FieldProblem]:
     kind = scope.kind
     found = metadata.problems(kind, obj)
     forgiven: list[FieldError] = []
@@ -388,7 +394,7 @@ def _check(kind: Kind, scope: RequestScope, found: list[FieldProblem]) -> None:
 
 
 async def _admit(
-    ctx: Context,
+    ctx: OperationContext,
     scope: RequestScope,
     operation: str,
     obj: Object,

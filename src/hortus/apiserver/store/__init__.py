@@ -10,13 +10,13 @@ from hortus.apiserver.store._history import HistoryLimits
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
     Backend,
-    Change,
-    Key,
+    Commit,
     Mismatch,
-    Record,
     RevisionCompacted,
     RevisionInFuture,
+    StoredRecord,
     StoreFailed,
+    StoreKey,
     StoreWatch,
     Value,
 )
@@ -26,19 +26,19 @@ from hortus.apiserver.store.sqlite import SqliteBackend
 
 __all__ = [
     "Backend",
-    "Change",
+    "Commit",
     "EtcdBackend",
     "EtcdLogin",
     "HistoryLimits",
-    "Key",
     "MemoryBackend",
     "Mismatch",
-    "Record",
     "RevisionCompacted",
     "RevisionInFuture",
     "SqliteBackend",
     "StoreFailed",
+    "StoreKey",
     "StoreWatch",
+    "StoredRecord",
     "Value",
     "WatchLimits",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 
-from hortus.apiserver.store.backend import Change, Record
+from hortus.apiserver.store.backend import Commit, StoredRecord
 
 _LAST = chr(0x10FFFF)
 
@@ -19,9 +19,9 @@ class Bucket:
 
     def __init__(self, name: str, floor: int) -> None:
         self.name = name
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, StoredRecord] = {}
         self.bytes = 0
-        self.changes: list[Change] | None = None
+        self.changes: list[Commit] | None = None
         self.floor = floor
         """This bucket's history above this revision is complete."""
         self._names: list[str] | None = None
@@ -38,7 +38,7 @@ class Bucket:
             self._state = object()
         return self._state
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Commit) -> None:
         self._state = None
         replaced, record = change.replaced, change.record
         if replaced is not None:
@@ -51,7 +51,7 @@ class Bucket:
             self.changes = []
         self.changes.append(change)
 
-    def _keep(self, record: Record, *, new: bool) -> None:
+    def _keep(self, record: StoredRecord, *, new: bool) -> None:
         self.records[record.name] = record
         self.bytes += len(record.value)
         if new and self._names is not None:
@@ -62,7 +62,7 @@ class Bucket:
         if self._names is not None:
             del self._names[bisect_left(self._names, name)]
 
-    def changes_after(self, revision: int) -> Sequence[Change]:
+    def changes_after(self, revision: int) -> Sequence[Commit]:
         changes = self.changes
         if not changes or changes[-1].revision <= revision:
             return ()
@@ -78,15 +78,17 @@ class Bucket:
         if not self.changes:
             self.changes = None
 
-    def span(self, prefix: str, after: str, limit: int) -> tuple[list[Record], int]:
+    def span(self, prefix: str, after: str, limit: int) -> tuple[list[StoredRecord], int]:
         """The present records in a range, in order, and the number of further ones beyond `limit`."""
         names, low, high = self._range(prefix, after)
         end = min(high, low + limit) if limit else high
         return list(map(self.records.__getitem__, names[low:end])), high - end
 
-    def span_before(self, changes: Sequence[Change], prefix: str, after: str, limit: int) -> tuple[list[Record], int]:
+    def span_before(
+        self, changes: Sequence[Commit], prefix: str, after: str, limit: int
+    ) -> tuple[list[StoredRecord], int]:
         """The same for the state before `changes`, the newest ones of this bucket."""
-        then: dict[str, Record | None] = {}
+        then: dict[str, StoredRecord | None] = {}
         for change in changes:
             then.setdefault(change.name, change.replaced)
         names, low, high = self._range(prefix, after)
@@ -114,5 +116,5 @@ def _behind(prefix: str) -> str:
     return head[:-1] + chr(ord(head[-1]) + 1) if head else ""
 
 
-def _revision(change: Change) -> int:
+def _revision(change: Commit) -> int:
     return change.revision

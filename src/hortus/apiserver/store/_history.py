@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from hortus.apiserver.store.backend import Change, Record
+from hortus.apiserver.store.backend import Commit, StoredRecord
 from hortus.kube.clock import Clock
 
 _ENTRY_BYTES = 120
@@ -36,7 +36,7 @@ class BucketDrop(msgspec.Struct, frozen=True, gc=False):
     dropped: Sequence[int]
 
 
-Entry = Change | BucketDrop
+Entry = Commit | BucketDrop
 
 
 class _Slot:
@@ -117,6 +117,6 @@ class History:
 def _cost(entry: Entry) -> int:
     if isinstance(entry, BucketDrop):
         return _ENTRY_BYTES + 40 * len(entry.dropped)
-    replaced: Record | None = entry.replaced
+    replaced: StoredRecord | None = entry.replaced
     kept = 0 if replaced is None else len(replaced.value)
     return _ENTRY_BYTES + kept + (0 if entry.final is None else len(entry.final))

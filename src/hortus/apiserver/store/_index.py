@@ -14,14 +14,14 @@ from hortus.apiserver.store._bucket import Bucket
 from hortus.apiserver.store._history import BucketDrop, Entry, History, HistoryLimits
 from hortus.apiserver.store._watches import HubWatch, WatchHub, WatchLimits
 from hortus.apiserver.store.backend import (
-    Change,
+    Commit,
     Follower,
-    Key,
     Mismatch,
-    Record,
     RecordPage,
     RevisionCompacted,
     RevisionInFuture,
+    StoredRecord,
+    StoreKey,
     StoreUsage,
 )
 from hortus.kube.clock import Clock
@@ -62,7 +62,7 @@ class StoreIndex:
 
     # Writing
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: Commit) -> None:
         bucket = self._bucket(change.bucket)
         bucket.apply(change)
         self.revision = change.revision
@@ -89,16 +89,16 @@ class StoreIndex:
         self.history.barrier = max(self.history.barrier, revision)
         self.history.forget(revision)
 
-    def keep(self, key: Key, value: bytes, revision: int, replaced: Record | None) -> Record:
+    def keep(self, key: StoreKey, value: bytes, revision: int, replaced: StoredRecord | None) -> StoredRecord:
         """The record of a write; its names share the strings of stored ones."""
         if replaced is not None:
-            return Record(replaced.bucket, replaced.name, value, revision)
+            return StoredRecord(replaced.bucket, replaced.name, value, revision)
         bucket = self._buckets.get(key.bucket)
-        return Record(key.bucket if bucket is None else bucket.name, key.name, value, revision)
+        return StoredRecord(key.bucket if bucket is None else bucket.name, key.name, value, revision)
 
     # Reading
 
-    def get(self, key: Key) -> Record | None:
+    def get(self, key: StoreKey) -> StoredRecord | None:
         bucket = self._buckets.get(key.bucket)
         return None if bucket is None else bucket.records.get(key.name)
 
@@ -183,7 +183,7 @@ class StoreIndex:
         return [bucket for name, bucket in self._buckets.items() if name.startswith(prefix)]
 
     def _on_forgotten(self, gone: Sequence[Entry]) -> None:
-        for name in {entry.bucket for entry in gone if isinstance(entry, Change)}:
+        for name in {entry.bucket for entry in gone if isinstance(entry, Commit)}:
             bucket = self._buckets.get(name)
             if bucket is not None:
                 bucket.forget(gone[-1].revision)
@@ -192,27 +192,27 @@ class StoreIndex:
         self._forgotten(gone)
 
 
-def _differences(before: StoreIndex, now: StoreIndex) -> Sequence[Change]:
+def _differences(before: StoreIndex, now: StoreIndex) -> Sequence[Commit]:
     """The removals, then the writes, by revision."""
     removed, written = [], []
     for name in before._buckets.keys() | now._buckets.keys():
         old, new = (each._buckets[name].records if name in each._buckets else {} for each in (before, now))
-        removed += [Change(now.revision, None, record) for key, record in old.items() if key not in new]
+        removed += [Commit(now.revision, None, record) for key, record in old.items() if key not in new]
         for key, record in new.items():
             was = old.get(key)
             if was is None or was.revision != record.revision or was.value != record.value:
-                written.append(Change(record.revision, record, was))
+                written.append(Commit(record.revision, record, was))
     return [*removed, *sorted(written, key=lambda change: change.revision)]
 
 
-def holds(current: Record | None, expected: int | None, *, removing: bool = False) -> bool:
+def holds(current: StoredRecord | None, expected: int | None, *, removing: bool = False) -> bool:
     """Reports whether a write may proceed: `current` is at `expected` (0: no object; None: any state)."""
     if current is None:
         return not removing and not expected
     return expected is None or expected == current.revision
 
 
-def check(key: Key, current: Record | None, expected: int | None, *, removing: bool = False) -> None:
+def check(key: StoreKey, current: StoredRecord | None, expected: int | None, *, removing: bool = False) -> None:
     """Raises Mismatch where the write may not proceed."""
     if not holds(current, expected, removing=removing):
         raise Mismatch(key, current)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hortus.apiserver.store._etcdwire import Message, number, raw, text
-from hortus.apiserver.store.backend import Key, Record, Value
+from hortus.apiserver.store.backend import StoredRecord, StoreKey, Value
 
 FORMAT = b"1"
 """Version of this layout, as `format` holds it."""
@@ -30,28 +30,28 @@ class Keyspace:
         self.last = self.root + b"last"
         self.format = self.root + b"format"
 
-    def path(self, key: Key) -> bytes:
+    def path(self, key: StoreKey) -> bytes:
         """The key of an object in etcd. Raises ValueError when its bucket's name has a colon."""
         if ":" in key.bucket:
             raise ValueError(f"bucket {key.bucket!r} has a colon; etcd's keys need it to tell bucket from name")
         return self.objects + f"{key.bucket}:{key.name}".encode()
 
-    def key(self, entry: Message) -> Key | None:
+    def key(self, entry: Message) -> StoreKey | None:
         """The object's key of an entry; None when it is no object's entry."""
         path = raw(entry, "key")
         if not path.startswith(self.objects) or b":" not in path:
             return None
         bucket, _, name = path[len(self.objects) :].decode().partition(":")
-        return Key(bucket, name)
+        return StoreKey(bucket, name)
 
-    def records(self, entries: Iterable[Message]) -> Sequence[Record]:
+    def records(self, entries: Iterable[Message]) -> Sequence[StoredRecord]:
         """The objects among etcd's entries; entries that Hortus did not write are skipped."""
         records = []
         for entry in entries:
             key, revision = self.key(entry), number(entry, "mod_revision")
             value = spliced(raw(entry, "value"), revision)
             if key is not None and value is not None:
-                records.append(Record(key.bucket, key.name, value, revision))
+                records.append(StoredRecord(key.bucket, key.name, value, revision))
         return records
 
 

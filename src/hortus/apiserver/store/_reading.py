@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from hortus.apiserver.store._index import StoreIndex
-from hortus.apiserver.store.backend import Follower, Key, ListOptions, Record, RecordPage, StoreUsage, StoreWatch
+from hortus.apiserver.store.backend import (
+    Follower,
+    ListOptions,
+    RecordPage,
+    StoredRecord,
+    StoreKey,
+    StoreUsage,
+    StoreWatch,
+)
 
 
 class IndexReads:
@@ -28,7 +36,7 @@ class IndexReads:
     def compacted(self) -> int:
         return self._index.history.compacted
 
-    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
+    async def get(self, key: StoreKey, *, fresh: bool = True) -> StoredRecord | None:
         return self._index.get(key)
 
     async def list(self, bucket: str, **options: Unpack[ListOptions]) -> RecordPage:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from hortus.apiserver.store.backend import Change, RevisionCompacted
+from hortus.apiserver.store.backend import Commit, RevisionCompacted
 
 
 class WatchLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class HubWatch:
 
     __slots__ = ("_bucket", "_bytes", "_end", "_hub", "_pending", "_prefix", "_waiter")
 
-    def __init__(self, hub: WatchHub, bucket: str, prefix: str, replay: Sequence[Change]) -> None:
+    def __init__(self, hub: WatchHub, bucket: str, prefix: str, replay: Sequence[Commit]) -> None:
         self._hub = hub
         self._bucket = bucket
         self._prefix = prefix
@@ -43,7 +43,7 @@ class HubWatch:
     def __aiter__(self) -> HubWatch:
         return self
 
-    async def __anext__(self) -> Sequence[Change]:
+    async def __anext__(self) -> Sequence[Commit]:
         while not self._pending:
             if self._end is not None:
                 raise self._end
@@ -59,7 +59,7 @@ class HubWatch:
         self._hub.remove(self._bucket, self._prefix, self)
         self.end(StopAsyncIteration)
 
-    def push(self, change: Change) -> bool:
+    def push(self, change: Commit) -> bool:
         """Hands over one change; False when the reader has fallen too far behind and the watch is ended."""
         self._pending.append(change)
         self._bytes += 0 if change.record is None else len(change.record.value)
@@ -99,7 +99,7 @@ class WatchHub:
     def __len__(self) -> int:
         return sum(1 for _ in self._all(""))
 
-    def add(self, bucket: str, prefix: str, replay: Sequence[Change]) -> HubWatch:
+    def add(self, bucket: str, prefix: str, replay: Sequence[Commit]) -> HubWatch:
         watch = HubWatch(self, bucket, prefix, [change for change in replay if change.name.startswith(prefix)])
         listeners = self._buckets.get(bucket)
         if listeners is None:
@@ -121,7 +121,7 @@ class WatchHub:
         if not listeners.by_prefix:
             del self._buckets[bucket]
 
-    def publish(self, change: Change) -> None:
+    def publish(self, change: Commit) -> None:
         listeners = self._buckets.get(change.bucket)
         if listeners is None:
             return

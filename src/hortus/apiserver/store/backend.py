@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, Self, TypedDict, Unpack
 import msgspec
 
 
-class Key(NamedTuple):
+class StoreKey(NamedTuple):
     bucket: str
     name: str
 
@@ -40,7 +40,7 @@ class Value(NamedTuple):
         return b"%s%d%s" % (self.head, revision, self.tail)
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class StoredRecord(msgspec.Struct, frozen=True, gc=False):
     """One stored object. Not a tuple: there are many, which must be small and not burden the garbage collector."""
 
     bucket: str
@@ -50,24 +50,24 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     """Revision of the last write of this object."""
 
     @property
-    def key(self) -> Key:
-        return Key(self.bucket, self.name)
+    def key(self) -> StoreKey:
+        return StoreKey(self.bucket, self.name)
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class Commit(msgspec.Struct, frozen=True, gc=False):
     """One committed write: `record` is stored now (None: deleted), `replaced` was stored before (None: nothing).
 
     `final` is the last state of a deleted object with the deletion's own revision in it, as watchers are shown it.
     """
 
     revision: int
-    record: Record | None
-    replaced: Record | None
+    record: StoredRecord | None
+    replaced: StoredRecord | None
     final: bytes | None = None
 
     @property
-    def key(self) -> Key:
-        return Key(self._either.bucket, self._either.name)
+    def key(self) -> StoreKey:
+        return StoreKey(self._either.bucket, self._either.name)
 
     @property
     def bucket(self) -> str:
@@ -86,14 +86,14 @@ class Change(msgspec.Struct, frozen=True, gc=False):
         return None if self.replaced is None else self.replaced.value
 
     @property
-    def _either(self) -> Record:
+    def _either(self) -> StoredRecord:
         either = self.record or self.replaced
         assert either is not None, "a change writes or removes"
         return either
 
 
 class RecordPage(NamedTuple):
-    records: Sequence[Record]
+    records: Sequence[StoredRecord]
     revision: int
     """The revision this page is a snapshot of."""
     remaining: int
@@ -119,7 +119,7 @@ class RevisionInFuture(Exception):
 class Mismatch(Exception):
     """A write's expectation did not hold; `current` is the stored state (None: nothing)."""
 
-    def __init__(self, key: Key, current: Record | None) -> None:
+    def __init__(self, key: StoreKey, current: StoredRecord | None) -> None:
         super().__init__(f"{key.bucket}/{key.name}")
         self.key = key
         self.current = current
@@ -145,14 +145,14 @@ class StoreWatch(Protocol):
 
     def __aiter__(self) -> Self: ...
 
-    async def __anext__(self) -> Sequence[Change]:
+    async def __anext__(self) -> Sequence[Commit]:
         """The changes since the last batch, in order. Ends when the store closes; raises RevisionCompacted."""
 
     async def aclose(self) -> None:
         """Stop listening; a wait in progress ends."""
 
 
-Follower = Callable[[Change], None]
+Follower = Callable[[Commit], None]
 """Called with one commit. It must be quick and may not fail."""
 
 
@@ -208,19 +208,19 @@ class Backend(Protocol):
         """History above this revision is complete; older history is partly or wholly removed. The present state never
         is."""
 
-    async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
+    async def put(self, key: StoreKey, value: Value, *, expected: int | None) -> StoredRecord:
         """Writes when the object's revision is `expected` (0: it must not exist; None: any).
 
         Returns when the write is durable and visible. Raises Mismatch, StoreFailed.
         """
 
-    async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
+    async def delete(self, key: StoreKey, *, expected: int | None, final: Value | None = None) -> int:
         """Removes when the revision is `expected` (None: any); returns the revision of the removal.
 
         Raises Mismatch, also when there is nothing to remove (its `current` is then None), and StoreFailed.
         """
 
-    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
+    async def get(self, key: StoreKey, *, fresh: bool = True) -> StoredRecord | None:
         """Without `fresh`, the state known to this process, also while the rest of a shared store is unreachable."""
 
     async def list(self, bucket: str, **options: Unpack[ListOptions]) -> RecordPage:
@@ -234,7 +234,7 @@ class Backend(Protocol):
     async def usage(self, prefix: str) -> StoreUsage:
         """The usage of all buckets with `prefix`, for quotas."""
 
-    async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
+    async def drop(self, prefix: str, *, guard: StoreKey | None = None, expected: int = 0) -> int:
         """Removes every object of all buckets with `prefix`, without one change per object.
 
         For whole logical clusters: their watches end with RevisionCompacted. Returns the number of removed objects.

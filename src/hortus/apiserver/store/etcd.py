@@ -39,15 +39,15 @@ from hortus.apiserver.store._keyspace import (
 )
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
-    Change,
+    Commit,
     Follower,
-    Key,
     ListOptions,
     Mismatch,
-    Record,
     RecordPage,
     RevisionCompacted,
+    StoredRecord,
     StoreFailed,
+    StoreKey,
     StoreUsage,
     StoreWatch,
     Value,
@@ -141,7 +141,7 @@ class EtcdBackend:
                 continue  # compacted during the read; the next attempt begins at a newer revision
         index = self._empty()
         for record in sorted(records, key=lambda kept: kept.revision):
-            index.commit(Change(record.revision, record, None))
+            index.commit(Commit(record.revision, record, None))
         index.revision = revision
         index.compact(revision)
         before, self._index = self._index, index
@@ -178,8 +178,8 @@ class EtcdBackend:
                 if self._index.revision == before:
                     raise
 
-    async def _snapshot(self, revision: int) -> tuple[list[Record], int]:
-        records: list[Record] = []
+    async def _snapshot(self, revision: int) -> tuple[list[StoredRecord], int]:
+        records: list[StoredRecord] = []
         query: Message = {**span(self._space.objects), "limit": _PAGE, **({"revision": revision} if revision else {})}
         while True:
             answer = await self._wire.call("/v3/kv/range", query)
@@ -246,11 +246,11 @@ class EtcdBackend:
         before = self._index.get(key)
         if event.get("type") == "DELETE":
             if before is not None:
-                self._index.commit(Change(revision, None, before, final))
+                self._index.commit(Commit(revision, None, before, final))
             return
         for record in self._space.records([event["kv"]]):
             kept = self._index.keep(key, record.value, revision, before)
-            self._index.commit(Change(revision, kept, before))
+            self._index.commit(Commit(revision, kept, before))
 
     def _wake(self) -> None:
         while self._waiters and self._waiters[0][0] <= self._index.revision:
@@ -275,15 +275,15 @@ class EtcdBackend:
 
     # Writing
 
-    async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
+    async def put(self, key: StoreKey, value: Value, *, expected: int | None) -> StoredRecord:
         where = self._space.path(key)
         compare = [] if expected is None else [revision_is(where, expected)]
         answer = await self._transact(key, compare, [writing(where, packed(value)), writing(self._space.last, b"")])
         revision = number(answer["header"], "revision")
         await self._reach(revision)
-        return Record(key.bucket, key.name, value.at(revision), revision)
+        return StoredRecord(key.bucket, key.name, value.at(revision), revision)
 
-    async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
+    async def delete(self, key: StoreKey, *, expected: int | None, final: Value | None = None) -> int:
         where = self._space.path(key)
         compare: list[Message] = [{"key": text(where), "target": "VERSION", "result": "GREATER", "version": 0}]
         if expected is not None:
@@ -295,7 +295,7 @@ class EtcdBackend:
         await self._reach(revision)
         return revision
 
-    async def _transact(self, key: Key, compare: list[Message], write: list[Message]) -> Message:
+    async def _transact(self, key: StoreKey, compare: list[Message], write: list[Message]) -> Message:
         """The answer of a successful transaction; raises Mismatch, once readers can see the other state."""
         look = [{"request_range": {"key": text(where)}} for where in (self._space.path(key), self._space.last)]
         body = {"compare": compare, "success": write, "failure": look}
@@ -306,11 +306,11 @@ class EtcdBackend:
         await self._reach(number(last[0], "mod_revision") if last else 0)
         raise Mismatch(key, next(iter(self._space.records(kept)), None))
 
-    async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
+    async def drop(self, prefix: str, *, guard: StoreKey | None = None, expected: int = 0) -> int:
         remove = {"request_delete_range": span(self._space.objects + prefix.encode())}
         compare = [] if guard is None else [revision_is(self._space.path(guard), expected)]
         write = [remove, writing(self._space.last, DROP + prefix.encode())]
-        answer = await self._transact(guard or Key(prefix, ""), compare, write)
+        answer = await self._transact(guard or StoreKey(prefix, ""), compare, write)
         await self._reach(number(answer["header"], "revision"))
         return number(answer["responses"][0]["response_delete_range"], "deleted")
 
@@ -381,7 +381,7 @@ class EtcdBackend:
         await self._reach(number(entries[0], "mod_revision") if entries else 0)
         return self._index.revision
 
-    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
+    async def get(self, key: StoreKey, *, fresh: bool = True) -> StoredRecord | None:
         if fresh:
             await self.sync()
         return self._index.get(key)
@@ -400,12 +400,12 @@ class EtcdBackend:
     async def _page_of_the_past(self, bucket: str, revision: int, options: ListOptions) -> RecordPage:
         prefix, after = options.get("prefix", ""), options.get("after", "")
         query = {
-            **span(self._space.path(Key(bucket, prefix))),
+            **span(self._space.path(StoreKey(bucket, prefix))),
             "revision": revision,
             "limit": options.get("limit", 0),
         }
         if after >= prefix:
-            query["key"] = text(self._space.path(Key(bucket, after)) + b"\0")
+            query["key"] = text(self._space.path(StoreKey(bucket, after)) + b"\0")
         try:
             answer = await self._wire.call("/v3/kv/range", query)
         except OutOfRange as error:

@@ -6,7 +6,7 @@ from hortus.apiserver.store._history import HistoryLimits
 from hortus.apiserver.store._index import StoreIndex, check
 from hortus.apiserver.store._reading import IndexReads
 from hortus.apiserver.store._watches import WatchLimits
-from hortus.apiserver.store.backend import Change, Key, Record, Value
+from hortus.apiserver.store.backend import Commit, StoredRecord, StoreKey, Value
 from hortus.kube.clock import Clock, SystemClock
 
 
@@ -33,24 +33,24 @@ class MemoryBackend(IndexReads):
     async def check(self) -> None:
         """Memory accepts every write."""
 
-    async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
+    async def put(self, key: StoreKey, value: Value, *, expected: int | None) -> StoredRecord:
         index = self._index
         current = index.get(key)
         check(key, current, expected)
         revision = index.revision + 1
         record = index.keep(key, value.at(revision), revision, current)
-        index.commit(Change(revision, record, current))
+        index.commit(Commit(revision, record, current))
         return record
 
-    async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
+    async def delete(self, key: StoreKey, *, expected: int | None, final: Value | None = None) -> int:
         index = self._index
         current = index.get(key)
         check(key, current, expected, removing=True)
         revision = index.revision + 1
-        index.commit(Change(revision, None, current, None if final is None else final.at(revision)))
+        index.commit(Commit(revision, None, current, None if final is None else final.at(revision)))
         return revision
 
-    async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
+    async def drop(self, prefix: str, *, guard: StoreKey | None = None, expected: int = 0) -> int:
         if guard is not None:
             check(guard, self._index.get(guard), expected)
         return self._index.drop(prefix, self._index.revision + 1)

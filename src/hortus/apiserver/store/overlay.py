@@ -14,13 +14,13 @@ from typing import Self, Unpack
 
 from hortus.apiserver.store.backend import (
     Backend,
-    Change,
+    Commit,
     Follower,
-    Key,
     ListOptions,
     Mismatch,
-    Record,
     RecordPage,
+    StoredRecord,
+    StoreKey,
     StoreUsage,
     StoreWatch,
     Value,
@@ -65,7 +65,7 @@ class Overlay:
         await self._backend.check()
 
     def follow(self, follower: Follower, dropped: Callable[[str], None]) -> None:
-        def shown(change: Change) -> None:
+        def shown(change: Commit) -> None:
             if change.bucket.partition("/")[2] in self._born:
                 visible = self.shown_change(change)
                 if visible is None:
@@ -82,11 +82,11 @@ class Overlay:
     async def sync(self) -> int:
         return await self._backend.sync()
 
-    async def get(self, key: Key, *, fresh: bool = True) -> Record | None:
+    async def get(self, key: StoreKey, *, fresh: bool = True) -> StoredRecord | None:
         record = await self._backend.get(key, fresh=fresh)
         return self._shown(key, record)
 
-    async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
+    async def put(self, key: StoreKey, value: Value, *, expected: int | None) -> StoredRecord:
         born = self._born_record(key)
         if born is None or expected is None:
             return await self._backend.put(key, value, expected=expected)
@@ -96,7 +96,7 @@ class Overlay:
             raise Mismatch(key, shown)
         return await self._put_over(key, value, stored)
 
-    async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
+    async def delete(self, key: StoreKey, *, expected: int | None, final: Value | None = None) -> int:
         if self._born_record(key) is None:
             return await self._backend.delete(key, expected=expected, final=final)
         stored = await self._backend.get(key)
@@ -143,7 +143,7 @@ class Overlay:
         """The usage of the objects that the cluster itself stored, without born ones."""
         return await self._backend.usage(prefix)
 
-    async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
+    async def drop(self, prefix: str, *, guard: StoreKey | None = None, expected: int = 0) -> int:
         return await self._backend.drop(prefix, guard=guard, expected=expected)
 
     def watch(self, bucket: str, *, after: int, prefix: str = "") -> StoreWatch:
@@ -153,31 +153,31 @@ class Overlay:
     async def compact(self, revision: int) -> None:
         await self._backend.compact(revision)
 
-    def shown_change(self, change: Change) -> Change | None:
+    def shown_change(self, change: Commit) -> Commit | None:
         """The change as watchers see it; None when it is invisible."""
         replaced = self._shown(change.key, change.replaced)
         if change.record is None or not _buried(change.record):
-            return Change(change.revision, change.record, replaced, change.final)
+            return Commit(change.revision, change.record, replaced, change.final)
         if replaced is None:
             return None
-        return Change(change.revision, None, replaced, _final(change.record))
+        return Commit(change.revision, None, replaced, _final(change.record))
 
-    async def _put_over(self, key: Key, value: Value, stored: Record | None) -> Record:
+    async def _put_over(self, key: StoreKey, value: Value, stored: StoredRecord | None) -> StoredRecord:
         try:
             return await self._backend.put(key, value, expected=stored.revision if stored else 0)
         except Mismatch as problem:
             raise Mismatch(key, self._shown(key, problem.current)) from problem
 
-    def _born_record(self, key: Key) -> Record | None:
+    def _born_record(self, key: StoreKey) -> StoredRecord | None:
         value = self._born.get(key.bucket.partition("/")[2], {}).get(key.name)
         return self._record(key.bucket, key.name, value) if value is not None else None
 
-    def _record(self, bucket: str, name: str, value: bytes) -> Record:
+    def _record(self, bucket: str, name: str, value: bytes) -> StoredRecord:
         if self._identify is not None:
             value = self._identify(bucket, name, value)
-        return Record(bucket, name, value, BORN_REVISION)
+        return StoredRecord(bucket, name, value, BORN_REVISION)
 
-    def _shown(self, key: Key, stored: Record | None) -> Record | None:
+    def _shown(self, key: StoreKey, stored: StoredRecord | None) -> StoredRecord | None:
         if stored is None:
             return self._born_record(key)
         return None if _buried(stored) else stored
@@ -195,7 +195,7 @@ class _OverlayWatch:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Sequence[Change]:
+    async def __anext__(self) -> Sequence[Commit]:
         while True:
             batch = await anext(self._watch)
             shown = [seen for change in batch if (seen := self._overlay.shown_change(change)) is not None]
@@ -206,7 +206,7 @@ class _OverlayWatch:
         await self._watch.aclose()
 
 
-def _buried(record: Record) -> bool:
+def _buried(record: StoredRecord) -> bool:
     return record.value.startswith(_TOMBSTONE)
 
 
@@ -215,6 +215,6 @@ def _tombstone(final: Value | None) -> Value:
     return Value(_TOMBSTONE + (final.head if final else b""), (final.tail if final else b"") + b"}", leaving=True)
 
 
-def _final(tombstone: Record) -> bytes | None:
+def _final(tombstone: StoredRecord) -> bytes | None:
     final = tombstone.value[len(_TOMBSTONE) : -1]
     return final if final.startswith(b"{") else None

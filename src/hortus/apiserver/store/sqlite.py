@@ -29,10 +29,10 @@ from hortus.apiserver.store._reserve import RESERVE_BYTES
 from hortus.apiserver.store._thread import WriterThread
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
-    Change,
-    Key,
-    Record,
+    Commit,
+    StoredRecord,
     StoreFailed,
+    StoreKey,
     Value,
 )
 from hortus.kube.clock import Clock, SystemClock
@@ -50,7 +50,7 @@ class _Write:
 
     __slots__ = ("change", "done", "row", "settled")
 
-    def __init__(self, row: LogRow, change: Change | None, done: asyncio.Future[int]) -> None:
+    def __init__(self, row: LogRow, change: Commit | None, done: asyncio.Future[int]) -> None:
         self.row = row
         self.change = change
         self.done = done
@@ -80,7 +80,7 @@ class SqliteBackend(IndexReads):
         self._log = Log(path, connect=connect, must_exist=must_exist)
         self._thread = WriterThread("hortus-store")
         self._queue: deque[_Write] = deque()
-        self._pending: dict[Key, _Write] = {}
+        self._pending: dict[StoreKey, _Write] = {}
         self._drops: list[_Write] = []
         self._dead: deque[int] = deque()
         self._last = 0
@@ -122,13 +122,13 @@ class SqliteBackend(IndexReads):
         index.compact(past.compacted)
 
     def _replay(self, row: LogRow) -> None:
-        key = Key(row.bucket, row.name)
+        key = StoreKey(row.bucket, row.name)
         before = self._index.get(key)
         if row.kind == PUT:
             record = self._index.keep(key, row.value or b"", row.revision, before)
-            self._index.commit(Change(row.revision, record, before))
+            self._index.commit(Commit(row.revision, record, before))
         elif before is not None:
-            self._index.commit(Change(row.revision, None, before, row.value))
+            self._index.commit(Commit(row.revision, None, before, row.value))
         else:
             self._dead.append(row.revision)
 
@@ -142,7 +142,7 @@ class SqliteBackend(IndexReads):
 
     # Writing
 
-    async def put(self, key: Key, value: Value, *, expected: int | None) -> Record:
+    async def put(self, key: StoreKey, value: Value, *, expected: int | None) -> StoredRecord:
         current = await self._claim(key, expected, removing=False)
         if self._log.tight and self._open and not _brings_an_end(value, current):
             await self._relax()
@@ -150,19 +150,19 @@ class SqliteBackend(IndexReads):
         revision = self._last + 1
         record = self._index.keep(key, value.at(revision), revision, current)
         row = LogRow(revision, PUT, record.bucket, record.name, record.value)
-        await self._submit(row, Change(revision, record, current))
+        await self._submit(row, Commit(revision, record, current))
         return record
 
-    async def delete(self, key: Key, *, expected: int | None, final: Value | None = None) -> int:
+    async def delete(self, key: StoreKey, *, expected: int | None, final: Value | None = None) -> int:
         current = await self._claim(key, expected, removing=True)
         revision = self._last + 1
         last_words = None if final is None else final.at(revision)
         # On a full disk, watches that resume after a restart get the object's state from before its deletion.
         row = LogRow(revision, DELETE, key.bucket, key.name, None if self._log.tight else last_words)
-        await self._submit(row, Change(revision, None, current, last_words))
+        await self._submit(row, Commit(revision, None, current, last_words))
         return revision
 
-    async def drop(self, prefix: str, *, guard: Key | None = None, expected: int = 0) -> int:
+    async def drop(self, prefix: str, *, guard: StoreKey | None = None, expected: int = 0) -> int:
         if guard is not None:
             await self._claim(guard, expected, removing=False)
         return await self._submit(LogRow(self._last + 1, DROP, prefix, "", None), None)
@@ -170,7 +170,7 @@ class SqliteBackend(IndexReads):
     async def compact(self, revision: int) -> None:
         self._index.compact(revision)
 
-    async def _claim(self, key: Key, expected: int | None, *, removing: bool) -> Record | None:
+    async def _claim(self, key: StoreKey, expected: int | None, *, removing: bool) -> StoredRecord | None:
         """The record that the write replaces. A refusal needs a durable state, so this waits for pending writes and
         checks again."""
         while True:
@@ -186,7 +186,7 @@ class SqliteBackend(IndexReads):
                 pending.settled = asyncio.Event()
             await pending.settled.wait()
 
-    def _newest(self, key: Key) -> _Write | None:
+    def _newest(self, key: StoreKey) -> _Write | None:
         """The last pending write that touches the key."""
         newest = self._pending.get(key)
         for drop in self._drops:
@@ -194,7 +194,7 @@ class SqliteBackend(IndexReads):
                 newest = drop
         return newest
 
-    async def _submit(self, row: LogRow, change: Change | None) -> int:
+    async def _submit(self, row: LogRow, change: Commit | None) -> int:
         """Queues one write and waits until it is durable and visible; a drop returns the number of removed objects."""
         if not self._open:
             raise StoreFailed(f"the store in {self._log.path} is closed")
@@ -206,7 +206,7 @@ class SqliteBackend(IndexReads):
         if change is None:
             self._drops.append(write)
         else:
-            self._pending[Key(row.bucket, row.name)] = write
+            self._pending[StoreKey(row.bucket, row.name)] = write
         self._wake()
         return await write.done
 
@@ -322,7 +322,7 @@ class SqliteBackend(IndexReads):
                 raise StoreFailed(f"cannot write to {self._log.path}: {error}") from error
 
 
-def _brings_an_end(value: Value, current: Record | None) -> bool:
+def _brings_an_end(value: Value, current: StoredRecord | None) -> bool:
     """Reports whether the write is accepted while the disk is full."""
     grown = len(value.head) + len(value.tail) - (0 if current is None else len(current.value))
     return value.leaving and grown <= _FAREWELL_BYTES

@@ -1,6 +1,6 @@
 """The type view that structured merge needs of an OpenAPI v3 structural schema.
 
-A `Type` defines how a value at one place is merged and owned: as a leaf, field by field, or item by item. Types are
+A `MergeType` defines how a value is merged and owned: as a leaf, field by field, or item by item. Types are
 built on first use, cached by the identity of the schema dict and shared between kinds: the PodSpec inside ten kinds is
 built once, recursion ends, and a server with thousands of schemas starts at once.
 

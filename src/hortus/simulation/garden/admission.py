@@ -16,7 +16,7 @@ import orjson
 
 from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.storage import Storage
-from hortus.apiserver.store.backend import Key
+from hortus.apiserver.store.backend import StoreKey
 from hortus.kube import naming
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Forbidden
@@ -48,7 +48,7 @@ class ShootAdmission:
         self._settings = settings
         self._clock = clock
         self._storage: Storage | None = None
-        self._decoded: dict[Key, tuple[int, Object]] = {}
+        self._decoded: dict[StoreKey, tuple[int, Object]] = {}
         """CloudProfiles and bindings are asked for with every Shoot: kept with their revision."""
 
     def read_from(self, storage: Storage) -> None:
@@ -169,7 +169,7 @@ class ShootAdmission:
         return [orjson.loads(record.value) for record in page.records]
 
     async def _find(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        key = Key(f"{self._garden}/{resource.group}/{resource.plural}", f"{namespace}/{name}")
+        key = StoreKey(f"{self._garden}/{resource.group}/{resource.plural}", f"{namespace}/{name}")
         record = await self._stored.get(key)
         if record is None:
             return None

@@ -14,7 +14,7 @@ from aiohttp import web
 from hortus.apiserver import ApiServer
 from hortus.apiserver.handling import Interceptor
 from hortus.apiserver.http import Reply, RequestInfo
-from hortus.apiserver.store.backend import Change
+from hortus.apiserver.store.backend import Commit
 from hortus.kube.objects import Object
 from hortus.simulation.disruption import Answer
 from hortus.simulation.garden.kinds import CORE, SHOOTS
@@ -66,7 +66,7 @@ class Hibernation:
     async def _serve(self, request: web.BaseRequest, info: RequestInfo, serve: Answer) -> Reply | web.StreamResponse:
         return await (serve() if self._inner is None else self._inner.answer(request, info, serve))
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: Commit) -> None:
         name = change.key.name
         if change.value is not None and b'"hibernated":true' in change.value:
             self._follow(name, orjson.loads(change.value))
