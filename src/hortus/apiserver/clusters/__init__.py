@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hortus.apiserver.authn.certificates import IssuedCertificate
 from hortus.apiserver.clusters.definition import RESOURCE, definition
-from hortus.apiserver.clusters.kubeconfigs import certificate_kubeconfig, token_kubeconfig
+from hortus.apiserver.clusters.issuing import certificate_kubeconfig, token_kubeconfig
 from hortus.apiserver.clusters.registry import BUCKET, ROOT, LogicalCluster, LogicalClusters
 
 __all__ = [

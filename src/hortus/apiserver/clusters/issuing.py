@@ -1,4 +1,4 @@
-"""Client certificates of a logical cluster, on request.
+"""Client certificates of a logical cluster, on request, and kubeconfigs for it.
 
 Approved CertificateSigningRequests for `kubernetes.io/kube-apiserver-client` are signed here (Kubernetes documentation,
 "Certificates and Certificate Signing Requests"): the way by which users of `kubectl` get a client certificate.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
@@ -106,3 +106,31 @@ def _subject(encoded: str) -> tuple[bytes, str, Sequence[str]]:
     if MASTERS in groups:
         raise BadRequest(f"spec.request asks for the group {MASTERS}, which {CLIENT_SIGNER} does not sign for")
     return pem, names[-1] if names else "", groups
+
+
+def certificate_kubeconfig(issued: IssuedCertificate, *, server: str, name: str, user: str = "admin") -> Object:
+    """A kubeconfig that logs in with a client certificate; `server` is the cluster's URL, `name` its context."""
+    if not issued.key:
+        raise ValueError("a kubeconfig needs the private key, and this certificate was made for a signing request")
+    credential = {"client-certificate-data": _encode(issued.certificate), "client-key-data": _encode(issued.key)}
+    return _document(server, issued.ca, name, user, credential)
+
+
+def token_kubeconfig(token: str, *, ca: bytes, server: str, name: str, user: str = "admin") -> Object:
+    """A kubeconfig that logs in with a bearer token; `ca` is PEM."""
+    return _document(server, ca, name, user, {"token": token})
+
+
+def _document(server: str, ca: bytes, name: str, user: str, credential: Mapping[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server, "certificate-authority-data": _encode(ca)}}],
+        "users": [{"name": f"{name}-{user}", "user": dict(credential)}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": f"{name}-{user}"}}],
+        "current-context": name,
+    }
+
+
+def _encode(pem: bytes) -> str:
+    return base64.b64encode(pem).decode()
