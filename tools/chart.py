@@ -16,7 +16,7 @@ from typing import Any
 from hortus.cli.install import contents
 from hortus.cli.program import FLAGS
 from hortus.engine.observing import dashboard, groups, runbook
-from hortus.engine.rights import policy_rules
+from hortus.engine.rbac import policy_rules
 from hortus.kube import yaml
 from hortus.schema import crd
 

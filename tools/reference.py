@@ -25,7 +25,7 @@ from hortus.domains.access.settings import FLAGS as ACCESS_FLAGS
 from hortus.domains.clusters.configuration import KEYS
 from hortus.domains.credentials.settings import FLAGS
 from hortus.engine.flags import Flag
-from hortus.engine.rights import Right
+from hortus.engine.rbac import Permission
 from hortus.kube import durations
 from hortus.schema import descriptions
 from hortus.simulation.load.scenario import Fleet, Load, Scenario, Weights
@@ -98,7 +98,7 @@ def _keys() -> Iterator[tuple[str, ...]]:
         yield f"`{key.path}`", key.type, default, key.meaning
 
 
-def _rules(rules: Iterable[Right]) -> str:
+def _rules(rules: Iterable[Permission]) -> str:
     rows = (
         (
             f"`{rule.group}`" if rule.group else "core",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 import pytest
 from tests.production.test_install import DEPLOYMENTS, NAMESPACES
-from tests.production.test_rights import kubeconfig_of
+from tests.production.test_permissions import kubeconfig_of
 from tests.scenarios.running import hortus
 
 from hortus.cli.install.applying import Installation

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hortus.engine import Cache, Manager
     from hortus.engine.flags import Flag
     from hortus.engine.observing import Alert, Board
+    from hortus.engine.rbac import Permission
     from hortus.engine.remote import RemotePool
-    from hortus.engine.rights import Right
     from hortus.kube import Client
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
@@ -35,11 +35,11 @@ Reload = Callable[[Mapping[str, Any]], None]
 class RbacRules(NamedTuple):
     """RBAC rules that the controllers of a domain need; the roles of the chart are made from them."""
 
-    management: Sequence[Right] = ()
+    management: Sequence[Permission] = ()
     """On the management cluster, in the watched namespace."""
-    garden: Sequence[Right] = ()
+    garden: Sequence[Permission] = ()
     """In the garden, in the namespace of the project."""
-    garden_wide: Sequence[Right] = ()
+    garden_wide: Sequence[Permission] = ()
     """In the garden, in all namespaces."""
     flag: str = ""
     """Name of a flag: the rules on the management cluster are granted only where it is set; empty grants always."""

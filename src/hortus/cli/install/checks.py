@@ -20,7 +20,7 @@ from hortus.cli.program import FLAGS
 from hortus.domains import all_domains
 from hortus.engine.configuration import Configuration
 from hortus.engine.flags import FlagError, FlagSet
-from hortus.engine.rights import Right
+from hortus.engine.rbac import Permission
 from hortus.kube import Client, ConnectionSettings, Resource, yaml
 from hortus.kube.errors import Forbidden, KubeError, NotFound
 from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
@@ -219,7 +219,7 @@ async def _secret(client: Client, parts: _Parts, namespace: str) -> _Secret:
     return _Secret(Finding("ok", "Secret", f"{namespace}/{name}, key {key}"), base64.b64decode(value))
 
 
-async def _garden(kubeconfig: bytes, namespace: str, rules: Sequence[Right]) -> Finding:
+async def _garden(kubeconfig: bytes, namespace: str, rules: Sequence[Permission]) -> Finding:
     """Ask the garden, as the mounted kubeconfig, for its permissions in the project."""
     try:
         access = from_untrusted(kubeconfig, trust=Trust(plain_http=True), origin="the garden's kubeconfig").access()
@@ -239,7 +239,7 @@ async def _garden(kubeconfig: bytes, namespace: str, rules: Sequence[Right]) -> 
     return Finding("ok", "garden", f"{access.server}, namespace {namespace}")
 
 
-async def _denied(client: Client, rules: Sequence[Right], namespace: str, user: str = "") -> list[str]:
+async def _denied(client: Client, rules: Sequence[Permission], namespace: str, user: str = "") -> list[str]:
     """The requests of `rules` that are denied to `user`, or to the client itself."""
     asked = [(rule.group, resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs]
     limit = asyncio.Semaphore(_PARALLEL)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from hortus.domains import all_domains
 from hortus.engine.observing import FOLDER, Alert, Board, read_alerts, read_boards
-from hortus.engine.rights import EVENTS, LEASES, SHARDS, Right
+from hortus.engine.rbac import EVENTS, LEASES, SHARDS, Permission
 from hortus.kube.objects import Resource
 from hortus.schema import Kind
 
@@ -21,33 +21,36 @@ KINDS: Mapping[Resource, type[Kind]] = {
 }
 """What has a CRD on the management cluster."""
 
-MANAGEMENT: tuple[Right, ...] = (*(rule for rules in _RULES if not rules.flag for rule in rules.management), EVENTS)
+MANAGEMENT: tuple[Permission, ...] = (
+    *(rule for rules in _RULES if not rules.flag for rule in rules.management),
+    EVENTS,
+)
 """On the management cluster, in the watched namespace."""
 
-OPTIONAL: Mapping[str, tuple[Right, ...]] = {rules.flag: tuple(rules.management) for rules in _RULES if rules.flag}
+OPTIONAL: Mapping[str, tuple[Permission, ...]] = {rules.flag: tuple(rules.management) for rules in _RULES if rules.flag}
 """The same where the flag of this name is set."""
 
-REPLICAS: tuple[Right, ...] = (LEASES,)
+REPLICAS: tuple[Permission, ...] = (LEASES,)
 """On the management cluster, in the namespace where Hortus runs."""
 
-SHARDING: tuple[Right, ...] = (SHARDS,)
+SHARDING: tuple[Permission, ...] = (SHARDS,)
 """The same where replicas share the objects instead of electing one."""
 
-GARDEN: tuple[Right, ...] = tuple(rule for rules in _RULES for rule in rules.garden)
+GARDEN: tuple[Permission, ...] = tuple(rule for rules in _RULES for rule in rules.garden)
 """In the garden, in the project's namespace."""
 
-GARDEN_WIDE: tuple[Right, ...] = tuple(rule for rules in _RULES for rule in rules.garden_wide)
+GARDEN_WIDE: tuple[Permission, ...] = tuple(rule for rules in _RULES for rule in rules.garden_wide)
 """In the garden, everywhere."""
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "update", "patch", "delete", "deletecollection")
 
-PEOPLE_VIEW: tuple[Right, ...] = tuple(
-    Right(resource.group, (resource.plural, f"{resource.plural}/status"), _READ, "for people who look")
+PEOPLE_VIEW: tuple[Permission, ...] = tuple(
+    Permission(resource.group, (resource.plural, f"{resource.plural}/status"), _READ, "for people who look")
     for resource in KINDS
 )
-PEOPLE_EDIT: tuple[Right, ...] = tuple(
-    Right(resource.group, (resource.plural,), _WRITE, "for people who change") for resource in KINDS
+PEOPLE_EDIT: tuple[Permission, ...] = tuple(
+    Permission(resource.group, (resource.plural,), _WRITE, "for people who change") for resource in KINDS
 )
 
 ALERTS: tuple[tuple[str, tuple[Alert, ...]], ...] = (

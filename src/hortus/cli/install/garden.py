@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hortus.cli.install import contents
-from hortus.engine.rights import Right, policy_rules
+from hortus.engine.rbac import Permission, policy_rules
 from hortus.kube.objects import Object
 
 ACCOUNT = "hortus"
@@ -21,11 +21,11 @@ def account(project: str) -> list[Object]:
     ]
 
 
-def _bound(kind: str, metadata: Object, namespace: str, rights: tuple[Right, ...]) -> list[Object]:
-    """A role with these rights, and its binding to the account."""
+def _bound(kind: str, metadata: Object, namespace: str, permissions: tuple[Permission, ...]) -> list[Object]:
+    """A role with these permissions, and its binding to the account."""
     version = f"{_RBAC}/v1"
     return [
-        {"apiVersion": version, "kind": kind, "metadata": metadata, "rules": policy_rules(rights)},
+        {"apiVersion": version, "kind": kind, "metadata": metadata, "rules": policy_rules(permissions)},
         {
             "apiVersion": version,
             "kind": f"{kind}Binding",

@@ -27,9 +27,9 @@ class _Access(Domain):
         return FLAGS
 
     def rules(self) -> RbacRules:
-        from hortus.domains.access import rights
+        from hortus.domains.access import rbac
 
-        return RbacRules(management=rights.MANAGEMENT)
+        return RbacRules(management=rbac.MANAGEMENT)
 
     def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.access import settings

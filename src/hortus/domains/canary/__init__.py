@@ -19,9 +19,9 @@ class _Canary(Domain):
         return FLAGS
 
     def rules(self) -> RbacRules:
-        from hortus.domains.canary import rights
+        from hortus.domains.canary import rbac
 
-        return RbacRules(management=rights.MANAGEMENT, flag="canary-template")
+        return RbacRules(management=rbac.MANAGEMENT, flag="canary-template")
 
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         return "" if values["canary-template"] else "--canary-template is not set"

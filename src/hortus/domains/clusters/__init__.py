@@ -27,9 +27,9 @@ class _Clusters(Domain):
         return FLAGS
 
     def rules(self) -> RbacRules:
-        from hortus.domains.clusters import rights
+        from hortus.domains.clusters import rbac
 
-        return RbacRules(management=rights.MANAGEMENT, garden=rights.GARDEN, garden_wide=rights.GARDEN_WIDE)
+        return RbacRules(management=rbac.MANAGEMENT, garden=rbac.GARDEN, garden_wide=rbac.GARDEN_WIDE)
 
     def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.clusters import settings

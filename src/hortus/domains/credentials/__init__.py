@@ -26,9 +26,9 @@ class _Credentials(Domain):
         return FLAGS
 
     def rules(self) -> RbacRules:
-        from hortus.domains.credentials import rights
+        from hortus.domains.credentials import rbac
 
-        return RbacRules(management=rights.MANAGEMENT, garden=rights.GARDEN)
+        return RbacRules(management=rbac.MANAGEMENT, garden=rbac.GARDEN)
 
     def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.credentials.settings import Settings

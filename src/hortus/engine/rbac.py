@@ -15,7 +15,7 @@ from hortus.kube.objects import Object
 _ORDER = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 
 
-class Right(msgspec.Struct, frozen=True):
+class Permission(msgspec.Struct, frozen=True):
     """Leave to use `verbs` on `resources` of one API group; `names` narrows it to objects of these names."""
 
     group: str
@@ -27,9 +27,9 @@ class Right(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
 
 
-EVENTS = Right("", ("events",), ("create", "patch"), "reports its actions, as kubectl describe shows them")
-LEASES = Right("coordination.k8s.io", ("leases",), ("get", "create", "update"), "elects who works")
-SHARDS = Right(
+EVENTS = Permission("", ("events",), ("create", "patch"), "reports its actions, as kubectl describe shows them")
+LEASES = Permission("coordination.k8s.io", ("leases",), ("get", "create", "update"), "elects who works")
+SHARDS = Permission(
     "coordination.k8s.io",
     ("leases",),
     ("get", "list", "watch", "create", "patch", "delete"),
@@ -37,12 +37,12 @@ SHARDS = Right(
 )
 
 
-def policy_rules(rights: Iterable[Right]) -> list[Object]:
+def policy_rules(permissions: Iterable[Permission]) -> list[Object]:
     """RBAC rules that give exactly these permissions: one for each group, resource and choice of names, in order."""
     verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
-    for right in rights:
-        for resource in right.resources:
-            verbs.setdefault((right.group, resource, right.names), set()).update(right.verbs)
+    for permission in permissions:
+        for resource in permission.resources:
+            verbs.setdefault((permission.group, resource, permission.names), set()).update(permission.verbs)
     return [_rule(*key, verbs[key]) for key in sorted(verbs)]
 
 
@@ -54,4 +54,4 @@ def _rule(group: str, resource: str, names: tuple[str, ...], verbs: set[str]) ->
     return {**rule, "verbs": known + sorted(verbs.difference(known))}
 
 
-__all__ = ["EVENTS", "LEASES", "SHARDS", "Right", "policy_rules"]
+__all__ = ["EVENTS", "LEASES", "SHARDS", "Permission", "policy_rules"]

@@ -25,7 +25,7 @@ from hortus.domains.clusters.local import local_setup
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.engine import find_condition, read
 from hortus.engine.flags import FlagSet
-from hortus.engine.rights import Right
+from hortus.engine.rbac import Permission
 from hortus.kube import Client, Propagation, Resource, yaml
 from hortus.kube.objects import Object
 from hortus.simulation.fleet import GARDENER_CLUSTERS, fleet_shoot
@@ -58,8 +58,8 @@ class Used(NamedTuple):
     verb: str
 
 
-def granted(rights: Iterable[Right]) -> set[Used]:
-    return {Used(one.group, name, verb) for one in rights for name in one.resources for verb in one.verbs}
+def granted(permissions: Iterable[Permission]) -> set[Used]:
+    return {Used(one.group, name, verb) for one in permissions for name in one.resources for verb in one.verbs}
 
 
 MANAGEMENT = (*contents.MANAGEMENT, *contents.OPTIONAL["canary-template"], *contents.REPLICAS)
@@ -321,15 +321,15 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
     async with program(FlagSet(FLAGS).parse([*flags, canary])) as manager, manager.running():
         await everything_once(management)
         await a_canarys_life(management)
-    for user, rights in (
+    for user, permissions in (
         ("system:serviceaccount:hortus-system:hortus", MANAGEMENT),
         ("system:serviceaccount:garden-demo:hortus", (*contents.GARDEN, *contents.GARDEN_WIDE)),
     ):
         done = record.of(user)
         denied = sorted(used for used, codes in done.items() if 403 in codes)
         assert denied == [], f"{user} was denied this"
-        used = set(done) | (_LOGGED_AS_PATCH & granted(rights))
-        assert used == granted(rights), f"{user} used something else than it was granted"
+        used = set(done) | (_LOGGED_AS_PATCH & granted(permissions))
+        assert used == granted(permissions), f"{user} used something else than it was granted"
 
 
 async def test_replicas_that_share_the_objects_need_more_of_leases_and_no_more_than_that(

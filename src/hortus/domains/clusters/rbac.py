@@ -1,0 +1,34 @@
+"""What this domain may do, and where; the roles of the chart come from here."""
+
+from __future__ import annotations
+
+from hortus.domains.clusters.types import RUNTIMES
+from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine.rbac import Permission
+
+_GROUP, _RUNTIMES = RUNTIMES.group, RUNTIMES.plural
+_CORE = "core.gardener.cloud"
+
+MANAGEMENT: tuple[Permission, ...] = (
+    Permission(_GROUP, (_RUNTIMES,), ("list", "watch"), "follows the Runtimes"),
+    Permission(_GROUP, (_RUNTIMES,), ("patch",), "holds what it must clean up, takes off what asked for a patch"),
+    Permission(_GROUP, (f"{_RUNTIMES}/status",), ("patch",), "says how the Runtimes are"),
+    Permission(_GROUP, (GARDENER_CLUSTERS.plural,), ("list", "watch", "create", "delete"), "asks for kubeconfigs"),
+    Permission("", ("secrets",), ("get",), "enters the clusters"),
+    Permission("", ("configmaps",), ("get",), "reads the operator's own address ranges, where ACLs are on"),
+)
+"""In the namespace of the Runtimes."""
+
+GARDEN: tuple[Permission, ...] = (
+    Permission(
+        _CORE, ("shoots",), ("get", "list", "watch", "create", "patch", "delete"), "makes and changes the clusters"
+    ),
+    Permission("", ("configmaps",), ("create", "patch", "delete"), "keeps structured authentication"),
+)
+"""In the namespace of the Gardener project. An apply that creates asks for both patch and create."""
+
+GARDEN_WIDE: tuple[Permission, ...] = (
+    Permission(_CORE, ("seeds",), ("list",), "looks for a seed in the region of a cluster"),
+    Permission(_CORE, ("cloudprofiles",), ("list", "watch"), "knows what the garden offers"),
+)
+"""In the whole garden."""
