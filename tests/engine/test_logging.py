@@ -11,7 +11,7 @@ import structlog
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.controller import Controller
-from hortus.engine.logging import LogSettings, configure
+from hortus.engine.logging import LogSettings, configure_logging
 from hortus.engine.outcomes import Result, StepError
 from hortus.engine.sources import Trigger
 from hortus.kube import Secret
@@ -29,7 +29,7 @@ def configured() -> Iterator[Configured]:
 
     def apply(**flags: object) -> io.StringIO:
         out = io.StringIO()
-        configure(LogSettings.from_flags(**flags), stream=out, clock=FakeClock())  # type: ignore[arg-type]
+        configure_logging(LogSettings.from_flags(**flags), stream=out, clock=FakeClock())  # type: ignore[arg-type]
         return out
 
     yield apply

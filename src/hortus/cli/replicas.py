@@ -71,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     from hortus.engine.configuration import Configuration
     from hortus.engine.flags import FlagError, FlagSet
     from hortus.engine.hosting import log_settings
-    from hortus.engine.logging import configure
+    from hortus.engine.logging import configure_logging
     from hortus.kube.errors import KubeError
     from hortus.kube.kubeconfig import KubeconfigError
 
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         configuration = Configuration(FlagSet(FLAGS), arguments, os.environ)
         values = configuration.load()
-        configure(log_settings(values))
+        configure_logging(log_settings(values))
         return process.run(work)
     except (FlagError, KubeconfigError, KubeError) as error:
         report("failed", str(error))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import sys
@@ -74,9 +73,9 @@ def _load_structlog() -> None:
 def _run(values: dict[str, Any], logs: LogSettings, configuration: Configuration) -> int:
     from hortus.cli.program import program
     from hortus.engine import process
-    from hortus.engine.logging import configure
+    from hortus.engine.logging import configure_logging
 
-    configure(logs)
+    configure_logging(logs)
 
     async def main() -> int:
         async with program(values, configuration) as manager:
@@ -86,8 +85,10 @@ def _run(values: dict[str, Any], logs: LogSettings, configuration: Configuration
 
 
 def _run_several(arguments: list[str], values: dict[str, Any], logs: LogSettings) -> int:
-    from hortus.cli.replicas import supervise
-    from hortus.engine.logging import configure
+    import asyncio
 
-    configure(logs)
+    from hortus.cli.replicas import supervise
+    from hortus.engine.logging import configure_logging
+
+    configure_logging(logs)
     return asyncio.run(supervise(arguments, values))

@@ -60,66 +60,108 @@ In a test the controller runs on `hortus.testing.FakeClock` in a manager of the 
 - **In one process** (`hosting`, `manager`, `process`, `leases`, `shards`, `health`): start, stop, leadership, servers.
 '''
 
-from hortus.engine.apply import Applied, Applier
-from hortus.engine.backoff import Backoff, spread
-from hortus.engine.cache import Cache, Change, copy_of
-from hortus.engine.caches import Caches, Selection
-from hortus.engine.conditions import (
-    FALSE,
-    TRUE,
-    UNKNOWN,
-    ConditionStatus,
-    find_condition,
-    has_condition,
-    mark_ready,
-    mark_reconciling,
-    mark_stalled,
-    remove_condition,
-    set_condition,
-)
-from hortus.engine.context import Announcement, ReconcileContext, Wiring
-from hortus.engine.controller import Assignment, Controller, Reconciler
-from hortus.engine.events import NORMAL, WARNING, EventRecorder
-from hortus.engine.finalizers import add_finalizer, finalizers_of, has_finalizer, is_deleting, remove_finalizer
-from hortus.engine.health import Address, Checks, HealthServer, HttpServer, parse_address, serve_metrics
-from hortus.engine.hosting import HOST_FLAGS, Host, hosted, serve
-from hortus.engine.indexes import (
-    by_annotation,
-    by_label,
-    by_namespace,
-    by_owner_uid,
-    managed_fields_of,
-    without_managed_fields,
-)
-from hortus.engine.kinds import KindController, Steps, add_kind, sources_of, wire
-from hortus.engine.lanes import Flows
-from hortus.engine.leases import Elector, LeaseTimes
-from hortus.engine.logging import LogSettings
-from hortus.engine.logging import configure as configure_logging
-from hortus.engine.manager import Manager
-from hortus.engine.metrics import EngineMetrics
-from hortus.engine.outcomes import DONE, NEVER, Actor, DeadlineExceeded, HandedOver, Result, StepError
-from hortus.engine.owners import controller_of, is_owned_by, own, owner_reference, owners_of
-from hortus.engine.predicates import (
-    Predicate,
-    annotation_changed,
-    annotations_changed,
-    fields_changed,
-    finalizers_changed,
-    generation_changed,
-    labels_changed,
-    spec_or_metadata_changed,
-)
-from hortus.engine.process import cut_on_resume, run, run_manager, stop_on_signals
-from hortus.engine.queue import Priority, Queue, QueueClosed
-from hortus.engine.redaction import redact, redact_text
-from hortus.engine.runnables import LeadershipLost, PartEnded
-from hortus.engine.scope import current_scope
-from hortus.engine.shards import Shards
-from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner, to_same_name
-from hortus.engine.status import StatusDraft
-from hortus.engine.typed import NotReadable, TypedCache, metadata_of, read, resource_of
+from typing import TYPE_CHECKING
+
 from hortus.engine.within import within
+from hortus.facade import lazy
+
+if TYPE_CHECKING:
+    from hortus.engine.apply import Applied, Applier
+    from hortus.engine.backoff import Backoff, spread
+    from hortus.engine.cache import Cache, Change, copy_of
+    from hortus.engine.caches import Caches, Selection
+    from hortus.engine.conditions import (
+        FALSE,
+        TRUE,
+        UNKNOWN,
+        ConditionStatus,
+        find_condition,
+        has_condition,
+        mark_ready,
+        mark_reconciling,
+        mark_stalled,
+        remove_condition,
+        set_condition,
+    )
+    from hortus.engine.context import Announcement, ReconcileContext, Wiring
+    from hortus.engine.controller import Assignment, Controller, Reconciler
+    from hortus.engine.events import NORMAL, WARNING, EventRecorder
+    from hortus.engine.finalizers import add_finalizer, finalizers_of, has_finalizer, is_deleting, remove_finalizer
+    from hortus.engine.health import Address, Checks, HealthServer, HttpServer, parse_address, serve_metrics
+    from hortus.engine.hosting import HOST_FLAGS, Host, hosted, serve
+    from hortus.engine.indexes import (
+        by_annotation,
+        by_label,
+        by_namespace,
+        by_owner_uid,
+        managed_fields_of,
+        without_managed_fields,
+    )
+    from hortus.engine.kinds import KindController, Steps, add_kind, sources_of, wire
+    from hortus.engine.lanes import Flows
+    from hortus.engine.leases import Elector, LeaseTimes
+    from hortus.engine.logging import LogSettings, configure_logging
+    from hortus.engine.manager import Manager
+    from hortus.engine.metrics import EngineMetrics
+    from hortus.engine.outcomes import DONE, NEVER, Actor, DeadlineExceeded, HandedOver, Result, StepError
+    from hortus.engine.owners import controller_of, is_owned_by, own, owner_reference, owners_of
+    from hortus.engine.predicates import (
+        Predicate,
+        annotation_changed,
+        annotations_changed,
+        fields_changed,
+        finalizers_changed,
+        generation_changed,
+        labels_changed,
+        spec_or_metadata_changed,
+    )
+    from hortus.engine.process import cut_on_resume, run, run_manager, stop_on_signals
+    from hortus.engine.queue import Priority, Queue, QueueClosed
+    from hortus.engine.redaction import redact, redact_text
+    from hortus.engine.runnables import LeadershipLost, PartEnded
+    from hortus.engine.scope import current_scope
+    from hortus.engine.shards import Shards
+    from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner, to_same_name
+    from hortus.engine.status import StatusDraft
+    from hortus.engine.typed import NotReadable, TypedCache, metadata_of, read, resource_of
+else:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "apply": "Applied Applier",
+            "backoff": "Backoff spread",
+            "cache": "Cache Change copy_of",
+            "caches": "Caches Selection",
+            "conditions": "FALSE TRUE UNKNOWN ConditionStatus find_condition "
+            "has_condition mark_ready mark_reconciling mark_stalled remove_condition set_condition",
+            "context": "Announcement ReconcileContext Wiring",
+            "controller": "Assignment Controller Reconciler",
+            "events": "NORMAL WARNING EventRecorder",
+            "finalizers": "add_finalizer finalizers_of has_finalizer is_deleting remove_finalizer",
+            "health": "Address Checks HealthServer HttpServer parse_address serve_metrics",
+            "hosting": "HOST_FLAGS Host hosted serve",
+            "indexes": "by_annotation by_label by_namespace by_owner_uid managed_fields_of without_managed_fields",
+            "kinds": "KindController Steps add_kind sources_of wire",
+            "lanes": "Flows",
+            "leases": "Elector LeaseTimes",
+            "logging": "LogSettings configure_logging",
+            "manager": "Manager",
+            "metrics": "EngineMetrics",
+            "outcomes": "DONE NEVER Actor DeadlineExceeded HandedOver Result StepError",
+            "owners": "controller_of is_owned_by own owner_reference owners_of",
+            "predicates": "Predicate annotation_changed annotations_changed fields_changed "
+            "finalizers_changed generation_changed labels_changed spec_or_metadata_changed",
+            "process": "cut_on_resume run run_manager stop_on_signals",
+            "queue": "Priority Queue QueueClosed",
+            "redaction": "redact redact_text",
+            "runnables": "LeadershipLost PartEnded",
+            "scope": "current_scope",
+            "shards": "Shards",
+            "sources": "Every Source Trigger Watch to_label to_owner to_same_name",
+            "status": "StatusDraft",
+            "typed": "NotReadable TypedCache metadata_of read resource_of",
+        },
+    )
 
 __all__ = [
     "DONE",

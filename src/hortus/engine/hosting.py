@@ -25,7 +25,7 @@ from hortus.engine.flags import Flag, FlagError, FlagSet
 from hortus.engine.health import Address, HealthServer, HttpServer, parse_address, serve_metrics
 from hortus.engine.kinds import KindController, add_kind
 from hortus.engine.leases import Elector, LeaseTimes
-from hortus.engine.logging import LogSettings, configure
+from hortus.engine.logging import LogSettings, configure_logging
 from hortus.engine.manager import Manager
 from hortus.engine.observing.page import DebugServer
 from hortus.engine.shards import Shards
@@ -100,7 +100,7 @@ def serve(
         return 0
     try:
         values = Configuration(flags, words, environment).load()
-        configure(log_settings(values))
+        configure_logging(log_settings(values))
         return process.run(lambda: _serve(controllers, values))
     except (FlagError, KubeconfigError, KubeError) as error:
         sys.stderr.write(f"error: {error}\n")

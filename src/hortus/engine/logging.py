@@ -82,7 +82,7 @@ def set_level(level: int) -> None:
     logging.getLogger("watchfiles").setLevel(max(level, logging.WARNING))
 
 
-def configure(settings: LogSettings, *, stream: IO[str] | None = None, clock: Clock | None = None) -> None:
+def configure_logging(settings: LogSettings, *, stream: IO[str] | None = None, clock: Clock | None = None) -> None:
     """Have this process log so, to `stream` (stderr when not given). Call once, before work begins."""
     out = stream or sys.stderr
     processors: list[structlog.types.Processor] = [

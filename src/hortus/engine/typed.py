@@ -7,13 +7,15 @@ nothing more. `raw` is the cache itself, for sources and writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
-from hortus.engine.cache import Cache
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.schema import Kind, ObjectMeta
+
+if TYPE_CHECKING:
+    from hortus.engine.cache import Cache
 
 K = TypeVar("K", bound=Kind)
 

@@ -17,9 +17,9 @@
 Clients may be made by the thousand: each has one small TLS context and connects when first used.
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
+from hortus.facade import lazy
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource
 from hortus.kube.secret import Secret
@@ -38,35 +38,26 @@ if TYPE_CHECKING:
     from hortus.kube.retries import Retries
     from hortus.kube.transport import Answer, ConnectionSettings, Transport
     from hortus.kube.watch import Watch, WatchEvent
-
-_PLACES = {
-    "access": ("Access", "Credentials", "ExecPlugin", "Impersonation"),
-    "auth": ("CredentialsFailed",),
-    "answers": ("ObjectList",),
-    "client": ("Client",),
-    "connection": ("Connection",),
-    "dialing": ("LOCAL_NETWORKS", "Dialing"),
-    "discovery": ("Discovery", "ServedResource", "UnknownResource"),
-    "metrics": ("RequestMetrics", "RequestObserver"),
-    "ratelimit": ("RateLimiter",),
-    "requests": ("PatchKind", "Propagation"),
-    "retries": ("Retries",),
-    "transport": ("Answer", "ConnectionSettings", "Transport"),
-    "watch": ("Watch", "WatchEvent"),
-}
-_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    """Loads the modules that need aiohttp on first use, so that a command which prints its help does not wait for
-    them."""
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    globals()[name] = found
-    return found
-
+else:
+    # What needs aiohttp is loaded when it is first asked for.
+    __getattr__ = lazy(
+        __name__,
+        {
+            "access": "Access Credentials ExecPlugin Impersonation",
+            "auth": "CredentialsFailed",
+            "answers": "ObjectList",
+            "client": "Client",
+            "connection": "Connection",
+            "dialing": "LOCAL_NETWORKS Dialing",
+            "discovery": "Discovery ServedResource UnknownResource",
+            "metrics": "RequestMetrics RequestObserver",
+            "ratelimit": "RateLimiter",
+            "requests": "PatchKind Propagation",
+            "retries": "Retries",
+            "transport": "Answer ConnectionSettings Transport",
+            "watch": "Watch WatchEvent",
+        },
+    )
 
 __all__ = [
     "LOCAL_NETWORKS",

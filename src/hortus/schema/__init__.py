@@ -19,34 +19,56 @@
 
 from __future__ import annotations
 
-from hortus.schema.cel.binding import CelError, CompileError
-from hortus.schema.cel.program import Program, compile_expression
-from hortus.schema.conditions import Condition
+from typing import TYPE_CHECKING
+
+from hortus.facade import lazy
 from hortus.schema.crd import KindError, crd, schema
-from hortus.schema.definition import validate_crd, with_crd_defaults
-from hortus.schema.jsonpath import JsonPath, JsonPathError, JsonPathTemplate
 from hortus.schema.kind import Fields, Kind, ObjectMeta, OwnerReference, decode, encode, kind
-from hortus.schema.markers import (
-    AGE,
-    Atomic,
-    Column,
-    Default,
-    EmbeddedResource,
-    Extra,
-    Format,
-    ListMap,
-    ListSet,
-    Nullable,
-    PreserveUnknown,
-    Rule,
-    Scale,
-    Shape,
-    Values,
-)
-from hortus.schema.nodes import SchemaError
-from hortus.schema.problems import FieldError
-from hortus.schema.rules import Overdue
-from hortus.schema.structural import Structural
+
+if TYPE_CHECKING:
+    from hortus.schema.cel.binding import CelError, CompileError
+    from hortus.schema.cel.program import Program, compile_expression
+    from hortus.schema.conditions import Condition
+    from hortus.schema.definition import validate_crd, with_crd_defaults
+    from hortus.schema.jsonpath import JsonPath, JsonPathError, JsonPathTemplate
+    from hortus.schema.markers import (
+        AGE,
+        Atomic,
+        Column,
+        Default,
+        EmbeddedResource,
+        Extra,
+        Format,
+        ListMap,
+        ListSet,
+        Nullable,
+        PreserveUnknown,
+        Rule,
+        Scale,
+        Shape,
+        Values,
+    )
+    from hortus.schema.nodes import SchemaError
+    from hortus.schema.problems import FieldError
+    from hortus.schema.rules import Overdue
+    from hortus.schema.structural import Structural
+else:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "cel.binding": "CelError CompileError",
+            "cel.program": "Program compile_expression",
+            "conditions": "Condition",
+            "definition": "validate_crd with_crd_defaults",
+            "jsonpath": "JsonPath JsonPathError JsonPathTemplate",
+            "markers": "AGE Atomic Column Default EmbeddedResource Extra Format "
+            "ListMap ListSet Nullable PreserveUnknown Rule Scale Shape Values",
+            "nodes": "SchemaError",
+            "problems": "FieldError",
+            "rules": "Overdue",
+            "structural": "Structural",
+        },
+    )
 
 __all__ = [
     "AGE",

@@ -11,9 +11,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from hortus.cli.envtest import etcd
-
-_MODULES = {"kube-apiserver": "-m hortus.cli.envtest.apiserver", "etcd": f"-I -S '{etcd.__file__}'"}
+_ETCD = Path(__file__).with_name("etcd.py")
+_MODULES = {"kube-apiserver": "-m hortus.cli.envtest.apiserver", "etcd": f"-I -S '{_ETCD}'"}
 
 
 def default_folder() -> Path:

@@ -20,7 +20,7 @@ import structlog
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.supervisor import CannotRun, report
 from hortus.engine import process
-from hortus.engine.logging import LogSettings, configure
+from hortus.engine.logging import LogSettings, configure_logging
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -82,7 +82,7 @@ def read_config(path: Path | None) -> dict[str, Any]:
 
 def main() -> None:
     arguments = _arguments()
-    configure(LogSettings())
+    configure_logging(LogSettings())
     try:
         process.run(lambda: _supervised(_BODIES[arguments.name], arguments))
     except CannotRun as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,6 @@ from typing import Any
 import msgspec
 
 from hortus.cli.up.state import Run, StateDirectory, command_for, is_alive
-from hortus.kube import Client, ConnectionSettings
-from hortus.kube.errors import KubeError
-from hortus.kube.kubeconfig import KubeconfigError
 from hortus.kube.objects import Resource, parse_time
 
 HEALTHY, UNHEALTHY, NOT_RUNNING = 0, 1, 3
@@ -20,7 +16,6 @@ HEALTHY, UNHEALTHY, NOT_RUNNING = 0, 1, 3
 
 _CLUSTERS = Resource("infrastructuremanager.kyma-project.io", "v1", "gardenerclusters", "GardenerCluster")
 _SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
-_PATIENCE = ConnectionSettings(connections=4, timeout=5.0, connect_timeout=2.0)
 
 
 class Status(msgspec.Struct):
@@ -53,6 +48,11 @@ def look(state: StateDirectory) -> Status:
         return Status(running=False, healthy=False, state=str(state.path))
     if run is None or run.pid != state.holder():
         return Status(running=True, healthy=False, state=str(state.path), problem="not up yet: it is just starting")
+    import asyncio
+
+    from hortus.kube.errors import KubeError
+    from hortus.kube.kubeconfig import KubeconfigError
+
     found = Status(
         running=True,
         healthy=True,
@@ -82,8 +82,11 @@ def _dead(run: Run) -> str:
 async def _ask(state: StateDirectory, found: Status) -> None:
     from hortus.engine.leases import LEASES
     from hortus.engine.shards import GROUP_LABEL, HELD
+    from hortus.kube import Client, ConnectionSettings
+    from hortus.kube.errors import KubeError
 
-    async with Client.from_kubeconfig(state.kubeconfig, settings=_PATIENCE) as client:
+    patience = ConnectionSettings(connections=4, timeout=5.0, connect_timeout=2.0)
+    async with Client.from_kubeconfig(state.kubeconfig, settings=patience) as client:
         listed = await client.list(_CLUSTERS)
         for cluster in listed.items:
             name = (cluster.get("status") or {}).get("state") or "Pending"
@@ -91,7 +94,7 @@ async def _ask(state: StateDirectory, found: Status) -> None:
         for member in (await client.list(LEASES, labels=GROUP_LABEL)).items:
             if name := member["spec"].get("holderIdentity"):
                 found.shards[name] = int((member["metadata"].get("annotations") or {}).get(HELD) or 0)
-    async with Client.from_kubeconfig(state.garden_kubeconfig, settings=_PATIENCE) as garden:
+    async with Client.from_kubeconfig(state.garden_kubeconfig, settings=patience) as garden:
         try:
             found.shoots = len((await garden.list(_SHOOTS, metadata_only=True)).items)
         except KubeError as error:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from hortus.domains.clusters.outline import ShootOutline, kept_outline, outline, outline_of
 from hortus.domains.clusters.types import FIELD_MANAGER, ShootAnnotation
-from hortus.engine import Cache
-from hortus.kube import Client
 from hortus.kube.errors import Garbage, NotFound, NotServed
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
+
+if TYPE_CHECKING:
+    from hortus.engine import Cache
+    from hortus.kube import Client
 
 SHOOTS: Final = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 SEEDS: Final = Resource("core.gardener.cloud", "v1beta1", "seeds", "Seed", namespaced=False)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from hortus.domains.credentials.types import Annotation
-from hortus.engine import Cache, Change, read
+from hortus.engine import read
 from hortus.kube.objects import Object, ObjectKey
 from hortus.schema import Fields, Kind, kind
+
+if TYPE_CHECKING:
+    from hortus.engine import Cache, Change
 
 _API_SERVERS = frozenset({"external", "wildcard-tls-seed-bound", "internal", "unmanaged"})
 """Names of the advertised addresses that lead to a shoot's API server (gardener/gardener,

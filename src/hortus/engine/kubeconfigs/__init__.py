@@ -22,19 +22,36 @@
 - **Repairs** (`repairs`): a Secret that another writer changes over and over is written less and less often.
 """
 
-from hortus.engine.kubeconfigs.contents import IssuedKubeconfig, SecretPlan, Stamps
-from hortus.engine.kubeconfigs.proof import (
-    Advice,
-    ClusterProof,
-    DocumentProof,
-    KubeconfigProof,
-    ProofFailed,
-    TrialClients,
-)
-from hortus.engine.kubeconfigs.repairs import RepairBackoff
-from hortus.engine.kubeconfigs.rotation import Due, RotationPolicy, fraction_of
-from hortus.engine.kubeconfigs.secrets import SECRETS, KubeconfigSecret, checksum, encoded, read_secret, sealed
-from hortus.engine.kubeconfigs.store import KubeconfigStore
+from typing import TYPE_CHECKING
+
+from hortus.facade import lazy
+
+if TYPE_CHECKING:
+    from hortus.engine.kubeconfigs.contents import IssuedKubeconfig, SecretPlan, Stamps
+    from hortus.engine.kubeconfigs.proof import (
+        Advice,
+        ClusterProof,
+        DocumentProof,
+        KubeconfigProof,
+        ProofFailed,
+        TrialClients,
+    )
+    from hortus.engine.kubeconfigs.repairs import RepairBackoff
+    from hortus.engine.kubeconfigs.rotation import Due, RotationPolicy, fraction_of
+    from hortus.engine.kubeconfigs.secrets import SECRETS, KubeconfigSecret, checksum, encoded, read_secret, sealed
+    from hortus.engine.kubeconfigs.store import KubeconfigStore
+else:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "contents": "IssuedKubeconfig SecretPlan Stamps",
+            "proof": "Advice ClusterProof DocumentProof KubeconfigProof ProofFailed TrialClients",
+            "repairs": "RepairBackoff",
+            "rotation": "Due RotationPolicy fraction_of",
+            "secrets": "SECRETS KubeconfigSecret checksum encoded read_secret sealed",
+            "store": "KubeconfigStore",
+        },
+    )
 
 __all__ = [
     "SECRETS",
