@@ -53,7 +53,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
         },
     },
 }
-"""Where a value's type says too little."""
+"""Types of values that need an explanation."""
 
 
 def generated() -> dict[Path, str]:
@@ -144,7 +144,7 @@ _OPEN = ("ontext", "resources", "nodeSelector", "labels", "Probe")
 
 
 def meanings(values: str) -> dict[str, str]:
-    """What the comment above each value says, by its path."""
+    """The comment above each value, by its path."""
     found: dict[str, str] = {}
     path: list[tuple[int, str]] = []
     said: list[str] = []

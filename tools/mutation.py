@@ -36,7 +36,7 @@ _STUCK = {24, 36, 152, 255, -24, -9}
 _NOT_MUTATED = [r"^\s*(self\.)?_?log(ger)?\.(debug|info|warning|error|exception)\("]
 """Lines that only log: what they say is no contract, except where a test of its own names it."""
 _NOT_OF_MUTANTS = {"unused-ignore", "no-redef", "has-type", "misc"}
-"""mypy's complaints about the way in which mutmut keeps all mutants of a function beside each other."""
+"""mypy's complaints about the way in which mutmut keeps all mutants of a function next to each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the mutants of a package fared, as numbers of a sample."""
+    """The results of the mutants of a package, as numbers of a sample."""
 
     name: str
     total: int

@@ -28,7 +28,7 @@ LONGEST_SUBJECT = 72
 
 _QUESTION = re.compile(r"\W*(What|Whatever|Whether|Who|Whoever|Whom|Whose|Of|Which|Why|How|Where|Wherever)\b")
 _COMMENT = re.compile(r"(?:^|\s)#\s+(\S.*)$")
-_SECTION = re.compile(r"\bsections? \d|§")
+_SECTION = re.compile(r"\bsections? \d|\u00a7")
 _SOURCE = re.compile(
     r"\bRFCs? \d+|\bKEP-?\s?\d+|https?://|\b[\w.-]+(?:/[\w.-]+)+\.(?:adoc|go|html|md|proto|rst|ya?ml)\b"
 )

@@ -24,7 +24,7 @@ _NOT_ONE = ("__main__",)
 
 
 def benchmarks() -> list[str]:
-    """The modules beside this one that have a `run`."""
+    """The modules next to this one that have a `run`."""
     found = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg]
     return sorted(name for name in found if name not in _NOT_ONE)
 

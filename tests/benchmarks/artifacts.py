@@ -1,7 +1,7 @@
-"""What artifacts cost: reading archives, the cache on disk, and kustomizations beside `kubectl kustomize`.
+"""The cost of artifacts: reading archives, the cache on disk, and kustomizations compared with `kubectl kustomize`.
 
-Archives beside the standard library, which reads the same bytes without the checks. The kustomization is the largest of
-the corpus; kubectl's figure is a process per build, which is what a controller without ours would pay.
+Archives are compared with the standard library, which reads the same bytes without the checks. The kustomization is the
+largest of the corpus; kubectl's figure is a process per build, which is what a controller without ours would pay.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the client costs over bare aiohttp: CPU per call and per watch event, and memory per client.
+"""The cost of the client over bare aiohttp: CPU per call and per watch event, and memory per client.
 
 Alone: `python -m tests.benchmarks.client`. The server is a few lines in another process that answer constant bytes, so
 that its cost is not in the figures. Metrics and a rate limit are on, as in a controller.

@@ -1,4 +1,4 @@
-"""Cluster credentials as a whole, and the engine beside its peers.
+"""Cluster credentials as a whole, and the engine compared with its peers.
 
 `run()` gives figures by title. Every contestant works on the same server, an embedded API server with the SQLite store
 in a process of its own, one after the other, each on a fresh set of objects; the order turns with each round.

@@ -86,7 +86,7 @@ def peak_mib(pid: int) -> float:
 
 
 def kib_moved(pid: int) -> float:
-    """What a process has read and written so far, sockets and files, TLS as it goes over the wire."""
+    """The bytes that a process has read and written so far, sockets and files, TLS as on the wire."""
     fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
     return (int(fields["rchar"]) + int(fields["wchar"])) / 1024
 

@@ -1,6 +1,6 @@
 """Growth: 1,000, 5,000 and 20,000 GardenerClusters, each on a fleet of its own, and the largest started again.
 
-What a cluster costs must not depend on how many there are: for each figure the largest fleet is set beside the
+What a cluster costs must not depend on how many there are: for each figure the largest fleet is compared with the
 smallest. A restart must find everything as it is: the controllers are ended with SIGTERM and their supervisor starts
 them again; steady is when each cluster has been looked at once and nothing waits.
 

@@ -1,4 +1,4 @@
-"""One replica beside two that share the objects, on one API server and two cores.
+"""One replica compared with two that share the objects, on one API server and two cores.
 
 What two can win is what one core is short of. The job costs 10 ms of computing for each object, as rendering does, and
 one write; the API server needs a few tenths of that for the same object, on the same two cores. The figures say where
@@ -42,7 +42,7 @@ def _start(kubeconfig: Path, cost: float) -> subprocess.Popen[str]:
 
 
 def _report(replica: subprocess.Popen[str]) -> dict[str, float]:
-    """What a replica tells at its end, among what it logs."""
+    """The report that a replica logs at its end."""
     lines = replica.communicate("")[0].splitlines()
     found: dict[str, float] = json.loads(next(line for line in lines if line.startswith('{"objects"')))
     return found

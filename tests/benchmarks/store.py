@@ -1,4 +1,4 @@
-"""How fast the stores are by themselves, without HTTP: writes, lists, watches, start, bytes per object.
+"""The speed of the stores alone, without HTTP: writes, lists, watches, start, bytes per object.
 
 Alone: `python -m tests.benchmarks.store`. The SQLite store writes below the working directory and not in the system's
 temporary folder, which may be in memory, where a sync costs nothing. etcd is measured when it is installed.
@@ -98,7 +98,7 @@ async def recovery_seconds(path: Path, count: int) -> float:
 
 
 async def bytes_beyond_values(count: int) -> float:
-    """What one small object costs beside the bytes of its value, in many buckets, history compacted."""
+    """The bytes of one small object without its value, in many buckets, with compacted history."""
     gc.collect()
     tracemalloc.start()
     store = MemoryBackend()

@@ -144,6 +144,6 @@ def test_both_schemas_give_the_same_verdicts(theirs: dict[str, Any]) -> None:
 
 
 def lenient(obj: dict[str, Any]) -> bool:
-    """Where kube-apiserver knowingly takes what JSON Schema does not: a list where a formatted text belongs."""
+    """Values that kube-apiserver accepts and JSON Schema does not: a list in the place of a formatted text."""
     status = obj.get("status") or {}
     return any(isinstance(condition["lastTransitionTime"], list) for condition in status.get("conditions") or ())

@@ -1,4 +1,4 @@
-"""What users of Kyma's infrastructure-manager have at hand works unchanged: sample, Role, Deployment, dashboard."""
+"""Files that users of Kyma's infrastructure-manager have work unchanged: sample, Role, Deployment, dashboard."""
 
 from __future__ import annotations
 

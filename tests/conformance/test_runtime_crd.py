@@ -30,7 +30,7 @@ ADDED = (
     (*SHOOT, "networking", "properties", "dualStack"),
     (*SHOOT, "networking", "properties", "vpcNetwork"),
 )
-"""What later versions of the Go system added."""
+"""The additions of later versions of the Go system."""
 
 
 @pytest.fixture(scope="session")

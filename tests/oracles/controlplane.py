@@ -65,7 +65,7 @@ class RealServer(NamedTuple):
 
 
 def why_none() -> str:
-    """What a test says without a real API server."""
+    """The reason of a skipped test without a real API server."""
     return f"no real kube-apiserver: KUBEBUILDER_ASSETS is not set, and {why_not(CONTROL_PLANE)}"
 
 

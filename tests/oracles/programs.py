@@ -62,7 +62,7 @@ def built_program(name: str) -> Path | None:
 
 
 def why_not(name: str) -> str:
-    """What a test says when its program is not there."""
+    """The reason of a skipped test without its program."""
     if toolchain() is None:
         return "no Go toolchain here (`go` on PATH): the comparison with the Go libraries is not made"
     return f"oracle {name} is not built, so the comparison with the Go libraries is not made: run `make oracles`"
@@ -96,7 +96,7 @@ def find_assets() -> Path | None:
 
 
 def _linked(binary: Path) -> Path:
-    """A folder beside the binary that calls it by each of its names."""
+    """A folder next to the binary, with a link by each of its names."""
     folder = cache() / f"{binary.name}.assets"
     folder.mkdir(exist_ok=True)
     for role in _ROLES:
@@ -118,7 +118,7 @@ def toolchain() -> str | None:
 
 
 def cache() -> Path:
-    """Where built oracles lie, outside of the project: they outlive a clone and its `make clean`."""
+    """The folder of built oracles, outside of the project: they survive `make clean` and a new clone."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "hortus" / "oracles"
 

@@ -58,7 +58,7 @@ number_limits = optional(
 )
 common = optional(nullable=st.booleans())
 enums = optional(enum=st.lists(texts, min_size=1, max_size=3, unique=True))
-"""Of texts only: kube-apiserver takes 0.5 for a member of [0], as Go converts one into the other."""
+"""Only texts: kube-apiserver accepts 0.5 as a member of [0], because Go converts one into the other."""
 junctors = st.sampled_from(["allOf", "anyOf", "oneOf"])
 
 

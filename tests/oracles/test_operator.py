@@ -46,7 +46,7 @@ SEEN: dict[str, Any] = {
 
 
 def _programs(of: str, folder: Path) -> Path:
-    """Where envtest finds the server's programs."""
+    """The folder in which envtest finds the server's programs."""
     if of == "ours":
         return write_assets(folder)
     found = find_assets()

@@ -101,12 +101,12 @@ class Up:
         return code
 
     def processes(self) -> dict[str, int]:
-        """The children's process ids, as `hortus status` tells them."""
+        """The children's process ids, as `hortus status` reports them."""
         found: dict[str, int] = orjson.loads((self.state / "run.json").read_bytes())["processes"]
         return found
 
     def status(self) -> Status:
-        """What `hortus status` would tell, without a process for it."""
+        """The output of `hortus status`, without a process for it."""
         return look(StateDirectory(self.state))
 
 

@@ -60,7 +60,7 @@ def fill(folder: Path) -> Path:
 
 
 async def write_until_refused(client: Client) -> int:
-    """How many objects of 100 kB there was space for; the log of a disk that is full goes on for a while."""
+    """The number of objects of 100 kB that the disk had space for; the log of a full disk continues for a while."""
     for number in range(2000):
         obj = {"metadata": {"name": f"m{number}", "namespace": "full"}, "data": {"x": "z" * 100_000}}
         try:

@@ -110,7 +110,7 @@ def ready(generation: int) -> Says:
 
 
 async def operate(management: Client, garden: Client) -> None:
-    """What an operator does all day."""
+    """The daily work of an operator."""
 
     async def retry() -> None:
         async with garden.watch(SHOOTS, GARDEN, initial_events=True) as events:

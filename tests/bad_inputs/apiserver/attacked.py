@@ -31,7 +31,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 20.0
 """Seconds after which an answer that does not come fails the test, on a machine that does other things as well."""
 _PROMPT = 10.0
-"""Seconds within which a well-behaved client is answered, whatever goes on beside it."""
+"""Seconds within which a well-behaved client is answered, whatever the load from others."""
 
 
 class Reply(NamedTuple):
@@ -74,7 +74,7 @@ class Socket:
             return Reply(int(head.split(b" ", 2)[1]), head, await self.reader.readexactly(length))
 
     async def closed(self) -> bool:
-        """Whether the server ends the connection, in whatever way."""
+        """Reports whether the server ends the connection."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while await self.reader.read(65536):
@@ -92,9 +92,9 @@ class Target:
         self.port = port
         self.ca = ca
         self.token = token
-        """Of an administrator, who is the attacker."""
+        """The token of the administrator who attacks."""
         self.other_token = other_token
-        """Of another one, who is not."""
+        """The token of another administrator, who does not."""
         self.url = f"https://127.0.0.1:{port}"
 
     def tls(self) -> ssl.SSLContext:

@@ -1,4 +1,4 @@
-"""Clients that are slow, silent, or too many: each is dropped or told to wait, and nobody else notices."""
+"""Clients that are slow, silent, or too many: each is dropped or asked to wait, without effect on others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no proper HTTP, or proper and unkind: smuggling, floods of headers, tricks in paths and names."""
+"""Malformed HTTP, and valid but hostile HTTP: smuggling, floods of headers, tricks in paths and names."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ async def test_odd_paths_are_judged_by_what_they_name(target: Target) -> None:
 
 
 async def test_a_path_that_is_spelled_otherwise_is_still_forbidden(target: Target) -> None:
-    """What authorization sees is what is read: no spelling of `secrets` gets around it."""
+    """Authorization sees the same path as the operation: no spelling of `secrets` evades it."""
     for path in (
         "/api/v1/secrets",
         "/api/v1/%73ecrets",

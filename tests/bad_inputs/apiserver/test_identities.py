@@ -1,4 +1,4 @@
-"""Who somebody claims to be: forged, stale and borrowed tokens, certificates of others, and acting as others."""
+"""Claimed identities: forged, stale and borrowed tokens, certificates of others, and impersonation."""
 
 from __future__ import annotations
 

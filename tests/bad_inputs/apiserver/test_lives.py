@@ -102,7 +102,7 @@ async def _robot(wire: Wire, namespace: str, rules: list[dict[str, Any]]) -> lis
 async def test_finalizers_are_taken_by_nobody_without_the_right(
     target: Target, wire: Wire, namespace: str, configmaps: str
 ) -> None:
-    """Who may only read, create and delete leaves a marked object where it is, by whatever endpoint."""
+    """A user who may only read, create and delete cannot change a marked object through any endpoint."""
     rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "delete"]}]
     robot = await _robot(wire, namespace, rules)
     await wire.post(configmaps, configmap("held", finalizers=["x.io/held"]))
@@ -129,7 +129,7 @@ async def test_finalizers_are_taken_by_nobody_without_the_right(
 async def test_the_right_to_the_status_gives_none_to_labels_of_others_or_finalizers(
     target: Target, wire: Wire, namespace: str
 ) -> None:
-    """Of custom resources the status endpoint writes the status alone."""
+    """The status endpoint of custom resources writes the status alone."""
     group = f"lives{next(_NUMBERS)}.evil.io"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
@@ -203,7 +203,8 @@ async def test_a_thousand_owners_of_one_object_are_looked_for(wire: Wire, config
 
 
 async def test_an_owner_in_another_namespace_is_none(wire: Wire, namespace: str, configmaps: str) -> None:
-    """Who names one loses its object at once, as its owner is not there; the other namespace's is not touched."""
+    """An object that names such an owner is deleted at once, because the owner is not there; the other namespace's is
+    kept."""
     foreign = await wire.post("/api/v1/namespaces/default/configmaps", configmap(f"foreign-{namespace}"))
     async with wire.watch(f"{configmaps}?watch=true") as events:
         assert (await wire.post(configmaps, configmap("a", ownerReferences=[_owner(foreign)]))).code == 201

@@ -190,7 +190,7 @@ async def test_a_tenant_that_computes_does_not_hold_up_another(target: Target, a
         before = len(answered)
         attacked = await latencies(target, lambda: len(answered) >= before + ANSWERS)
     p99 = [found[int(len(found) * 0.99)] for found in (quiet, attacked)]
-    rounds = f"{len(attacked)} rounds beside {len(answered)} answers"
+    rounds = f"{len(attacked)} rounds next to {len(answered)} answers"
     print(f"victim: p99 {p99[0] * 1000:.1f} ms alone, {p99[1] * 1000:.1f} ms in {rounds}")
     assert p99[1] < SOON
 

@@ -1,4 +1,5 @@
-"""Webhooks of admission and conversion that hang, lie, flood or lead elsewhere: who wrote is told, all others go on."""
+"""Webhooks of admission and conversion that hang, lie, flood or redirect: the writer gets an error, others are
+unaffected."""
 
 from __future__ import annotations
 
@@ -290,7 +291,7 @@ _OURSELVES = ("127.0.0.1", "localhost", "LOCALHOST", "127.1", "0.0.0.0", "[::1]"
 
 @pytest.mark.parametrize("host", _OURSELVES)
 async def test_a_webhook_is_never_this_server_by_whatever_name(target: Target, judged: Judged, host: str) -> None:
-    """It would judge its own calls, or be made to write with no one's rights."""
+    """It would review its own calls, or write without anybody's permissions."""
     client = {
         "url": f"https://{host}:{target.port}/api/v1/namespaces",
         "caBundle": base64.b64encode(target.ca.encode()).decode(),

@@ -1,4 +1,4 @@
-"""Load on an API server, told as a JSON document on standard input, figures as one on standard output.
+"""Load on an API server, described by a JSON document on standard input, figures as one on standard output.
 
 {"kubeconfig": …, "work": "create", "count": 5000, "callers": 16, "prefix": "a"}
 """

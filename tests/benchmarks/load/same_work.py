@@ -1,4 +1,4 @@
-"""The requests of the comparison with the peer (`tests.benchmarks.peer`), told and answered as in `callers`.
+"""The requests of the comparison with the peer (`tests.benchmarks.peer`), described and answered as in `callers`.
 
 {"kubeconfig": …, "work": "create", "kind": "Widget", "client": "aiohttp", "namespace": …, "count": 3000}
 """

@@ -27,7 +27,7 @@ class Target(NamedTuple):
 
 
 def target_of(kubeconfig: Path) -> Target:
-    """Where a kubeconfig of `hortus up` points, with its certificate or token."""
+    """The server and the credentials of a kubeconfig of `hortus up`."""
     document = yaml.load(kubeconfig.read_bytes())
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     if "certificate-authority" in cluster:

@@ -1,4 +1,4 @@
-"""What all contestants of the trivial job share: the job, and how its cost is measured.
+"""The shared parts of all contestants of the trivial job: the job, and the measurement of its cost.
 
 The job: for each GardenerCluster, create one Secret and write one status. Each contestant runs in a process of its own,
 gets as many objects as there are, and prints one JSON line when the last status is written. CPU is counted from after

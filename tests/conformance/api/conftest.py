@@ -30,7 +30,7 @@ _NUMBERS = itertools.count()
 _LIMITS = Path(__file__).resolve().parents[3] / "docs" / "apiserver-limits.md"
 _REAL = pytest.param("real", marks=pytest.mark.real_apiserver)
 VARIANTS = ["memory", "sqlite", *(["etcd"] if find_etcd() else []), *([_REAL] if find_assets() else [])]
-"""What is not here is not run; test_variants.py says so."""
+"""The variants that run here; test_variants.py reports the missing ones."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -134,6 +134,6 @@ def configmaps(namespace: str) -> str:
 
 @pytest.fixture
 def controllers(server: Server) -> None:
-    """What the scenario sees done is done by controllers, which an envtest folder has not."""
+    """Skips a scenario that needs controllers, which an envtest folder does not have."""
     if isinstance(server, RealServer) and not server.has_controllers:
-        pytest.skip("no kube-controller-manager beside the real kube-apiserver: run `make oracles` for one")
+        pytest.skip("no kube-controller-manager next to the real kube-apiserver: run `make oracles` for one")

@@ -1,4 +1,4 @@
-"""Who one is and what one may: reviews, impersonation, roles, tokens of ServiceAccounts."""
+"""Identity and permissions: reviews, impersonation, roles, tokens of ServiceAccounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server says that it serves: discovery in both its forms, and OpenAPI.
+"""Discovery in both its forms, and OpenAPI.
 
 The original serves more groups than we do; of those that both have, everything is compared.
 """

@@ -1,4 +1,4 @@
-"""Nobody gets more by the way a request is made: other scopes, other names, rights and identities of others."""
+"""No form of a request gives more permissions: other scopes, other names, permissions and identities of others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _rule(verbs: str, group: str, resources: str, *names: str) -> dict[str, Any]
 
 
 async def _may(wire: RecordedWire, user: str, *rules: dict[str, Any], namespace: str = "", name: str = "") -> None:
-    """Give a user these rights, and wait until they are in force."""
+    """Give a user these permissions, and wait until they are in force."""
     path = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
     cluster, kind = ("", "Role") if namespace else ("cluster", "ClusterRole")
     name = name or user

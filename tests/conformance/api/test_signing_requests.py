@@ -1,4 +1,4 @@
-"""CertificateSigningRequests: three endpoints, three rights, and nobody gets an identity without them."""
+"""CertificateSigningRequests: three endpoints, three permissions, and no identity without them."""
 
 from __future__ import annotations
 

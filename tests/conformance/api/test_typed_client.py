@@ -53,7 +53,7 @@ SEEN: dict[str, Any] = {
 
 @pytest.fixture
 def seen(server: Server, namespace: str) -> dict[str, Any]:
-    """What each step of the program saw."""
+    """The result of each step of the program."""
     program = built_program("typedclient")
     if program is None:
         pytest.skip(why_not("typedclient"))

@@ -27,7 +27,7 @@ async def hook(tmp_path: Path) -> AsyncIterator[Webhook]:
 
 @pytest.fixture
 async def configure(wire: RecordedWire, namespace: str, configmaps: str, hook: Webhook) -> AsyncIterator[Configure]:
-    """Bring validating webhooks into force behind one that is called last and tells that they are.
+    """Bring validating webhooks into force behind one that is called last and reports that they are.
 
     With them comes `known.example.com`, which refuses the config map `known`.
     """

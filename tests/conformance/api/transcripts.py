@@ -1,8 +1,8 @@
-"""What a scenario asked and was told, whole, compared with what the original said.
+"""The whole transcript of a scenario, compared with the original's.
 
-The original's transcripts lie under golden/, one file for each module of scenarios, written by our own runs of the
-real kube-apiserver: `HORTUS_RECORD_TRANSCRIPTS=1` with `-m real_apiserver` writes them anew. Every run against the
-original verifies them, every run against the embedded server must say the same, where no original is present too.
+The original's transcripts lie under golden/, one file for each module of scenarios, written by our own runs of the real
+kube-apiserver: `HORTUS_RECORD_TRANSCRIPTS=1` with `-m real_apiserver` writes them again. Every run against the original
+verifies them, every run against the embedded server must say the same, where no original is present too.
 
 A scenario's mark `allows(entry, *patterns)` exempts places that match a pattern (`*/body/details/causes*`); the entry
 begins an item of docs/apiserver-limits.md. A pattern without a difference fails, so that none outlives its cause.
@@ -52,7 +52,7 @@ class Transcript(list[Object]):
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:
-        """What is said here is not the same from run to run, by its nature."""
+        """Excludes requests whose answers differ from run to run."""
         before, self._is_silent = self._is_silent, True
         try:
             yield
@@ -109,7 +109,7 @@ class RecordedWire(Wire):
                 del self.transcript[start:]
 
     async def gone(self, collection: str, *names: str) -> None:
-        """Wait for the deletion of each of these, by a watch. Not recorded: others come and go beside them."""
+        """Wait for the deletion of each of these, by a watch. Not recorded: others appear and disappear meanwhile."""
         with self.unrecorded():
             listed = (await self.get(collection)).body
             left = set(names) & {item["metadata"]["name"] for item in listed["items"]}
