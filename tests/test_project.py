@@ -6,6 +6,7 @@ import ast
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,3 +124,15 @@ def test_no_test_waits_for_time_to_pass() -> None:
     ]
     # Processes of a real fleet stand still for a while: the lease of each has to run out by the machine's clock.
     assert [place.partition(":")[0] for place in found] == ["scenarios/test_outage.py"], found
+
+
+def test_the_source_distribution_has_what_a_wheel_is_built_from_and_nothing_else(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=100)
+    (archive,) = tmp_path.iterdir()
+    with tarfile.open(archive) as opened:
+        files = [name.partition("/")[2] for name in opened.getnames()]
+    tops = {"/".join(name.split("/")[:2]) for name in files}
+    single = {"README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "pyproject.toml", "PKG-INFO", ".gitignore"}
+    assert tops == single | {"src/hortus", "charts/hortus"}
+    assert [name for name in files if "__pycache__" in name or name.endswith((".pyc", ".orig", ".rej"))] == []
