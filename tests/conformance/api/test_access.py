@@ -155,7 +155,7 @@ async def test_roles_are_gathered_by_label(wire: RecordedWire, slug: str) -> Non
 
 
 @pytest.mark.allows("TokenRequests", "/1/body/metadata/managedFields", "/1/body/metadata/uid")
-@pytest.mark.allows("Why a token proves nobody", "*/body/status/error")
+@pytest.mark.allows("A TokenReview does not report", "*/body/status/error")
 async def test_a_token_is_asked_for_and_reviewed(wire: RecordedWire, namespace: str) -> None:
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     assert (await wire.post(accounts, {"metadata": {"name": "robot"}})).code == 201
