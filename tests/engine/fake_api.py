@@ -65,7 +65,7 @@ class FakeApi:
         self.streams: list[_Stream] = []
         self.calls: list[tuple[str, ...]] = []
         self.failures: list[Exception | None] = []
-        """What the next calls raise, one each; None lets one pass."""
+        """The exceptions that the next calls raise, one per call; a call whose entry is None succeeds."""
         self.down: Exception | None = None
         """Raised by every call while set."""
         self.silent = False

@@ -103,7 +103,7 @@ async def test_bookmarks_move_the_point_of_resumption(world: World) -> None:
     assert world.api.calls[-1] == ("watch", "widgets", "2")
 
 
-async def test_after_410_deletions_in_the_gap_are_noticed_and_only_differences_told(world: World) -> None:
+async def test_after_410_deletions_in_the_gap_are_noticed_and_only_differences_reported(world: World) -> None:
     for name in ("same", "changes", "goes"):
         world.api.put(WIDGETS, widget(name))
     cache = await started(world)
@@ -200,16 +200,16 @@ def test_objects_are_found_by_their_owner() -> None:
     assert cache.keys_by("owner", "u1") == [ObjectKey("default", "s")]
 
 
-def test_ones_own_write_is_seen_before_the_watch_tells_and_told_once() -> None:
+def test_an_own_write_is_seen_before_the_watch_event_and_reported_once() -> None:
     cache = Cache("widgets")
-    told: list[Change] = []
+    reported: list[Change] = []
     cache.replace([labelled("a", "red", 1)], 1)
-    cache.subscribe(told.append)
+    cache.subscribe(reported.append)
     cache.learn(labelled("a", "blue", 5))
     assert cache[ObjectKey("default", "a")]["metadata"]["labels"] == {"team": "blue"}
     cache.observe(labelled("a", "green", 4))
     cache.observe(labelled("a", "blue", 5))
-    assert [change.current["metadata"]["labels"]["team"] for change in told] == ["red", "blue"]
+    assert [change.current["metadata"]["labels"]["team"] for change in reported] == ["red", "blue"]
 
 
 def test_what_was_deleted_meanwhile_is_not_brought_back_by_a_late_answer() -> None:
@@ -297,7 +297,7 @@ async def test_an_object_on_which_the_transform_fails_is_passed_over_and_reporte
     assert world.api.count("list") == 1, "nothing was begun again"
     assert sum(entry["event"] == "an object was not understood" for entry in logs) == 3
 
-    # A list tells of it as well: it is not gone.
+    # A list returns it as well: it is not gone.
     world.api.put(SECRETS, {"metadata": {"name": "other", "namespace": "default"}})
     world.api.compact()
     world.api.drop_watches()
@@ -332,16 +332,16 @@ async def test_an_object_on_which_an_index_fails_is_kept_and_hides_no_other(worl
     assert world.api.count("list") == 1
 
 
-async def test_a_deletion_tells_the_object_in_the_shape_in_which_it_was_kept(world: World) -> None:
-    told: list[Object] = []
+async def test_a_deletion_reports_the_object_in_the_shape_in_which_it_was_kept(world: World) -> None:
+    reported: list[Object] = []
     cache = world.caches.get(WIDGETS, transform=_sized)
-    cache.subscribe(lambda change: told.append(change.current))
+    cache.subscribe(lambda change: reported.append(change.current))
     world.caches.start()
     world.api.put(WIDGETS, widget("a", spec={"size": 1}))
     await world.clock.settle()
     world.api.remove(WIDGETS, "a")
     await world.clock.settle()
-    assert [obj.keys() for obj in told] == [{"metadata", "size"}] * 2
+    assert [obj.keys() for obj in reported] == [{"metadata", "size"}] * 2
 
 
 async def test_a_server_that_names_a_time_is_not_asked_for_a_list_before(world: World) -> None:
@@ -412,7 +412,7 @@ async def test_a_watch_that_fails_slowly_is_not_repeated_without_a_pause(world: 
     assert 12 <= begun <= 25
 
 
-async def test_what_a_list_that_began_anew_shows_no_more_is_gone_also_when_it_was_not_understood(world: World) -> None:
+async def test_an_object_that_a_restarted_list_omits_is_gone_even_if_it_was_not_understood(world: World) -> None:
     world.api.put(WIDGETS, widget("goes", spec={"size": 1}))
     cache = world.caches.get(WIDGETS, transform=_sized)
     world.caches.start()
@@ -433,7 +433,7 @@ async def test_what_a_list_that_began_anew_shows_no_more_is_gone_also_when_it_wa
     assert cache.problem is None
 
 
-def test_a_cache_that_begins_anew_has_no_problem() -> None:
+def test_a_cache_that_is_reset_has_no_problem() -> None:
     cache = Cache("widgets", transform=_sized)
     with capture_logs():
         assert cache.taken(widget("bad", spec={"size": "xl"})) is None

@@ -118,9 +118,9 @@ class Running:
 
 def test_only_what_may_change_while_running_is_taken_over(tmp_path: Path) -> None:
     running = Running(tmp_path / "c", "workers: 1\nqps: 1\n")
-    told = running.becomes("workers: 9\nqps: 2\nratio: 0.25\n")
+    logged = running.becomes("workers: 9\nqps: 2\nratio: 0.25\n")
     assert running.taken == [(2, 0.25, 1)]
-    assert told == [
+    assert logged == [
         ("took over the configuration", ["qps", "ratio"]),
         ("these flags take effect at the next start", ["workers"]),
     ]
@@ -181,14 +181,14 @@ async def test_a_mounted_file_is_seen_to_change_once_and_an_equal_one_is_not(tmp
 
 
 def test_a_file_that_is_gone_for_a_moment_has_not_changed(tmp_path: Path) -> None:
-    file, told = tmp_path / "f", list[str]()
+    file, seen = tmp_path / "f", list[str]()
     file.write_text("one")
-    watch = FileWatch(file, lambda: told.append(file.read_text()))
+    watch = FileWatch(file, lambda: seen.append(file.read_text()))
     file.unlink()
     watch.look()
     file.write_text("one")
     watch.look()
-    assert told == []
+    assert seen == []
     file.write_text("two")
     watch.look()
-    assert told == ["two"]
+    assert seen == ["two"]

@@ -130,7 +130,7 @@ async def test_a_short_wish_of_a_server_does_not_stop_the_back_off_from_growing_
         assert stage.reconciler.times == [0, 2, 4, 6, 8, 10]
 
 
-async def test_what_a_failing_crowd_is_told_to_wait_is_spread_and_never_shortened() -> None:
+async def test_a_wait_that_many_failing_keys_are_given_is_spread_and_never_shortened() -> None:
     for error in (StepError("later", after=60), TooManyRequests("slow", retry_after=60)):
         stage = Stage(backoff=Backoff())
 
@@ -538,10 +538,10 @@ async def test_reconciles_that_wait_for_something_slow_step_aside_and_hold_no_wo
         await stage.clock.settle()
         assert stage.meter.active == 0
 
-        async def until_told(key: ObjectKey) -> None:
+        async def five_seconds(key: ObjectKey) -> None:
             await stage.clock.sleep(5)
 
-        stage.reconciler.script = until_told
+        stage.reconciler.script = five_seconds
         for number in range(10):
             stage.trigger.fire(ObjectKey("default", f"later{number}"))
         await stage.clock.settle()

@@ -56,7 +56,7 @@ async def working(*names: str) -> AsyncIterator[tuple[Manager, Reconciler]]:
         reconciler.gate.set()
 
 
-async def test_it_tells_what_waits_works_fails_and_comes_later() -> None:
+async def test_it_shows_what_waits_works_fails_and_comes_later() -> None:
     async with working("slow", "bad<script>", "later", "well") as (manager, _):
         [controller] = manager.controllers
         while controller.queue.waiting:

@@ -83,7 +83,7 @@ async def test_what_happens_often_between_two_writes_is_written_once(stage: Stag
     assert len(stage.api.calls) == 1
 
 
-async def test_when_the_server_has_forgotten_an_event_it_begins_anew(stage: Stage) -> None:
+async def test_an_event_that_the_server_has_forgotten_is_created_again(stage: Stage) -> None:
     stage.recorder.event(A, NORMAL, "Seen", "again")
     await stage.clock.settle()
     stage.api.objects.clear()

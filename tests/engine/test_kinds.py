@@ -81,7 +81,7 @@ class Plant(Kind, frozen=True):
 
 
 class Gardener(KindController[ReconcileContext[Plant]]):
-    """Runs the steps that a test gives it, and notes what it is told."""
+    """Runs the steps that a test gives it, and records the calls that it receives."""
 
     kind = Plant
     field_manager = "gardener"

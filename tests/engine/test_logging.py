@@ -168,7 +168,7 @@ def test_odd_values_do_not_break_a_line(configured: Configured) -> None:
     assert len(lines(out)) == 1
 
 
-def test_a_terminal_is_told_nothing_to_obey(configured: Configured) -> None:
+def test_a_terminal_receives_no_control_characters(configured: Configured) -> None:
     out = configured(zap_encoder="console")
     structlog.get_logger("x").info(
         "hostile", name="a\x1b]0;owned\x07b", other="x\u202eexe", fine="zwölf", lone="\ud800"

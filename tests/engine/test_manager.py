@@ -199,7 +199,7 @@ async def test_a_part_that_fails_cancels_what_runs_inside_and_shows_why() -> Non
     assert stage.api.streams == []
 
 
-async def test_who_cancels_a_running_manager_is_not_told_of_anything_else() -> None:
+async def test_cancelling_a_running_manager_raises_nothing_else() -> None:
     stage = Stage()
 
     async def work() -> None:
@@ -287,7 +287,7 @@ async def test_what_only_the_leader_does_is_fenced_and_ended_at_once_when_leader
     running = asyncio.create_task(stage.manager.run())
     await stage.clock.advance(3.5)
     assert len(errand.sent) == 3
-    # The lease runs out, and nobody has been told yet.
+    # The lease has expired, and nobody has been informed yet.
     election.leading = False
     await stage.clock.advance(0.6)
     assert len(errand.sent) == 3

@@ -67,7 +67,7 @@ BANDS = st.dictionaries(st.sampled_from(list(Priority)), st.integers(1, 60), min
 def test_the_key_at_place_p_of_its_band_waits_for_a_bounded_number_of_others(
     bands: dict[Priority, int], before: list[Priority], fair: bool, flood: Priority
 ) -> None:
-    """Whatever was taken before, and however many keys of one other band come in meanwhile."""
+    """The bound holds whatever was taken before, and however many keys of one other band are added meanwhile."""
     flows = Flows[str](lambda key: key[0]) if fair else None
     queue: Queue[str] = Queue(clock=FakeClock(monotonic=0.0, now=0.0), flows=flows, random=Random(0))
     for number, priority in enumerate(before):
@@ -306,7 +306,7 @@ async def test_a_long_wish_is_spread_by_seconds_and_not_by_hours() -> None:
     assert 86_409 < max(delays) <= 86_410
 
 
-async def test_a_key_that_another_took_over_begins_its_steps_anew() -> None:
+async def test_a_key_that_another_took_over_starts_its_steps_again() -> None:
     queue = queue_of(FakeClock())
     for _ in range(FREE_STEPS):
         assert queue.repeat("a", 0.0) == 0.0

@@ -19,7 +19,7 @@ def part(name: str, *, owner: str) -> Object:
 
 
 class Replica:
-    """Holds what it is told to hold."""
+    """A replica that holds the objects that a test assigns to it."""
 
     def __init__(self) -> None:
         self.held: set[ObjectKey] = set()

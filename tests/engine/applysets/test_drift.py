@@ -74,7 +74,7 @@ def test_after_an_apply_nothing_differs_whatever_others_added(ours: Any, theirs:
 
 @settings(max_examples=60, deadline=None)
 @given(SPEC, SPEC)
-def test_what_others_changed_is_told_with_their_name_and_mended_by_an_apply(ours: Any, theirs: Any) -> None:
+def test_a_change_by_others_is_reported_with_their_name_and_reverted_by_an_apply(ours: Any, theirs: Any) -> None:
     live = applied(None, thing(ours), "us")
     changed = edited(live, {**thing(theirs), "metadata": live["metadata"]}, "them")
     found = drift(changed, thing(ours), field_manager="us")
@@ -87,7 +87,7 @@ def test_what_others_changed_is_told_with_their_name_and_mended_by_an_apply(ours
 
 
 def _same(wanted: Any, now: Any) -> bool:
-    """Whether everything that is wanted is there; more may be."""
+    """Returns True if `now` contains everything that is wanted; it may contain more."""
     if isinstance(wanted, dict):
         return isinstance(now, dict) and all(now.get(key) == value for key, value in wanted.items())
     return isinstance(now, list) and all(item in now for item in wanted)

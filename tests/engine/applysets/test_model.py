@@ -163,7 +163,7 @@ def wanted(choice: dict[tuple[int, str], int]) -> list[Object]:
 SETS = st.dictionaries(st.tuples(st.integers(0, 1), st.sampled_from(NAMES)), st.integers(0, 2), max_size=6)
 CRASH = st.one_of(st.none(), st.tuples(st.integers(1, 24), st.booleans()))
 MEDDLING = st.one_of(
-    st.none(), st.tuples(st.sampled_from(("delete", "anew", "unmark")), st.integers(0, 1), st.sampled_from(NAMES))
+    st.none(), st.tuples(st.sampled_from(("delete", "recreate", "unmark")), st.integers(0, 1), st.sampled_from(NAMES))
 )
 
 
@@ -191,7 +191,7 @@ class Machine:
         }
 
     def meddle(self, what: str, kind: int, name: str) -> None:
-        """Somebody deletes an object of ours, makes it anew with our label, or takes the label off."""
+        """Somebody deletes an object of ours, recreates it with our label, or removes the label."""
         place = ((CONFIGMAPS, WIDGETS)[kind], ObjectKey("default", name))
         obj = self.cluster.objects.get(place)
         if obj is None:
@@ -201,7 +201,7 @@ class Machine:
             return
         del self.cluster.objects[place]
         was_foreign = self.foreign.pop(place, None) is not None
-        if what == "anew":
+        if what == "recreate":
             member = Member(place[0].group, place[0].kind, "default", name)
             made = self.cluster.put(place[0], obj)
             entry = self.inventory().get(member)
@@ -209,7 +209,7 @@ class Machine:
                 self.foreign[place] = made["metadata"]["uid"]
 
     def note_adoptions(self) -> None:
-        """What is wanted again becomes ours, whoever made it: from the moment in which the inventory says so."""
+        """An object that is wanted again becomes ours, whoever created it, as soon as the inventory lists it."""
         inventory = self.inventory()
         for (resource, key), uid in list(self.foreign.items()):
             entry = inventory.get(Member(resource.group, resource.kind, key.namespace, key.name))
@@ -313,7 +313,7 @@ STAGES = (WIDGETS, DEPLOYMENTS, SERVICES, CONFIGMAPS)
 def test_nothing_is_deleted_while_something_of_an_earlier_stage_is_held(
     members: set[tuple[int, str]], held: set[tuple[int, str]], released: list[tuple[int, str]], gone: bool
 ) -> None:
-    """Whatever is released in whatever order, and whether the whole set goes or only leaves."""
+    """The claim holds for any order of releases, and when the whole set is deleted or only its members are pruned."""
 
     async def play() -> None:
         machine = Machine()

@@ -144,18 +144,18 @@ async def test_objects_of_others_are_neither_taken_nor_pruned(world: World) -> N
     assert "ConfigMap default/shared: it is part of the set applyset-" in report.message()
     assert (await world.client.get(CONFIGMAPS, "shared", "default"))["data"] == {"a": "first"}
 
-    # Somebody takes the label off, and somebody else makes one anew: neither is ours any more.
-    await world.set("third").apply([configmap("unmarked"), configmap("anew")])
+    # Somebody removes the label of one object and recreates the other: neither is ours any more.
+    await world.set("third").apply([configmap("unmarked"), configmap("recreated")])
     await world.client.patch(CONFIGMAPS, "unmarked", {"metadata": {"labels": {PART_OF: None}}}, "default")
-    labels = (await world.client.get(CONFIGMAPS, "anew", "default"))["metadata"]["labels"]
-    await world.client.delete(CONFIGMAPS, "anew", "default")
-    copy = configmap("anew", "default")
+    labels = (await world.client.get(CONFIGMAPS, "recreated", "default"))["metadata"]["labels"]
+    await world.client.delete(CONFIGMAPS, "recreated", "default")
+    copy = configmap("recreated", "default")
     copy["metadata"]["labels"] = labels
     await world.client.create(CONFIGMAPS, copy)
     report = await world.set("third").apply([], whole=True)
-    assert actions(report) == {"unmarked": Action.KEPT, "anew": Action.KEPT}
+    assert actions(report) == {"unmarked": Action.KEPT, "recreated": Action.KEPT}
     assert await world.exists(CONFIGMAPS, "unmarked")
-    assert await world.exists(CONFIGMAPS, "anew")
+    assert await world.exists(CONFIGMAPS, "recreated")
     assert (await world.set("third").apply([], whole=True)).outcomes == [], "and they are forgotten"
 
 
@@ -214,7 +214,7 @@ async def test_a_conflict_names_the_field_and_its_manager_or_is_forced(world: Wo
     assert [str(found) for found in report.outcomes[0].drift][-1] == '.data.a: "theirs" instead of "ours", set by them'
 
 
-async def test_drift_is_told_by_field_without_a_write_and_then_mended(world: World) -> None:
+async def test_drift_is_reported_by_field_without_a_write_and_then_reverted(world: World) -> None:
     container = {"name": "app", "image": "app:1"}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
     spec = {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": template}

@@ -116,7 +116,7 @@ async def test_a_cluster_is_not_asked_for_again_and_again_while_its_secret_canno
         assert pool.state(place).condition()[:2] == ("Unknown", "CredentialUnread")
         assert pool.metrics.opened == 0
         drawer.problem = None
-        drawer.put(place, server.kubeconfig_dict("red"))  # the watch of Secrets tells earlier
+        drawer.put(place, server.kubeconfig_dict("red"))  # the watch of Secrets reports it earlier
         await until(lambda: pool.state(place).reason == "Connected")
 
 
@@ -131,7 +131,7 @@ async def test_who_waits_for_a_cluster_whose_secret_could_not_be_read_is_served_
         assert (await waiting).resource_version
 
 
-async def test_a_token_that_no_header_can_hold_is_read_once_and_told(world: World) -> None:
+async def test_a_token_that_no_header_can_hold_is_read_once_and_reported(world: World) -> None:
     kubeconfig = http_kubeconfig("https://127.0.0.1:1")
     kubeconfig["users"][0]["user"]["token"] = "tab\tinside"
     drawer, place = Drawer(), place_of("unusable")
@@ -159,7 +159,7 @@ async def test_a_refused_credential_is_read_again_when_the_secret_can_be(server:
         await pool.at(place).list(CONFIGMAPS)
         revoked, drawer.problem = True, AWAY
         kubeconfig["users"][0]["user"]["token"] = "another"
-        drawer.documents[place] = yaml.dump(kubeconfig).encode()  # and the watch tells nothing
+        drawer.documents[place] = yaml.dump(kubeconfig).encode()  # and the watch reports nothing
         with pytest.raises(Unauthorized):
             await pool.at(place).list(CONFIGMAPS)
         drawer.problem = None

@@ -48,7 +48,7 @@ async def test_watches_keep_to_their_share_and_calls_to_every_cluster_get_throug
 
 
 @pytest.mark.parametrize("world", [SCARCE], indirect=True)
-async def test_a_watch_that_waits_is_told_and_goes_on_when_another_ends(world: World) -> None:
+async def test_a_watch_that_waits_is_reported_and_continues_when_another_ends(world: World) -> None:
     async with following(world) as follower:
         await _join_all(world, follower)
         await world.until(lambda: _reasons(world).count("NoConnectionFree") == 2)
@@ -100,7 +100,7 @@ def test_whatever_comes_and_goes_the_limits_hold_and_nobody_waits_while_there_is
         clusters = [_Cluster(budget) for _ in range(6)]
         for number, step in steps:
             await getattr(clusters[number], step)()
-            await clock.advance(2)  # a handshake that is not told to be over counts no more
+            await clock.advance(2)  # a handshake whose end nobody reported is no longer counted
             assert budget.held <= 4
             assert budget.watches <= 2
             waiting = [task for cluster in clusters for task in cluster.waiting]

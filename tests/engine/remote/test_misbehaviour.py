@@ -67,7 +67,7 @@ async def test_a_cluster_that_falls_silent_after_it_was_well_opens_its_breaker_a
         ("nobody", b"", "not a Kubernetes object"),
     ],
 )
-async def test_what_is_no_api_server_is_told_from_one(world: World, name: str, body: bytes, problem: str) -> None:
+async def test_a_server_that_is_no_api_server_is_recognised(world: World, name: str, body: bytes, problem: str) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             await request_of(reader)
@@ -250,7 +250,7 @@ async def test_what_a_hostile_server_says_does_not_fill_a_condition(world: World
         assert message.isprintable()
 
 
-async def test_who_waits_for_a_cluster_is_told_when_the_pool_closes(world: World) -> None:
+async def test_a_call_that_waits_for_a_cluster_fails_when_the_pool_closes(world: World) -> None:
     place = place_of("never-given")
     waiting = asyncio.create_task(world.pool.patient(place).list(CONFIGMAPS))
     await world.reaches(place, "CredentialMissing")

@@ -1,4 +1,4 @@
-"""Watches on remote clusters: members come and go, credentials rotate, clusters are made anew; no event is lost."""
+"""Watches on remote clusters: members come and go, credentials rotate, clusters are recreated; no event is lost."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def test_a_rotation_in_the_middle_of_a_watch_misses_no_event(world: World)
         await world.client.delete(CONFIGMAPS, "r", NAMESPACE)
 
 
-async def test_a_cluster_made_anew_under_the_same_name_is_seen_from_nothing(server: TestServer) -> None:
+async def test_a_cluster_recreated_under_the_same_name_is_listed_from_scratch(server: TestServer) -> None:
     with started_apiserver() as first, started_apiserver() as second:
         async with (
             world_of(server) as world,
@@ -149,17 +149,17 @@ async def test_a_cluster_made_anew_under_the_same_name_is_seen_from_nothing(serv
             for number in range(50):  # the old cluster's versions are far ahead of the new one's
                 await before.apply(CONFIGMAPS, watched("old", n=str(number)), field_manager="test")
             await after.apply(CONFIGMAPS, watched("new", n="1"), field_manager="test")
-            await world.give("w-anew", first.kubeconfig_dict("root"))
+            await world.give("w-recreated", first.kubeconfig_dict("root"))
             async with following(world) as follower:
-                await follower.join("anew", "w-anew")
-                await world.until(lambda: follower.latest("anew") == {"old": {"n": "49"}})
-                identity = world.pool.identity(place_of("w-anew"))
-                await world.give("w-anew", second.kubeconfig_dict("root"))
-                await world.until(lambda: follower.latest("anew") == {"new": {"n": "1"}})
-                assert world.pool.identity(place_of("w-anew")) not in ("", identity)
+                await follower.join("recreated", "w-recreated")
+                await world.until(lambda: follower.latest("recreated") == {"old": {"n": "49"}})
+                identity = world.pool.identity(place_of("w-recreated"))
+                await world.give("w-recreated", second.kubeconfig_dict("root"))
+                await world.until(lambda: follower.latest("recreated") == {"new": {"n": "1"}})
+                assert world.pool.identity(place_of("w-recreated")) not in ("", identity)
                 await after.apply(CONFIGMAPS, watched("new", n="2"), field_manager="test")
-                await world.until(lambda: follower.latest("anew") == {"new": {"n": "2"}})
-                await world.client.delete(CONFIGMAPS, "anew", NAMESPACE)
+                await world.until(lambda: follower.latest("recreated") == {"new": {"n": "2"}})
+                await world.client.delete(CONFIGMAPS, "recreated", NAMESPACE)
 
 
 async def test_a_server_that_answers_410_for_ever_is_listed_again_with_back_off(world: World) -> None:
@@ -231,8 +231,8 @@ async def test_a_watch_that_breaks_goes_on_where_it_stopped(world: World) -> Non
             await world.client.delete(CONFIGMAPS, "br", NAMESPACE)
 
 
-async def test_a_logical_cluster_made_anew_is_seen_from_nothing_too(world: World) -> None:
-    """Its server, authority and versions are the same as before: only the uid of kube-system tells."""
+async def test_a_recreated_logical_cluster_is_listed_from_scratch_too(world: World) -> None:
+    """Its server, authority and versions are the same as before: only the uid of kube-system differs."""
     logical = {"apiVersion": CLUSTERS.api_version, "kind": CLUSTERS.kind, "metadata": {"name": "phoenix"}}
     await world.client.create(CLUSTERS, logical)
     await world.give("w-phoenix", world.server.kubeconfig_dict("phoenix"))
@@ -295,34 +295,34 @@ async def test_a_controller_that_is_attached_later_hears_of_what_is_there(world:
         blue = world.pool.at(place_of("w-later"))
         await blue.apply(CONFIGMAPS, watched("there", n="1"), field_manager="test")
         await world.until(lambda: follower.latest("la") == {"there": {"n": "1"}})
-        told: list[tuple[ObjectKey, int]] = []
-        detach = follower.remote.attach(lambda key, priority: told.append((key, priority)), world.pool.clock)
-        assert told == [(ObjectKey(NAMESPACE, "la"), Priority.INITIAL)]
+        reported: list[tuple[ObjectKey, int]] = []
+        detach = follower.remote.attach(lambda key, priority: reported.append((key, priority)), world.pool.clock)
+        assert reported == [(ObjectKey(NAMESPACE, "la"), Priority.INITIAL)]
         detach()
         assert len(follower.remote) == 1, "the first one goes on"
         await blue.delete(CONFIGMAPS, "there", NAMESPACE)
         await world.client.delete(CONFIGMAPS, "la", NAMESPACE)
 
 
-async def test_what_a_member_that_goes_held_is_told_by_the_mapping_of_its_objects(world: World) -> None:
+async def test_the_objects_of_a_deleted_member_are_reported_through_their_mapping(world: World) -> None:
     def by_name(member: ObjectKey, obj: Object) -> list[ObjectKey]:
         return [ObjectKey(member.namespace, f"{member.name}-{obj['metadata']['name']}")]
 
     await world.give("w-mapped", world.server.kubeconfig_dict("blue"))
     follower = Follower(world)
     watch = RemoteWatch(world.pool, follower.members, place=member_place, selection=WATCHED, to=by_name)
-    told: list[str] = []
-    detach = watch.attach(lambda key, priority: told.append(key.name), world.pool.clock)
+    reported: list[str] = []
+    detach = watch.attach(lambda key, priority: reported.append(key.name), world.pool.clock)
     blue = world.pool.at(place_of("w-mapped"))
     try:
         await follower.join("ma", "w-mapped")
         for name in ("one", "two"):
             await blue.apply(CONFIGMAPS, watched(name, n="1"), field_manager="test")
-        await world.until(lambda: set(told) == {"ma-one", "ma-two"})
-        told.clear()
+        await world.until(lambda: set(reported) == {"ma-one", "ma-two"})
+        reported.clear()
         await world.client.delete(CONFIGMAPS, "ma", NAMESPACE)
         await world.until(lambda: len(watch) == 0)
-        assert sorted(told) == ["ma-one", "ma-two"]
+        assert sorted(reported) == ["ma-one", "ma-two"]
     finally:
         detach()
         await watch.closed()

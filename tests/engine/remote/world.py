@@ -170,7 +170,7 @@ def answer_of(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
 
 
 IDENTITY = b'{"kind":"Namespace","metadata":{"name":"kube-system","uid":"one"}}'
-"""What a cluster answers to a probe."""
+"""The answer of a cluster to a probe."""
 
 
 def sane_then(serve: Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]) -> Serve:

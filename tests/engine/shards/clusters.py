@@ -82,7 +82,7 @@ class Cluster:
         self._lives = 0
         self._tokens = 0
         self.rotate()
-        self.make_anew()
+        self.recreate()
 
     # What befalls it.
 
@@ -99,7 +99,7 @@ class Cluster:
         }
         self.kubeconfig = yaml.dump(document).encode()
 
-    def make_anew(self) -> None:
+    def recreate(self) -> None:
         self._lives += 1
         self.uid = f"{self.key.name}-{self._lives}"
         self.version = 10

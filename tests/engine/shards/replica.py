@@ -1,7 +1,7 @@
 """One replica of a trial controller, as a process: `python -m tests.engine.shards.replica KUBECONFIG JOURNAL`.
 
 Its objects are the ConfigMaps with a label. Each reconcile writes its own name into the object twice, so that the
-server's order of writes tells whether two reconciles of one object ever ran into each other.
+server's order of writes shows whether two reconciles of one object ever overlapped.
 """
 
 from __future__ import annotations

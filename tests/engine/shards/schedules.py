@@ -18,7 +18,7 @@ SETTLED = 15.0
 
 
 class Outcome:
-    """What came of one schedule."""
+    """The result of one schedule."""
 
     def __init__(self, seed: object) -> None:
         self.seed = seed
@@ -150,10 +150,10 @@ def _cluster_hangs(world: World, victim: Process) -> None:
     _later(world, seconds, back)
 
 
-def _cluster_made_anew(world: World, victim: Process) -> None:
+def _cluster_recreated(world: World, victim: Process) -> None:
     cluster = _some_cluster(world)
     cluster.fault(0)
-    cluster.make_anew()
+    cluster.recreate()
     if world.up:
         world.rotate(cluster)
 
@@ -177,7 +177,7 @@ def _some_cluster(world: World) -> Cluster:
 
 _BLOWS = (_kill, _kill, _pause, _pause, _pause, _cut_off, _cut_off, _server_away, _watch_hangs, _clock_jumps, _join)
 _BLOWS = (*_BLOWS, _join, _stop, _touch)
-_CLUSTER_BLOWS = (_cluster_away, _cluster_away, _cluster_hangs, _cluster_made_anew, _rotate, _rotate_in_trouble)
+_CLUSTER_BLOWS = (_cluster_away, _cluster_away, _cluster_hangs, _cluster_recreated, _rotate, _rotate_in_trouble)
 
 
 def _heal(world: World) -> None:

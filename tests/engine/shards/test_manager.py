@@ -51,7 +51,7 @@ def metric(manager: Manager, name: str) -> float:
     return float(next(line.rpartition(" ")[2] for line in lines if line.startswith(name)))
 
 
-async def test_a_manager_with_shards_works_on_its_part_and_tells_of_it(tmp_path: Path) -> None:
+async def test_a_manager_with_shards_works_on_its_part_and_reports_it(tmp_path: Path) -> None:
     async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
         for number in range(COUNT):
             metadata = {"name": f"object-{number}", "namespace": NAMESPACE, "labels": {"trial": "yes"}}

@@ -1,4 +1,4 @@
-"""What a member does about the unusual, in simulated time."""
+"""Membership under faults, in simulated time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_one_that_leaves_hands_over_at_once() -> None:
         assert list(world.server.leases) == [name_of(two)], "its lease is gone, too"
 
 
-async def test_a_lease_that_somebody_deletes_ends_its_members_work_and_it_joins_anew() -> None:
+async def test_a_lease_that_somebody_deletes_ends_its_members_work_and_it_joins_again() -> None:
     async with world_of(2) as world:
         one, two = world.processes
         world.server.delete(name_of(one), "", "")
@@ -93,7 +93,7 @@ async def test_one_that_only_seems_silent_is_asked_about_and_kept(monkeypatch: p
         assert two.shards.counts.lost == 0
 
 
-async def test_the_lease_tells_how_many_objects_are_held() -> None:
+async def test_the_lease_reports_how_many_objects_are_held() -> None:
     async with world_of(1) as world:
         process = world.processes[0]
         process.shards.held = lambda: held_by(process)

@@ -57,7 +57,7 @@ class Trial:
             pytest.fail(f"waited in vain for: {what}\n{logs}")
 
     def everything_by(self, *pids: int, after: float) -> Callable[[], bool]:
-        """Whether each object was reconciled after that moment, and by each of these replicas at least one."""
+        """Returns a condition: each object was reconciled after `after`, and at least one by each of these replicas."""
 
         def answer() -> bool:
             found = self.entries(after=after)

@@ -64,7 +64,7 @@ def test_a_schedule_comes_out_the_same_each_time() -> None:
 
 
 def _first_broken(*, first: int = 0) -> list[str]:
-    """What the first schedule finds that finds anything, of 400; `first` passes over those that are known not to."""
+    """Returns the violations of the first of 400 schedules that finds any; `first` skips those known to find none."""
     return next((outcome.broken for outcome in map(play, range(first, first + 400)) if outcome.broken), [])
 
 

@@ -460,7 +460,7 @@ class World:
             process.hears_of_secret(cluster.place)
 
     def networks_are_back(self) -> None:
-        """What watches in clusters could not send goes on its way."""
+        """The watches in clusters send the events that they could not send before."""
         for cluster in self.clusters.values():
             for stream in cluster.streams:
                 stream.flush()
