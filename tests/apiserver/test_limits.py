@@ -44,7 +44,8 @@ async def test_long_work_is_followed_by_an_equal_rest_for_small_requests() -> No
     assert small > 100, "the loop was free in between"
 
 
-async def test_short_work_is_followed_by_no_rest() -> None:
+async def test_short_work_is_followed_by_no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns_module.time, "monotonic", lambda: 1000.0)
     turns = Turns()
     for _ in range(1000):
         await turns.wait()
