@@ -47,7 +47,7 @@ async def test_a_deletion_without_an_answer_ends_with_a_record_of_what_is_left(h
         await here.until_secret(lambda obj: not obj)
         await here.until_gone()
         text = await detached_event(here)
-    assert text.startswith(f"Let go without the cluster {here.namespace}/tulip")
+    assert text.startswith(f"Released without the cluster {here.namespace}/tulip")
     assert all(line.split("/")[-1] in text for line in left)
 
 

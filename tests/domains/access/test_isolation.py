@@ -146,7 +146,7 @@ async def test_an_account_that_may_more_than_asked_gets_no_kubeconfig(here: Worl
         kept = content(await here.until_secret())
         await here.change(CLUSTER_ACCESSES, "reader", {"spec": {"expirationSeconds": 1200, "namespaces": ["default"]}})
         condition = await here.until_reason("MoreThanAsked")
-        assert "something else in the cluster gives it rights" in condition["message"]
+        assert "another binding in the cluster gives it permissions" in condition["message"]
         assert content(await here.until_secret()) == kept
 
 

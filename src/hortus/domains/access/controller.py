@@ -227,7 +227,7 @@ class ClusterAccessController(KindController[AccessContext]):
     def _report_detached(self, context: AccessContext, problem: str) -> None:
         cluster = context.object.status.cluster
         left = ", ".join(str(Member(*orjson.loads(line)[:4])) for line in context.inventory)
-        text = f"Let go without the cluster {cluster}: {problem}. What may be left there: {left}"
+        text = f"Released without the cluster {cluster}: {problem}. Objects that may be left there: {left}"
         context.event(WARNING, Reason.DETACHED, text)
         self._metrics.detached()
         _log.warning("a request was released without its cluster", request=str(context.key), cluster=cluster, left=left)

@@ -115,7 +115,7 @@ async def _prove_in(
     if lacking := surplus(asked, held):
         raise StepError(
             f"the new token may not yet {_listed(lacking)} in namespace {namespace} (nobody needs to act: tried "
-            "again; if it lasts, cluster owner: see what authorizes there beside RBAC)",
+            "again; if it lasts, cluster owner: look for an authorizer besides RBAC)",
             reason=Reason.NOT_PROVEN,
         )
     beyond = surplus(held, [*asked, *_EVERYBODY])
@@ -123,7 +123,7 @@ async def _prove_in(
     if more:
         raise StepError(
             f"the account {account_of(access)} may also {_listed(more)} in namespace "
-            f"{namespace}: something else in the cluster gives it rights; no kubeconfig is handed out (cluster "
+            f"{namespace}: another binding in the cluster gives it permissions; no kubeconfig is issued (cluster "
             "owner: remove the binding that names it)",
             reason=Reason.MORE_THAN_ASKED,
             actor=Actor.USER,

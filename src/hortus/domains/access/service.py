@@ -113,7 +113,7 @@ def place_of(cluster: GardenerCluster, secrets: Iterable[KubeconfigSecret]) -> P
     if reference.namespace != metadata.namespace:
         raise StepError(
             f"{title}: its kubeconfig is kept in namespace {reference.namespace}; access is given only to clusters "
-            "whose kubeconfig lies beside them (cluster owner: change spec.kubeconfig.secret.namespace)",
+            "whose kubeconfig is in their own namespace (cluster owner: change spec.kubeconfig.secret.namespace)",
             reason=Reason.CLUSTER_MISSING,
             actor=Actor.USER,
             after=NEVER,

@@ -1,4 +1,4 @@
-"""`hortus adopt`: clusters that exist become Runtimes and GardenerClusters, and nothing in them changes."""
+"""`hortus adopt`: makes Runtimes and GardenerClusters of existing clusters without a change to the clusters."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 Connect = Callable[[], Connections]
 
-_ABOUT = """Make Runtimes and GardenerClusters of clusters that exist; nothing in them changes.
+_ABOUT = """Make Runtimes and GardenerClusters of existing clusters, without a change to the clusters.
 
 \b
-1. `hortus adopt shoots --all` shows what would become of each shoot, and what a patch would change.
-   With --apply the objects are made, locked: nothing is done for them.
-2. `hortus adopt compare --all` has the garden itself tell what would change (a dry run).
-3. `hortus adopt release --all` takes the lock off those that change nothing.
+1. `hortus adopt shoots --all` shows the objects for each shoot, and the changes of a patch.
+   With --apply it makes the objects and locks them: the controllers ignore locked Runtimes.
+2. `hortus adopt compare --all` asks the garden for the changes (a dry run).
+3. `hortus adopt release --all` unlocks the Runtimes that change nothing.
 
-Exit code 0 when nothing differs, 1 when something differs or is refused, 2 when it failed."""
+Exit code 0 if nothing differs, 1 if something differs or is refused, 2 after a failure."""
 
 
 def _names(meaning: str) -> Decorator:
@@ -31,31 +31,35 @@ def _names(meaning: str) -> Decorator:
 
 
 LOCKED = _names("Runtimes, their shoots or runtime-ids.")
-ALL = click.option("--all", "everything", is_flag=True, help="All of them.")
-SELECTOR = click.option("--selector", "-l", default="", metavar="LABELS", help="Those with these labels.")
+ALL = click.option("--all", "everything", is_flag=True, help="Choose all.")
+SELECTOR = click.option("--selector", "-l", default="", metavar="LABELS", help="Choose those with these labels.")
 NAMESPACE = click.option(
     "--namespace", "-n", default="kcp-system", help="Namespace of Runtimes, GardenerClusters and Kymas."
 )
 PROJECT = click.option("--project", default="", help="The Gardener project; must be the configuration's.")
 LABELS = click.option(
-    "--label", "labels", multiple=True, metavar="KEY=VALUE", help="A label where no object tells it. Repeatable."
+    "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Value of a label that no object has. Repeatable."
 )
 ADMINISTRATORS = click.option(
-    "--administrator", "administrators", multiple=True, metavar="NAME", help="Who is cluster-admin. Repeatable."
+    "--administrator", "administrators", multiple=True, metavar="NAME", help="User who is cluster-admin. Repeatable."
 )
 INSIDE = click.option(
     "--look-inside/--no-look-inside",
     "inside",
     default=True,
-    help="Read administrators and login providers in the clusters themselves.",
+    help="Read administrators and login providers from the clusters.",
 )
-APPLY = click.option("--apply/--dry-run", default=False, help="Make the objects, or only show them.")
-DIFF = click.option("--diff", is_flag=True, help="Print a unified diff of each shoot as a patch would leave it.")
+APPLY = click.option("--apply/--dry-run", default=False, help="Make the objects or only show them.")
+DIFF = click.option("--diff", is_flag=True, help="Print a unified diff of each shoot before and after a patch.")
 REPORT = click.option(
-    "--report", type=click.Path(path_type=Path), metavar="FILE", help="Write everything there as JSON."
+    "--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a report as JSON to this file."
 )
 AT_ONCE = click.option(
-    "--concurrency", type=click.IntRange(1, 64), metavar="NUMBER", default=8, help="Clusters looked at at once."
+    "--concurrency",
+    type=click.IntRange(1, 64),
+    metavar="NUMBER",
+    default=8,
+    help="Number of clusters read in parallel.",
 )
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Show neither progress nor notes.")
 CONFIGURATION = click.option(
@@ -70,20 +74,20 @@ STRUCTURED = click.option(
     "--structured-auth-enabled/--no-structured-auth-enabled",
     "structured",
     default=False,
-    help="As the controllers have it.",
+    help="Same as the controllers' flag.",
 )
 ACL = click.option(
-    "--api-server-acl-enabled/--no-api-server-acl-enabled", "acl", default=False, help="As the controllers have it."
+    "--api-server-acl-enabled/--no-api-server-acl-enabled", "acl", default=False, help="Same as the controllers' flag."
 )
 AUDIT_LOG = click.option(
     "--audit-log-mandatory/--no-audit-log-mandatory",
     "audit_log",
     default=None,
-    help="As the controllers have it.",
+    help="Same as the controllers' flag.",
     show_default="yes; no for `hortus up`",
 )
 CHOSEN = together(ALL, SELECTOR)
-TOLD = together(OUTPUT, REPORT, NAMESPACE, PROJECT, CONFIGURATION)
+REPORTED = together(OUTPUT, REPORT, NAMESPACE, PROJECT, CONFIGURATION)
 SETTINGS = together(STRUCTURED, ACL, AUDIT_LOG, AT_ONCE)
 
 
@@ -97,20 +101,20 @@ def register(app: CommandGroup, connect: Connect) -> None:
 
 def _shoots(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    @_names("Which ones.")
+    @_names("Shoots of the garden.")
     @CHOSEN
     @LABELS
     @ADMINISTRATORS
     @INSIDE
     @APPLY
     @DIFF
-    @TOLD
+    @REPORTED
     @SETTINGS
     @QUIET
     def shoots(**given: Any) -> None:
         """Make a locked Runtime and a GardenerCluster of each shoot.
 
-        Labels come from the shoot, its GardenerCluster and its Kyma; --label fills what nobody tells.
+        Labels come from the shoot, its GardenerCluster and its Kyma; --label adds those that none of them has.
         """
         from hortus.domains.clusters.adoption.running import adopt_shoots
 
@@ -119,11 +123,11 @@ def _shoots(group: CommandGroup, connect: Connect) -> None:
 
 def _kyma(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    @_names("Which ones.")
+    @_names("Kymas.")
     @CHOSEN
     @LABELS
     @APPLY
-    @TOLD
+    @REPORTED
     @QUIET
     def kyma(**given: Any) -> None:
         """Make a GardenerCluster for each Kyma that names a shoot."""
@@ -139,7 +143,7 @@ def _kubeconfigs(group: CommandGroup, connect: Connect) -> None:
     @CHOSEN
     @LABELS
     @APPLY
-    @TOLD
+    @REPORTED
     @QUIET
     def kubeconfigs(from_secrets: bool, **given: Any) -> None:
         """Make a GardenerCluster for each kubeconfig that leads to a shoot of the garden."""
@@ -155,11 +159,11 @@ def _compare(group: CommandGroup, connect: Connect) -> None:
     @LOCKED
     @CHOSEN
     @DIFF
-    @TOLD
+    @REPORTED
     @SETTINGS
     @QUIET
     def compare(**given: Any) -> None:
-        """Have the garden tell what locked Runtimes would change, by a dry run."""
+        """Ask the garden by a dry run what locked Runtimes would change."""
         from hortus.domains.clusters.adoption.running import compare as compared
 
         run(compared(connect(), _work(given)))
@@ -169,12 +173,12 @@ def _release(group: CommandGroup, connect: Connect) -> None:
     @group.command()
     @LOCKED
     @CHOSEN
-    @click.option("--accept-differences", "accept", is_flag=True, help="Release those named although they differ.")
-    @TOLD
+    @click.option("--accept-differences", "accept", is_flag=True, help="Release the named ones although they differ.")
+    @REPORTED
     @SETTINGS
     @QUIET
     def release(accept: bool, **given: Any) -> None:
-        """Compare locked Runtimes once more, and have those served that change nothing."""
+        """Compare locked Runtimes again and unlock those that change nothing."""
         from hortus.domains.clusters.adoption.running import release as released
 
         if accept and not given["names"]:
@@ -183,7 +187,7 @@ def _release(group: CommandGroup, connect: Connect) -> None:
 
 
 def _work(given: dict[str, Any]) -> Work:
-    """What the options of a command say."""
+    """Returns the options of a command as a value."""
     from hortus.domains.clusters.adoption.landscape import Choices
     from hortus.domains.clusters.adoption.planning import Wishes
     from hortus.domains.clusters.adoption.running import Telling, Work

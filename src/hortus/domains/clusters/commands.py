@@ -52,9 +52,9 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @NAMESPACE
     @OUTPUT
     def why(name: str, namespace: str, output: str) -> None:
-        """Say why a Runtime is as it is, and whose turn it is.
+        """Explain the state of a Runtime and name the owner of the next step.
 
-        Exit code 1 when somebody has to act.
+        Exit code 1 if a person has to act.
         """
         run(_why(connect(), name, namespace, OutputFormat.parse(output)))
 

@@ -1,4 +1,4 @@
-"""Kubernetes on the nodes of a worker pool: its version and the settings of the kubelets, field by field.
+"""Kubernetes on the nodes of a worker pool: its version and the settings of the kubelets.
 
 Contract: Gardener's WorkerKubernetes (gardener/gardener, pkg/apis/core/v1beta1/types_shoot.go).
 """
@@ -20,37 +20,37 @@ Int32 = Annotated[int, Format("int32")]
 
 
 class EvictionValues(Fields, frozen=True):
-    """One value for each signal at which a kubelet evicts pods: thresholds, or the grace before they count."""
+    """One value, a threshold or a grace period, for each signal at which a kubelet evicts pods."""
 
     image_fs_available: str | None = field(name="imageFSAvailable", default=None)
-    """For free space where images lie."""
+    """Value for free space on the file system of images."""
     image_fs_inodes_free: str | None = field(name="imageFSInodesFree", default=None)
-    """For free inodes where images lie."""
+    """Value for free inodes on the file system of images."""
     memory_available: str | None = None
-    """For free memory."""
+    """Value for free memory."""
     node_fs_available: str | None = field(name="nodeFSAvailable", default=None)
-    """For free space where volumes and logs lie."""
+    """Value for free space on the file system of volumes and logs."""
     node_fs_inodes_free: str | None = field(name="nodeFSInodesFree", default=None)
-    """For free inodes where volumes and logs lie."""
+    """Value for free inodes on the file system of volumes and logs."""
 
 
 class EvictionReclaim(Fields, frozen=True):
-    """How much a kubelet frees at least, once it evicts."""
+    """Minimum amounts that a kubelet reclaims in an eviction."""
 
     image_fs_available: Quantity | None = field(name="imageFSAvailable", default=None)
-    """Of space where images lie."""
+    """Minimum space on the file system of images."""
     image_fs_inodes_free: Quantity | None = field(name="imageFSInodesFree", default=None)
-    """Of inodes where images lie."""
+    """Minimum inodes on the file system of images."""
     memory_available: Quantity | None = None
-    """Of memory."""
+    """Minimum memory."""
     node_fs_available: Quantity | None = field(name="nodeFSAvailable", default=None)
-    """Of space where volumes and logs lie."""
+    """Minimum space on the file system of volumes and logs."""
     node_fs_inodes_free: Quantity | None = field(name="nodeFSInodesFree", default=None)
-    """Of inodes where volumes and logs lie."""
+    """Minimum inodes on the file system of volumes and logs."""
 
 
 class Reserved(Fields, frozen=True):
-    """Resources of each node that pods do not get."""
+    """Resources of each node that are not available to pods."""
 
     cpu: Quantity | None = None
     """Processor time."""
@@ -66,68 +66,68 @@ class MemorySwap(Fields, frozen=True):
     """Swap memory for containers."""
 
     swap_behavior: str | None = None
-    """How much of it they get: LimitedSwap or UnlimitedSwap."""
+    """Limit of the swap memory: LimitedSwap or UnlimitedSwap."""
 
 
 class Kubelet(Fields, frozen=True):
-    """Settings of the kubelets of one pool, in place of those of the whole cluster."""
+    """Settings of the kubelets of one pool. They replace the settings of the cluster."""
 
     container_log_max_files: Int32 | None = None
-    """How many log files a container may have."""
+    """Maximum number of log files of a container."""
     container_log_max_size: Quantity | None = None
     """Size at which a container's log is rotated."""
     cpu_cfs_quota: bool | None = field(name="cpuCFSQuota", default=None)
-    """Whether limits on processor time are enforced."""
+    """Enforces limits on processor time."""
     cpu_manager_policy: str | None = None
-    """How processors are given to containers."""
+    """Policy that assigns processors to containers."""
     eviction_hard: EvictionValues | None = None
-    """Thresholds at which pods are evicted at once."""
+    """Thresholds at which pods are evicted immediately."""
     eviction_max_pod_grace_period: Int32 | None = None
-    """Most seconds that a pod gets to end when a soft threshold is met."""
+    """Maximum time in seconds that a pod has to stop after a soft threshold is met."""
     eviction_minimum_reclaim: EvictionReclaim | None = None
-    """How much is freed at least."""
+    """Minimum amounts that an eviction reclaims."""
     eviction_pressure_transition_period: str | None = None
-    """How long a node stays under pressure after the last signal."""
+    """Time for which a node stays under pressure after the last signal."""
     eviction_soft: EvictionValues | None = None
     """Thresholds at which pods are evicted after a grace period."""
     eviction_soft_grace_period: EvictionValues | None = None
     """The grace period of each soft threshold."""
     fail_swap_on: bool | None = None
-    """Whether a kubelet refuses to start on a machine with swap."""
+    """Refuses to start a kubelet on a machine with swap."""
     feature_gates: dict[str, bool] = field(default_factory=dict)
-    """Features switched on or off."""
+    """Feature gates, each enabled or disabled."""
     image_gc_high_threshold_percent: Int32 | None = field(name="imageGCHighThresholdPercent", default=None)
-    """Percent of the disk in use above which unused images go."""
+    """Percentage of disk usage above which unused images are deleted."""
     image_gc_low_threshold_percent: Int32 | None = field(name="imageGCLowThresholdPercent", default=None)
-    """Percent of the disk in use down to which unused images go."""
+    """Percentage of disk usage at which the deletion of unused images stops."""
     kube_reserved: Reserved | None = None
-    """What is kept for Kubernetes' own components."""
+    """Resources reserved for the components of Kubernetes."""
     max_pods: Int32 | None = None
-    """How many pods a node may run."""
+    """Maximum number of pods on a node."""
     memory_swap: MemorySwap | None = None
     """Swap memory for containers."""
     pod_pids_limit: Annotated[int, Format("int64")] | None = None
-    """How many processes a pod may have."""
+    """Maximum number of processes in a pod."""
     protect_kernel_defaults: bool | None = None
-    """Whether a kubelet refuses to run with other kernel settings than its own."""
+    """Refuses to run a kubelet if the kernel settings differ from its own."""
     registry_burst: Int32 | None = None
-    """How many images may be pulled at once for a moment."""
+    """Maximum number of image pulls in a burst."""
     registry_pull_qps: Int32 | None = field(name="registryPullQPS", default=None)
-    """How many images may be pulled a second."""
+    """Maximum number of image pulls per second."""
     seccomp_default: bool | None = None
-    """Whether the runtime's seccomp profile is everybody's default."""
+    """Makes the container runtime's seccomp profile the default of all workloads."""
     serialize_image_pulls: bool | None = None
-    """Whether images are pulled one at a time."""
+    """Pulls images one at a time."""
     streaming_connection_idle_timeout: str | None = None
-    """How long a streaming connection may be idle."""
+    """Maximum idle time of a streaming connection."""
     system_reserved: Reserved | None = None
-    """What is kept for the operating system."""
+    """Resources reserved for the operating system."""
 
 
 class WorkerKubernetes(Fields, frozen=True):
-    """Kubernetes on the nodes of one pool."""
+    """Version and settings of Kubernetes on the nodes of one pool."""
 
     kubelet: Kubelet | None = None
-    """Settings of the kubelets, in place of those of the whole cluster."""
+    """Settings of the kubelets. They replace the settings of the cluster."""
     version: str | None = None
-    """Version of the kubelets. That of the control plane when left out."""
+    """Version of the kubelets. Defaults to the version of the control plane."""

@@ -1,4 +1,4 @@
-"""What this domain may do, and where; the roles of the chart come from here."""
+"""RBAC permissions of this domain. The chart's roles are generated from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MANAGEMENT: tuple[Permission, ...] = (
     Permission("", ("secrets",), ("get",), "enters the clusters"),
     Permission("", ("configmaps",), ("get",), "reads the operator's own address ranges, where ACLs are on"),
 )
-"""In the namespace of the Runtimes."""
+"""Permissions in the namespace of the Runtimes."""
 
 GARDEN: tuple[Permission, ...] = (
     Permission(
@@ -25,10 +25,10 @@ GARDEN: tuple[Permission, ...] = (
     ),
     Permission("", ("configmaps",), ("create", "patch", "delete"), "keeps structured authentication"),
 )
-"""In the namespace of the Gardener project. An apply that creates asks for both patch and create."""
+"""Permissions in the namespace of the Gardener project. An apply that creates needs both patch and create."""
 
 GARDEN_WIDE: tuple[Permission, ...] = (
     Permission(_CORE, ("seeds",), ("list",), "looks for a seed in the region of a cluster"),
     Permission(_CORE, ("cloudprofiles",), ("list", "watch"), "knows what the garden offers"),
 )
-"""In the whole garden."""
+"""Permissions in all namespaces of the garden."""

@@ -1,7 +1,7 @@
-"""The operator's choices for this domain, under the flag names of the Go system.
+"""Flags of this domain, under the names of the Go system.
 
-Contract: infrastructure-manager, section 4. What it does not know is added at the end and harmless by default. Flags
-that both controllers share (the garden, the namespace) are declared by `credentials`.
+Contract: kyma-project/infrastructure-manager, cmd/main.go. Flags of our own follow at the end and are harmless by
+default. `credentials` declares the flags that both controllers share (garden, namespace).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ FLAGS: tuple[Flag, ...] = (
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """FLAGS as values, with the files they name. Times in seconds."""
+    """The values of FLAGS, and the contents of the files that they name. Times are in seconds."""
 
     configuration: Configuration
     tenants: AuditTenants
@@ -86,13 +86,13 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def served(values: Mapping[str, Any]) -> bool:
-    """Whether Runtimes are served at all: a configuration was named, or lies where it is looked for."""
+    """Returns true if Runtimes are served: a flag names a configuration, or one exists at the default path."""
     path = values["converter-config-filepath"]
     return bool(path != DEFAULT_CONFIGURATION or Path(path).exists())
 
 
 def from_flags(values: Mapping[str, Any]) -> Settings:
-    """Raises FlagError naming the flag, and the place in the file, whose value cannot be used."""
+    """Raises FlagError that names the flag, and the place in the file, with an invalid value."""
     workers = values["runtime-ctrl-workers-cnt"]
     if workers < 1:
         raise FlagError(f"invalid value {workers} for flag --runtime-ctrl-workers-cnt: must be more than 0")

@@ -1,8 +1,8 @@
-"""Runtime and every name that is contract around it.
+"""The kind Runtime, with its labels, annotations, condition types and reasons.
 
-Contract: Kyma infrastructure-manager, API group infrastructuremanager.kyma-project.io/v1 (sections 1.2, 1.4 and 1.5 of
-its specification), with the fields that later versions of it added (section 10). Reasons, messages and labels are kept
-to the letter, misspellings included: brokers, dashboards and other controllers match on them.
+Contract: API group infrastructuremanager.kyma-project.io/v1, as kyma-project/infrastructure-manager has it in
+api/v1/runtime_types.go, with the fields of its later versions. Reasons, messages and labels are the same to the letter,
+misspellings included: brokers, dashboards and other controllers match on them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class ClientAuthentication(Fields, frozen=True):
-    """Accepted for compatibility; Gardener has no use for it."""
+    """Accepted for compatibility; Gardener ignores it."""
 
     extra_config: dict[str, str] | None = None
     """Further settings."""
@@ -49,7 +49,7 @@ class OidcConfig(Fields, frozen=True):
     """An OpenID Connect provider whose tokens the cluster's API server accepts."""
 
     ca_bundle: str | None = None
-    """Certificates by which the provider is trusted."""
+    """CA certificates for the connection to the provider."""
     client_authentication: ClientAuthentication | None = None
     """Accepted for compatibility; without effect."""
     client_id: str | None = field(name="clientID", default=None)
@@ -57,7 +57,7 @@ class OidcConfig(Fields, frozen=True):
     groups_claim: str | None = None
     """Claim that holds a user's groups."""
     groups_prefix: str | None = None
-    """What is put before each group."""
+    """Prefix of each group."""
     issuer_url: str | None = field(name="issuerURL", default=None)
     """Address of the provider; https."""
     required_claims: dict[str, str] | None = None
@@ -67,41 +67,41 @@ class OidcConfig(Fields, frozen=True):
     username_claim: str | None = None
     """Claim that holds a user's name."""
     username_prefix: str | None = None
-    """What is put before each user's name; - for nothing."""
+    """Prefix of each user's name; - for no prefix."""
 
 
 class AdditionalOidcConfig(OidcConfig, frozen=True):
     """A further OpenID Connect provider, kept as an OpenIDConnect object in the cluster."""
 
     jwks: Annotated[str, Format("byte")] | None = None
-    """The provider's keys (a JSON Web Key Set), where it cannot be asked for them."""
+    """The provider's keys (a JSON Web Key Set), if the API server cannot fetch them from the provider."""
 
 
 class Acl(Fields, frozen=True):
-    """Who may reach the cluster's API server."""
+    """Access control list of the cluster's API server."""
 
     allowed_cidrs: tuple[str, ...] = field(name="allowedCIDRs", default=())
-    """Address ranges it may be reached from; none: from everywhere."""
+    """Address ranges from which the API server is reachable. An empty list allows all addresses."""
 
 
 class ApiServer(Fields, frozen=True):
     """Settings of the cluster's API server."""
 
     acl: Acl | None = None
-    """Who may reach it."""
+    """Access control list."""
     additional_oidc_config: tuple[AdditionalOidcConfig, ...] = ()
     """OpenID Connect providers that are kept as OpenIDConnect objects in the cluster."""
     oidc_config: OidcConfig | None = None
-    """The OpenID Connect provider that the API server itself knows. The operator's default when left out."""
+    """The OpenID Connect provider in the API server's own configuration. Defaults to the operator's."""
 
 
 class Kubernetes(Fields, frozen=True):
-    """Kubernetes of the cluster."""
+    """Version and settings of Kubernetes."""
 
     kube_api_server: ApiServer | None = field(name="kubeAPIServer", default=None)
     """Settings of its API server."""
     version: str | None = None
-    """Version of Kubernetes. The operator's default when left out; a cluster that is newer is never taken back."""
+    """Version of Kubernetes. Defaults to the operator's. A newer cluster is never downgraded."""
 
 
 class Networking(Fields, frozen=True):
@@ -114,11 +114,11 @@ class Networking(Fields, frozen=True):
     services: str
     """Range of the services."""
     dual_stack: bool | None = None
-    """Whether the cluster has IPv6 beside IPv4."""
+    """Gives the cluster IPv6 in addition to IPv4."""
     type: str | None = None
     """Network plug-in: calico or cilium."""
     vpc_network: str | None = None
-    """An existing network of the provider to live in."""
+    """An existing network of the provider for the cluster's nodes."""
 
     @property
     def ranges(self) -> dict[str, str]:
@@ -130,74 +130,74 @@ class Provider(Fields, frozen=True):
     """The provider of the infrastructure, and the machines."""
 
     type: Annotated[str, Values("aws", "azure", "gcp", "openstack", "alicloud")]
-    """Which provider."""
+    """Name of the provider."""
     workers: tuple[Annotated[Object, Shape(Worker)], ...]
-    """The main worker pool: exactly one."""
+    """The main worker pool. The list has exactly one entry."""
     additional_workers: tuple[Annotated[Object, Shape(Worker)], ...] = ()
     """Further worker pools."""
     control_plane_config: dict[str, Any] | None = None
-    """Accepted for compatibility; it is computed from zones and networks."""
+    """Accepted for compatibility; the value is computed from zones and networks."""
     infrastructure_config: dict[str, Any] | None = None
-    """Accepted for compatibility; it is computed from zones and networks."""
+    """Accepted for compatibility; the value is computed from zones and networks."""
 
 
 class FailureTolerance(Fields, frozen=True):
-    """What the control plane outlives."""
+    """Failures that the control plane survives."""
 
     type: str
-    """The loss of a node or of a zone."""
+    """Kind of failure: node or zone."""
 
 
 class HighAvailability(Fields, frozen=True):
-    """A control plane that outlives failures."""
+    """High availability of the control plane."""
 
     failure_tolerance: FailureTolerance
-    """What it outlives."""
+    """Failures that the control plane survives."""
 
 
 class ControlPlane(Fields, frozen=True):
     """The cluster's control plane."""
 
     high_availability: HighAvailability | None = None
-    """Whether it outlives failures."""
+    """Settings of high availability. There is none by default."""
 
 
 class RuntimeShoot(Fields, frozen=True):
-    """The cluster that is wanted."""
+    """The desired cluster."""
 
     name: str
     """Name of the Shoot in the garden."""
     networking: Networking
     """Address ranges."""
     platform_region: str
-    """Region of the platform that the customer chose; some of them restrict who may access."""
+    """Region of the platform that the customer chose. Some regions restrict access."""
     provider: Provider
     """The provider of the infrastructure, and the machines."""
     purpose: str
-    """What the cluster is for: production, evaluation, development or testing."""
+    """Purpose of the cluster: production, evaluation, development or testing."""
     region: str
     """Region of the provider."""
     secret_binding_name: str
-    """The binding in the garden to the credentials for the provider."""
+    """The binding in the garden that names the credentials for the provider."""
     control_plane: Annotated[Object, Shape(ControlPlane)] | None = None
     """The control plane."""
     enable_nvidia_openshell: bool | None = None
-    """Whether the extension for NVIDIA OpenShell is switched on."""
+    """Enables the extension for NVIDIA OpenShell."""
     enforce_seed_location: bool | None = None
-    """Whether the control plane must lie in the region of the cluster."""
+    """Requires a control plane in the region of the cluster."""
     kubernetes: Kubernetes | None = None
     """Version and settings of Kubernetes."""
     licence_type: str | None = None
-    """Licence of the customer, written on the Shoot."""
+    """Licence of the customer. The Shoot carries it as an annotation."""
 
     @property
     def version(self) -> str:
-        """The version of Kubernetes that is asked for; empty for the operator's default."""
+        """The requested version of Kubernetes; empty for the operator's default."""
         return (self.kubernetes.version if self.kubernetes is not None else None) or ""
 
     @property
     def api_server(self) -> ApiServer:
-        """The settings of the API server; none where they are left out."""
+        """The settings of the API server, empty if they are left out."""
         return (self.kubernetes.kube_api_server if self.kubernetes is not None else None) or ApiServer()
 
 
@@ -205,7 +205,7 @@ class Filter(Fields, frozen=True):
     """A filter that is on or off."""
 
     enabled: bool
-    """Whether it is on."""
+    """Switches the filter on."""
 
 
 class NetworkFilter(Fields, frozen=True):
@@ -225,7 +225,7 @@ class SecurityNetworking(Fields, frozen=True):
 
 
 class Security(Fields, frozen=True):
-    """Who may do what."""
+    """Administrators and network security."""
 
     administrators: tuple[str, ...]
     """Users who are cluster-admin in the cluster."""
@@ -248,7 +248,7 @@ _CACHE: Final = {
 }
 _ENTRY: Final = {"type": "object", "required": ["config"], "properties": {"config": _CACHE}, **_FREE}
 _CACHES: Final = {"items": _ENTRY}
-# A schema without a type cannot name two of them; each kind of scalar is refused by a keyword for it that none meets.
+# A schema without a type cannot list two types: for each scalar type a keyword that no value meets refuses it.
 _NO_SCALAR: Final = {
     "pattern": "^$must be an object or a list of caches",
     "minimum": 1,
@@ -258,29 +258,29 @@ _NO_SCALAR: Final = {
 
 
 class RuntimeSpec(Fields, frozen=True):
-    """What is wanted."""
+    """The desired state."""
 
     security: Security
-    """Who may do what."""
+    """Administrators and network security."""
     shoot: RuntimeShoot
-    """The cluster that is wanted."""
+    """The desired cluster."""
     audit_log_access_enabled: bool | None = None
-    """Whether the customer may read the cluster's audit log."""
+    """Gives the customer access to the cluster's audit log."""
     image_registry_cache: (
         Annotated[Any, PreserveUnknown(), Extra(_SWITCH), Extra(_CACHES), Extra(_NO_SCALAR)] | None
     ) = None
-    """Whether images are cached in the cluster, as an object with `enabled`; or the caches themselves, as a list."""
+    """Image caches of the cluster: an object with `enabled`, or the list of caches."""
 
 
 class RuntimeStatus(Fields, frozen=True):
-    """What became of it."""
+    """The observed state."""
 
     state: Literal["Pending", "Ready", "Terminating", "Failed"]
-    """All in one word."""
+    """Summary of the conditions."""
     conditions: tuple[Condition, ...] = ()
-    """What was reached, and what is in the way."""
+    """Steps of the reconcile, each with its result."""
     provisioning_completed: bool | None = None
-    """Whether the cluster has been Ready once."""
+    """Becomes true when the cluster is Ready for the first time, and stays true."""
 
 
 @kind(
@@ -298,13 +298,13 @@ class Runtime(Kind, frozen=True):
     """A cluster: a Gardener shoot with its kubeconfig, its administrators and its policies."""
 
     spec: RuntimeSpec | None = None
-    """What is wanted."""
+    """The desired state."""
     status: RuntimeStatus | None = None
-    """What became of it."""
+    """The observed state."""
 
     @property
     def wanted(self) -> RuntimeSpec:
-        """The spec, for callers that have seen to it that there is one: the contract's CRD does not demand it."""
+        """The spec. Raises ValueError without one: the contract's CRD does not require a spec."""
         if self.spec is None:
             raise ValueError(f"Runtime {self.metadata.namespace}/{self.metadata.name} has no spec")
         return self.spec
@@ -312,7 +312,8 @@ class Runtime(Kind, frozen=True):
 
 RUNTIMES: Final = Resource(GROUP, VERSION, "runtimes", "Runtime")
 FIELD_MANAGER: Final = "kim"
-"""Who applies Shoots and objects in workload clusters: the Go system's name, so that fields change hands silently."""
+"""Field manager for Shoots and for objects in workload clusters. It is the Go system's, so ownership of fields moves
+without a conflict."""
 FINALIZER: Final = "runtime-controller.infrastructure-manager.kyma-project.io/deletion-hook"
 
 
@@ -366,48 +367,49 @@ class Annotation:
     """Annotation keys of a Runtime."""
 
     FORCE_PATCH: Final = "operator.kyma-project.io/force-patch-reconciliation"
-    """`true` has the Shoot patched once, though nothing changed."""
+    """`true` causes one patch of the Shoot even if nothing changed."""
     SUSPEND_PATCH: Final = "operator.kyma-project.io/suspend-patch-reconciliation"
-    """`true` keeps the Shoot from being patched until the annotation is gone. It wins over FORCE_PATCH."""
+    """`true` suspends patches of the Shoot until the annotation is removed. It overrides FORCE_PATCH."""
     FORCE_DELETION: Final = "clusters.hortus.dev/force-deletion"
-    """Ours: `true` lets a deletion that failed for a reason in the infrastructure go on without cleaning up there."""
+    """Ours: after a deletion failed in the infrastructure, `true` continues it without the cleanup there."""
     ADOPT: Final = "clusters.hortus.dev/adopt-shoot"
-    """Ours: the uid of a Shoot that belongs to no Runtime and is to be this one's from now on."""
+    """Ours: the uid of a Shoot that belongs to no Runtime. This Runtime adopts it."""
     CLUSTER: Final = "clusters.hortus.dev/cluster"
-    """Ours: the Runtime's uid and runtime-id, name and uid of its Shoot, divided by slashes. Written once the Runtime
-    has it, so that no edit of a label or of the Shoot's annotations takes the Shoot from its Runtime unnoticed. On a
-    Runtime with another uid, such as a copy, it says nothing."""
+    """Ours: the Runtime's uid and runtime-id, name and uid of its Shoot, separated by slashes. The controller writes it
+    once the Runtime has a Shoot and thereby notices when an edit of a label or of the Shoot's annotations separates
+    them. It is ignored on a Runtime with another uid, such as a copy."""
     LEAVE: Final = "clusters.hortus.dev/leave-shoot"
-    """Ours: the uid of a Shoot that is not deleted with the Runtime and holds it no longer."""
+    """Ours: the uid of a Shoot that survives the Runtime's deletion and does not delay it."""
     ADOPTION: Final = "clusters.hortus.dev/adoption"
-    """Ours: `locked` on a Runtime that was built from a Shoot and is not compared with it yet. Nothing is done for it:
-    deleting it deletes nothing else."""
+    """Ours: `locked` on a Runtime that was built from a Shoot and is not compared with it yet. The controllers ignore
+    the Runtime, and its deletion deletes nothing else."""
 
 
 class ShootAnnotation:
     """Annotation keys of a Shoot."""
 
     RUNTIME_ID: Final = "infrastructuremanager.kyma-project.io/runtime-id"
-    """Which Runtime the Shoot belongs to. A Shoot that says otherwise is never changed or deleted."""
+    """The Runtime that owns the Shoot. A Shoot that names another one is never changed or deleted."""
     RUNTIME_GENERATION: Final = "infrastructuremanager.kyma-project.io/runtime-generation"
-    """The generation of the Runtime that the Shoot was last patched for."""
+    """The generation of the Runtime at the last patch of the Shoot."""
     LICENCE_TYPE: Final = "infrastructuremanager.kyma-project.io/licence-type"
     DELETION: Final = "confirmation.gardener.cloud/deletion"
-    """`true` is demanded by Gardener before a Shoot may be deleted."""
+    """Gardener requires `true` before a Shoot may be deleted."""
     FORCE_DELETION: Final = "confirmation.gardener.cloud/force-deletion"
-    """`true` has Gardener give up resources it cannot clean up; admitted only during a deletion that failed."""
+    """With `true` Gardener abandons resources that it cannot clean up. It admits the annotation only after a deletion
+    failed."""
 
 
 class ShootLabel:
     """Label keys of a Shoot."""
 
     ACCOUNT: Final = "account"
-    """The global account that the Runtime had at the last patch."""
+    """The global account of the Runtime at the last patch."""
     SUBACCOUNT: Final = "subaccount"
 
 
 class RequiredLabels:
-    """What a Runtime must be labelled with."""
+    """Labels that every Runtime must have."""
 
     IN_ORDER: Final = (
         Label.INSTANCE_ID,
@@ -419,4 +421,4 @@ class RequiredLabels:
         Label.GLOBAL_ACCOUNT_ID,
         Label.SUBACCOUNT_ID,
     )
-    """In the order in which they are checked (section 1.4)."""
+    """The labels in the order of the checks."""

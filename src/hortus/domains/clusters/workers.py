@@ -1,7 +1,7 @@
-"""Worker pools as a Runtime declares them: Gardener's own Worker, field by field.
+"""Worker pools of a Runtime, with the fields of Gardener's Worker.
 
-The structs give the CRD its schema and `kubectl explain` its words. The controllers pass pools on as the plain objects
-they are, so that no field of Gardener's is lost on the way. Contract: infrastructure-manager, section 1.2.
+The CRD and `kubectl explain` are generated from the structs. The controllers pass pools on as plain objects, so that no
+field of Gardener's is lost. Contract: gardener/gardener, pkg/apis/core/v1beta1/types_shoot.go.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ class MachineImage(Fields, frozen=True):
     name: str
     """Name of the image in the cloud profile."""
     provider_config: dict[str, Any] | None = None
-    """Settings for the extension that serves this operating system."""
+    """Settings for the extension of this operating system."""
     version: str | None = None
-    """Version of the image. The operator's default when left out."""
+    """Version of the image. Defaults to the operator's."""
 
 
 class Machine(Fields, frozen=True):
-    """What the machines of a pool are."""
+    """Machine type and operating system of a pool."""
 
     type: str
     """Machine type of the provider, such as m6i.large."""
     architecture: str | None = None
     """Architecture of the processor: amd64 or arm64."""
     image: MachineImage | None = None
-    """The operating system. The operator's default when left out."""
+    """The operating system. Defaults to the operator's."""
 
 
 class Volume(Fields, frozen=True):
@@ -42,9 +42,9 @@ class Volume(Fields, frozen=True):
     size: str
     """Size, such as 50Gi."""
     encrypted: bool | None = None
-    """Whether it is encrypted."""
+    """Encrypts the disk."""
     name: str | None = None
-    """A name to refer to it."""
+    """Name of the disk."""
     type: str | None = None
     """Disk type of the provider."""
 
@@ -53,78 +53,78 @@ class DataVolume(Fields, frozen=True):
     """A further disk of each machine."""
 
     name: str
-    """A name to refer to it."""
+    """Name of the disk."""
     size: str
     """Size, such as 50Gi."""
     encrypted: bool | None = None
-    """Whether it is encrypted."""
+    """Encrypts the disk."""
     type: str | None = None
     """Disk type of the provider."""
 
 
 class Taint(Fields, frozen=True):
-    """What keeps pods that do not tolerate it off the pool's nodes."""
+    """A taint of the pool's nodes. It repels pods that do not tolerate it."""
 
     effect: str
-    """What happens to such pods: NoSchedule, PreferNoSchedule or NoExecute."""
+    """Effect on pods without a toleration: NoSchedule, PreferNoSchedule or NoExecute."""
     key: str
     """Key of the taint."""
     time_added: Annotated[str, Format("date-time")] | None = None
-    """When it was added; only for NoExecute."""
+    """Time at which the taint was added; only for NoExecute."""
     value: str | None = None
     """Value of the taint."""
 
 
 class ContainerRuntime(Fields, frozen=True):
-    """A container runtime beside the default one."""
+    """A container runtime in addition to the default one."""
 
     type: str
-    """Its type, such as gvisor."""
+    """Type of the container runtime, such as gvisor."""
     provider_config: dict[str, Any] | None = None
-    """Settings for the extension that serves it."""
+    """Settings for the extension of this container runtime."""
 
 
 class Cri(Fields, frozen=True):
     """The container runtime interface of a pool."""
 
     name: str
-    """Its implementation: containerd."""
+    """Name of the implementation: containerd."""
     container_runtimes: tuple[ContainerRuntime, ...] = ()
-    """Container runtimes beside the default one."""
+    """Container runtimes in addition to the default one."""
 
 
 class ClusterAutoscaler(Fields, frozen=True):
-    """How the cluster autoscaler treats this pool."""
+    """Settings of the cluster autoscaler for one pool."""
 
     max_node_provision_time: str | None = None
-    """How long a new node may take until it counts as failed."""
+    """Time after which a new node that is not ready counts as failed."""
     scale_down_gpu_utilization_threshold: float | None = None
-    """Share of used GPUs, 0 to 1, below which a node may go."""
+    """Share of used GPUs, 0 to 1, below which a node may be removed."""
     scale_down_unneeded_time: str | None = None
-    """How long a node must have been unneeded before it goes."""
+    """Time for which a node must be unneeded before it is removed."""
     scale_down_unready_time: str | None = None
-    """How long an unready node must have been unneeded before it goes."""
+    """Time for which an unready node must be unneeded before it is removed."""
     scale_down_utilization_threshold: float | None = None
-    """Share of used resources, 0 to 1, below which a node may go."""
+    """Share of used resources, 0 to 1, below which a node may be removed."""
 
 
 class MachineControllerManager(Fields, frozen=True):
-    """How long machines may take for what."""
+    """Timeouts and retries of the machine controller manager for one pool."""
 
     disable_health_timeout: bool | None = None
-    """Whether unhealthy machines are left alone, however long they are."""
+    """Keeps unhealthy machines instead of replacing them."""
     in_place_update_timeout: str | None = None
-    """How long an update in place may take."""
+    """Timeout of an update in place."""
     machine_creation_timeout: str | None = None
-    """How long a new machine may take."""
+    """Timeout of the creation of a machine."""
     machine_drain_timeout: str | None = None
-    """How long pods get to leave a machine before it is removed by force."""
+    """Timeout of the drain of a machine. The machine is removed by force after it."""
     machine_health_timeout: str | None = None
-    """How long a machine may be unhealthy before it is replaced."""
+    """Time after which an unhealthy machine is replaced."""
     max_evict_retries: Int32 | None = None
-    """How often the eviction of a pod is tried."""
+    """Maximum number of attempts to evict a pod."""
     node_conditions: tuple[str, ...] = ()
-    """Conditions of a node that make its machine count as unhealthy."""
+    """Node conditions that mark a machine as unhealthy."""
 
 
 class WorkerControlPlane(Fields, frozen=True):
@@ -132,60 +132,60 @@ class WorkerControlPlane(Fields, frozen=True):
 
 
 class SystemComponents(Fields, frozen=True):
-    """Whether a pool takes the cluster's own components."""
+    """Placement of the cluster's own components on a pool."""
 
     allow: bool
-    """Whether they may run here."""
+    """Allows the cluster's own components on this pool."""
 
 
 class Worker(Fields, frozen=True):
-    """A pool of like machines."""
+    """A pool of machines of one type."""
 
     machine: Machine
-    """What the machines are."""
+    """Machine type and operating system."""
     maximum: Int32
-    """Most machines, over all zones."""
+    """Maximum number of machines over all zones."""
     minimum: Int32
-    """Fewest machines, over all zones."""
+    """Minimum number of machines over all zones."""
     name: str
     """Name of the pool."""
     annotations: dict[str, str] = field(default_factory=dict)
-    """Annotations of its nodes."""
+    """Annotations of the pool's nodes."""
     ca_bundle: str | None = None
-    """Certificates that its machines trust."""
+    """CA certificates that the machines trust."""
     cluster_autoscaler: ClusterAutoscaler | None = None
-    """How the cluster autoscaler treats it."""
+    """Settings of the cluster autoscaler for this pool."""
     control_plane: WorkerControlPlane | None = None
     """Marks the pool that runs the control plane of a self-hosted shoot."""
     cri: Cri | None = None
-    """Its container runtime interface."""
+    """The container runtime interface."""
     data_volumes: tuple[DataVolume, ...] = ()
     """Further disks of each machine."""
     kubelet_data_volume_name: str | None = None
-    """Which of the further disks holds the kubelet's state."""
+    """Name of the further disk that holds the kubelet's state."""
     kubernetes: WorkerKubernetes | None = None
-    """Kubernetes on its nodes."""
+    """Version and settings of Kubernetes on the pool's nodes."""
     labels: dict[str, str] = field(default_factory=dict)
-    """Labels of its nodes."""
+    """Labels of the pool's nodes."""
     machine_controller_manager: MachineControllerManager | None = None
-    """How long its machines may take for what."""
+    """Timeouts and retries of the machine controller manager for this pool."""
     max_surge: int | str | None = None
-    """How many machines more there may be during an update: a number or a percentage."""
+    """Maximum number of extra machines during an update: a number or a percentage."""
     max_unavailable: int | str | None = None
-    """How many machines fewer there may be during an update: a number or a percentage."""
+    """Maximum number of missing machines during an update: a number or a percentage."""
     priority: Int32 | None = None
-    """Which pool the cluster autoscaler prefers."""
+    """Priority of the pool for the cluster autoscaler; the higher one is preferred."""
     provider_config: dict[str, Any] | None = None
     """Settings for the extension of the provider."""
     sysctls: dict[str, str] = field(default_factory=dict)
-    """Kernel settings of its machines."""
+    """Kernel settings of the machines."""
     system_components: SystemComponents | None = None
-    """Whether it takes the cluster's own components."""
+    """Placement of the cluster's own components on this pool."""
     taints: tuple[Taint, ...] = ()
-    """Taints of its nodes."""
+    """Taints of the pool's nodes."""
     update_strategy: str | None = None
-    """How its machines are updated: AutoRollingUpdate, AutoInPlaceUpdate or ManualInPlaceUpdate."""
+    """Strategy for updates of the machines: AutoRollingUpdate, AutoInPlaceUpdate or ManualInPlaceUpdate."""
     volume: Volume | None = None
     """The root disk of each machine."""
     zones: tuple[str, ...] = ()
-    """Availability zones over which its machines are spread. A zone once given cannot be taken away."""
+    """Availability zones of the machines. A zone cannot be removed later."""
