@@ -163,18 +163,21 @@ class Decoder:
     def _entry(
         self, data: bytes, start: int, end: int, reader: _Reader, obj: Object, budget: MessageBudget, depth: int
     ) -> None:
-        name = ""
+        name, known, at = "", False, start
         value: Any = None
-        for number, wire_type, first, last in _fields(data, start, end):
-            if number in (1, 2) and wire_type != BYTES:
-                # Go reads on as if the type were right; no valid label results from that.
-                raise WireError(f"proto: wrong wireType = {wire_type} in an entry of {reader.name}")
+        while at < end:
+            tag, at = read_varint(data, at, end)
+            number = tag >> 3
+            if number not in (1, 2):
+                at = skip(data, at, end, tag & 7)
+                continue
+            first, at = read_length(data, at, end)  # whatever its wire type says, as Go reads it
             if number == 1:
-                name = _text(data[first:last])
-            elif number == 2:
-                value = self._value(data, first, last, reader, budget, depth)
-        if value is None and reader.kind in ("string", "enum"):
-            value = ""
+                name = _text(data[first:at])
+            else:
+                value, known = self._value(data, first, at, reader, budget, depth), True
+        if not known:
+            value = self._value(data, end, end, reader, budget, depth)
         obj.setdefault(reader.name, {})[name] = value
 
     def _value(self, data: bytes, start: int, end: int, reader: _Reader, budget: MessageBudget, depth: int) -> Any:
