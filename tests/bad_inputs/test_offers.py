@@ -60,7 +60,7 @@ async def test_what_the_garden_does_not_offer_is_refused_with_what_it_does(
         assert (await here.garden.list(SHOOTS, here.garden_namespace)).items == []
 
 
-async def test_a_binding_that_is_missing_is_told_by_the_garden_and_waited_for(here: World) -> None:
+async def test_a_missing_binding_is_reported_by_the_garden_and_waited_for(here: World) -> None:
     async with here.controlled():
         await here.create(here.runtime(secretBindingName="sb-2", kubernetes={"version": "1.33"}))
         found = condition(await here.until_state("Failed"))
@@ -79,6 +79,6 @@ async def test_a_version_is_not_taken_back_and_an_event_says_so(here: World) -> 
         await here.change({"spec": {"shoot": {"kubernetes": {"version": "1.32"}}}})
         after = await here.until_patched(2)
         assert after["spec"]["kubernetes"]["version"] == before["spec"]["kubernetes"]["version"]
-        told = await here.until_event("NotApplied")
-        assert told["type"] == "Warning"
-        assert told["message"].startswith('spec.shoot.kubernetes.version: Invalid value: "1.32": the cluster has 1.33')
+        event = await here.until_event("NotApplied")
+        assert event["type"] == "Warning"
+        assert event["message"].startswith('spec.shoot.kubernetes.version: Invalid value: "1.32": the cluster has 1.33')

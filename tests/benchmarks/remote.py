@@ -51,7 +51,7 @@ Figures = dict[str, float]
 # The clusters, in a process of their own.
 
 
-def _serve(clusters: int, told: Queue[str], hang: Event) -> None:
+def _serve(clusters: int, answers: Queue[str], hang: Event) -> None:
     names = [f"bench-{number}" for number in range(clusters)]
     with started_apiserver(clusters=names) as server:
         target = urlsplit(server.url)
@@ -65,7 +65,7 @@ def _serve(clusters: int, told: Queue[str], hang: Event) -> None:
                 cluster = config["clusters"][0]["cluster"]
                 cluster["server"] = cluster["server"].replace(f":{target.port}/", f":{port}/")
             server.run(root.create(SECRETS, _secret(name, yaml.dump(config))))
-        told.put(server.kubeconfig.read_text())
+        answers.put(server.kubeconfig.read_text())
         threading.Event().wait()  # until killed
 
 
@@ -226,26 +226,26 @@ async def _latencies(asking: _Asking, trigger: Trigger, keys: list[ObjectKey], h
     return found
 
 
-def _watcher(kubeconfig: str, clusters: int, hang: Event, seconds: float, told: Queue[Any]) -> None:
+def _watcher(kubeconfig: str, clusters: int, hang: Event, seconds: float, answers: Queue[Any]) -> None:
     path = Path(kubeconfig)
-    told.put(uvloop.run(_measure(path, clusters, hang, seconds)))
+    answers.put(uvloop.run(_measure(path, clusters, hang, seconds)))
 
 
 def run(clusters: int = CLUSTERS, seconds: float = SECONDS) -> dict[str, Figures]:
     """MiB, KiB, seconds and milliseconds of one run."""
     context = multiprocessing.get_context("spawn")
-    told: Queue[Any] = context.Queue()
+    answers: Queue[Any] = context.Queue()
     hang = context.Event()
-    serving = context.Process(target=_serve, args=(clusters, told, hang))
+    serving = context.Process(target=_serve, args=(clusters, answers, hang))
     serving.start()
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "kubeconfig")
             path.touch(mode=0o600)
-            path.write_text(told.get(timeout=300))
-            watching = context.Process(target=_watcher, args=(str(path), clusters, hang, seconds, told))
+            path.write_text(answers.get(timeout=300))
+            watching = context.Process(target=_watcher, args=(str(path), clusters, hang, seconds, answers))
             watching.start()
-            figures = told.get(timeout=600)
+            figures = answers.get(timeout=600)
             watching.join()
     finally:
         serving.kill()  # it holds nothing worth a farewell

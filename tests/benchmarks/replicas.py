@@ -1,8 +1,8 @@
 """One replica compared with two that share the objects, on one API server and two cores.
 
-What two can win is what one core is short of. The job costs 10 ms of computing for each object, as rendering does, and
-one write; the API server needs a few tenths of that for the same object, on the same two cores. The figures say where
-the processor time went, so that the best that is possible can be told: all time over two cores.
+Two replicas gain the processor time that one core lacks. The job costs 10 ms of computing for each object, as rendering
+does, and one write; the API server needs a few tenths of that for the same object, on the same two cores. The figures
+show where the processor time went; all of it divided by two cores is the best time that is possible.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ async def list_milliseconds(store: Backend, count: int) -> float:
 async def fan_out_milliseconds(store: Backend, watchers: int, events: int) -> Figures:
     """From before the write until the last of the watchers has the change."""
     left = 0
-    all_told = asyncio.Event()
+    all_notified = asyncio.Event()
 
     async def follow(watch: StoreWatch) -> None:
         nonlocal left
@@ -60,16 +60,16 @@ async def fan_out_milliseconds(store: Backend, watchers: int, events: int) -> Fi
             async for changes in watch:
                 left -= len(changes)
                 if not left:
-                    all_told.set()
+                    all_notified.set()
 
     tasks = [asyncio.create_task(follow(store.watch(BUCKET, after=store.revision))) for _ in range(watchers)]
     taken = []
     for _ in range(events):
         left = watchers
-        all_told.clear()
+        all_notified.clear()
         begin = time.perf_counter()
         await store.put(StoreKey(BUCKET, "default/watched"), VALUE, expected=None)
-        await all_told.wait()
+        await all_notified.wait()
         taken.append((time.perf_counter() - begin) * 1000)
     for task in tasks:
         task.cancel()

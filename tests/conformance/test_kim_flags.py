@@ -40,7 +40,7 @@ DEFAULTS = {
     "zap-stacktrace-level": "",
     "zap-time-encoding": "",
 }
-"""infrastructure-manager, section 4."""
+"""The defaults of the flags in cmd/main.go of kyma-project/infrastructure-manager."""
 
 EFFECTS: dict[str, tuple[Any, str]] = {
     "runtime-ctrl-workers-cnt": (7, "workers"),

@@ -59,7 +59,7 @@ def at(value: Any, path: Any) -> Any:
     return value
 
 
-def test_it_has_the_same_structure_beside_what_was_added_later(theirs: dict[str, Any]) -> None:
+def test_it_has_the_same_structure_except_for_later_additions(theirs: dict[str, Any]) -> None:
     assert without_prose(first_served(crd(Runtime))) == without_prose(theirs)
 
 

@@ -170,7 +170,7 @@ async def test_packed_bodies_are_not_unpacked(target: Target, coding: str) -> No
         assert answer.verdict == (415, "UnsupportedMediaType")
 
 
-async def test_who_asks_before_sending_a_body_is_told_to_go_on(target: Target) -> None:
+async def test_a_client_that_expects_100_continue_receives_it(target: Target) -> None:
     body = b'{"metadata":{"generateName":"expected-"}}'
     async with target.socket() as socket:
         length = f"Content-Length: {len(body)}"
@@ -181,7 +181,7 @@ async def test_who_asks_before_sending_a_body_is_told_to_go_on(target: Target) -
         assert (await socket.reply()).code == 201
 
 
-async def test_who_asks_before_sending_what_is_too_large_is_told_not_to(target: Target) -> None:
+async def test_a_client_that_expects_100_continue_for_too_large_a_body_is_refused(target: Target) -> None:
     headers = (JSON, f"Content-Length: {LARGEST + 1}", "Expect: 100-continue")
     assert (await target.raw(target.head(f"POST {CONFIGMAPS} HTTP/1.1", *headers))).verdict == TOO_LARGE
 
@@ -194,8 +194,8 @@ async def test_keys_that_stand_twice_are_an_error_or_a_warning_or_nothing(target
         assert (b'Warning: 299 - "duplicate field \\"data.a\\""' in answer.head) == warned, answer.head
     strict = await target.ask(f"POST {CONFIGMAPS}?fieldValidation=Strict HTTP/1.1", JSON, body=body)
     assert strict.verdict == BAD_REQUEST
-    told = 'strict decoding error: duplicate field "metadata.generateName", duplicate field "data.a"'
-    assert strict.status["message"].endswith(told)
+    message = 'strict decoding error: duplicate field "metadata.generateName", duplicate field "data.a"'
+    assert strict.status["message"].endswith(message)
 
 
 async def test_a_hundred_thousand_warnings_make_a_small_head(target: Target) -> None:

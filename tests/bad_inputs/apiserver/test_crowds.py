@@ -82,7 +82,7 @@ async def test_heads_and_bodies_that_drip_are_dropped_however_busy_they_look(has
     assert await asyncio.gather(first, second, body, chunks) == [True] * 4
 
 
-async def test_a_slow_body_is_told_that_it_was_too_slow(hasty: Target) -> None:
+async def test_a_body_that_arrives_too_slowly_is_answered_with_a_timeout(hasty: Target) -> None:
     head = hasty.head(f"POST {CONFIGMAPS} HTTP/1.1", JSON, "Content-Length: 10")
     assert (await hasty.raw(head + b"{")).verdict == (504, "Timeout")
 
@@ -128,7 +128,7 @@ async def test_garbage_instead_of_a_handshake_ends_it(hasty: Target) -> None:
     assert (await hasty.ask("GET /version HTTP/1.1")).code == 200
 
 
-async def test_more_requests_at_once_than_there_is_room_for_are_told_to_come_again(hasty: Target) -> None:
+async def test_requests_over_the_limit_are_answered_with_retry_after(hasty: Target) -> None:
     async with contextlib.AsyncExitStack() as opened:
         waiting = [await opened.enter_async_context(hasty.socket()) for _ in range(12)]
         begun = hasty.head(f"POST {CONFIGMAPS} HTTP/1.1", JSON, "Content-Length: 10") + b"{"
@@ -141,7 +141,7 @@ async def test_more_requests_at_once_than_there_is_room_for_are_told_to_come_aga
     assert refused.status["details"] == {"retryAfterSeconds": 1}
 
 
-async def test_more_watches_than_there_is_room_for_are_told_to_come_again(hasty: Target) -> None:
+async def test_watches_over_the_limit_are_refused_as_too_many_requests(hasty: Target) -> None:
     async with contextlib.AsyncExitStack() as opened:
         watching = [await opened.enter_async_context(hasty.socket()) for _ in range(12)]
         for socket in watching:
@@ -151,7 +151,7 @@ async def test_more_watches_than_there_is_room_for_are_told_to_come_again(hasty:
         assert (await hasty.ask(f"GET {CONFIGMAPS} HTTP/1.1")).code == 200, "lists have their own room"
 
 
-async def test_bodies_that_are_too_much_together_are_told_to_come_again(hasty: Target) -> None:
+async def test_bodies_that_are_too_large_together_are_refused_as_too_many_requests(hasty: Target) -> None:
     size = (3 << 20) - 100
     async with contextlib.AsyncExitStack() as opened:
         sending = [await opened.enter_async_context(hasty.socket()) for _ in range(3)]

@@ -64,7 +64,7 @@ class _Mask:
         seen = dict.fromkeys(uid for uid in _UID.findall(orjson.dumps(whole).decode()) if uid != _NOBODY)
         self._uids = {uid: f"<uid-{number}>" for number, uid in enumerate(seen, start=1)}
         self._revisions: dict[str, set[int]] = {}
-        self._told: set[str] = set()
+        self._returned: set[str] = set()
         self._collect(whole)
 
     def _collect(self, value: Any) -> None:
@@ -74,7 +74,7 @@ class _Mask:
         elif isinstance(value, dict):
             if _has_identity(value):
                 self._revisions.setdefault(value["uid"], set()).add(int(value["resourceVersion"]))
-            self._told.add(str(value.get("resourceVersion")))
+            self._returned.add(str(value.get("resourceVersion")))
             self._collect(list(value.values()))
 
     def applied(self, value: Any, key: str = "") -> Any:
@@ -114,7 +114,7 @@ class _Mask:
                 f"{value[:40]}<{len(value)} characters, {hashlib.blake2b(value.encode(), digest_size=8).hexdigest()}>"
             )
         if key == "request":
-            value = _ASKED.sub(lambda found: f"{found[1]}<revision>" if found[2] in self._told else found[0], value)
+            value = _ASKED.sub(lambda found: f"{found[1]}<revision>" if found[2] in self._returned else found[0], value)
         return _UID.sub(lambda found: self._uids.get(found[0], found[0]), value)
 
     def _cell(self, value: Any) -> Any:

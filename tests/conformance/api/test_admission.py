@@ -86,7 +86,7 @@ async def test_mutating_webhooks_change_and_are_asked_again(
     assert answer.body["data"] == {"a": "b", "late": "yes", "seen": "a.late.seen"}
 
 
-async def test_a_webhook_that_fails_refuses_unless_told_to_be_ignored(
+async def test_a_webhook_that_fails_refuses_unless_its_failures_are_ignored(
     wire: RecordedWire, namespace: str, configmaps: str, hook: Webhook, configure: Configure
 ) -> None:
     client = hook.client("/v", lambda request: {"uid": "wrong", "allowed": True})
@@ -125,8 +125,8 @@ async def test_a_policy_denies_or_warns(
     bound = {"policyName": name, "validationActions": actions, "matchResources": {"namespaceSelector": selector}}
     assert (await wire.post(bindings, {"metadata": {"name": name}, "spec": bound})).code == 201
     try:
-        told = lambda answer: answer.code == 422 or "Warning" in answer.headers  # noqa: E731
-        answer = await _created(wire, configmaps, told, a="1", b="2")
+        judged = lambda answer: answer.code == 422 or "Warning" in answer.headers  # noqa: E731
+        answer = await _created(wire, configmaps, judged, a="1", b="2")
         if actions == ["Warn"]:
             text = f"Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{name}': has 2"
             assert (answer.code, answer.headers["Warning"]) == (201, f'299 - "{text}"')

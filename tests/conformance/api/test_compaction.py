@@ -96,7 +96,7 @@ async def test_a_list_goes_on_after_its_snapshot_by_the_token_it_is_given(
 
 
 @pytest.mark.parametrize("since", ["then", "the beginning"])
-async def test_a_watch_of_a_forgotten_revision_is_told_so(
+async def test_a_watch_of_a_compacted_revision_expires(
     wire: RecordedWire, configmaps: str, past: dict[str, str], since: str
 ) -> None:
     revision = past["revision"] if since == "then" else "1"

@@ -310,7 +310,9 @@ async def test_a_definition_takes_its_objects_along(wire: RecordedWire, group: s
     await until(wire, beds, 404)
 
 
-_TOLD = pytest.mark.allows("What is wrong with the versions of a CRD", "/0/body/message", "/0/body/details/causes*")
+_OTHER_WORDS = pytest.mark.allows(
+    "What is wrong with the versions of a CRD", "/0/body/message", "/0/body/details/causes*"
+)
 
 
 @pytest.mark.parametrize(
@@ -320,8 +322,8 @@ _TOLD = pytest.mark.allows("What is wrong with the versions of a CRD", "/0/body/
         ({"scope": "Everywhere"}, "spec.scope"),
         ({"versions": []}, "spec.versions"),
         ({"names": {"plural": "beds"}}, "spec.names.kind"),
-        pytest.param({"version": {"schema": None}}, "spec.versions[0].schema.openAPIV3Schema", marks=_TOLD),
-        pytest.param({"version": {"storage": False}}, "spec.versions", marks=_TOLD),
+        pytest.param({"version": {"schema": None}}, "spec.versions[0].schema.openAPIV3Schema", marks=_OTHER_WORDS),
+        pytest.param({"version": {"storage": False}}, "spec.versions", marks=_OTHER_WORDS),
     ],
 )
 async def test_definitions_that_make_no_kind_are_invalid(

@@ -50,8 +50,8 @@ async def test_a_group_lists_its_resources(wire: RecordedWire, version: str) -> 
 
 @pytest.mark.parametrize("group", dict.fromkeys(each.partition("/")[0] for each in GROUPS))
 async def test_a_group_has_versions(wire: RecordedWire, group: str) -> None:
-    told = (await wire.get(f"/apis/{group}")).body
-    assert {f"{group}/{each['version']}" for each in told["versions"]} >= {
+    discovered = (await wire.get(f"/apis/{group}")).body
+    assert {f"{group}/{each['version']}" for each in discovered["versions"]} >= {
         each for each in GROUPS if each.startswith(f"{group}/")
     }
 
@@ -63,20 +63,20 @@ async def test_groups_that_are_not_there(wire: RecordedWire) -> None:
 
 
 @pytest.mark.allows("`pods/exec`", "*/subresources")
-async def test_the_core_is_told_in_one_answer(wire: RecordedWire) -> None:
-    told = await wire.get("/api", accept=_AGGREGATED)
-    assert told.headers["Content-Type"] == _AGGREGATED
+async def test_the_core_group_is_discovered_in_one_answer(wire: RecordedWire) -> None:
+    aggregated = await wire.get("/api", accept=_AGGREGATED)
+    assert aggregated.headers["Content-Type"] == _AGGREGATED
     legacy = await wire.get("/api")
     assert legacy.body["versions"] == ["v1"]
 
 
-async def test_all_groups_are_told_in_one_answer(wire: RecordedWire) -> None:
+async def test_all_groups_are_discovered_in_one_answer(wire: RecordedWire) -> None:
     with wire.unrecorded():
         # Other scenarios' own groups come and go.
-        told = await wire.get("/apis", accept=_AGGREGATED)
+        aggregated = await wire.get("/apis", accept=_AGGREGATED)
         legacy = (await wire.get("/apis")).body["groups"]
-    assert told.headers["Content-Type"] == _AGGREGATED
-    builtin = {each["metadata"]["name"]: each for each in told.body["items"]}
+    assert aggregated.headers["Content-Type"] == _AGGREGATED
+    builtin = {each["metadata"]["name"]: each for each in aggregated.body["items"]}
     names = list(dict.fromkeys(each.partition("/")[0] for each in GROUPS))
     assert set(names) <= builtin.keys()
     wire.transcript.tell({"aggregated": [_served(builtin[name]) for name in names]})
@@ -92,8 +92,8 @@ def _served(group: dict[str, Any]) -> dict[str, Any]:
 
 async def test_aggregated_discovery_is_cached_by_its_digest(wire: RecordedWire) -> None:
     with wire.unrecorded():
-        told = await wire.get("/api", accept=_AGGREGATED)
-        tag = told.headers["ETag"]
+        aggregated = await wire.get("/api", accept=_AGGREGATED)
+        tag = aggregated.headers["ETag"]
         again = await wire.get("/api", accept=_AGGREGATED, headers={"If-None-Match": tag})
     assert (again.code, again.body) == (304, b"")
 

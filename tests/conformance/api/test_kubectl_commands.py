@@ -68,7 +68,7 @@ def test_replace_and_edit(kubectl: Kubectl, space: str, tmp_path: Path, monkeypa
     assert kubectl("edit", "cm", "m", space) == "Edit cancelled, no changes made.\n"
 
 
-def test_apply_prunes_by_field_and_server_side_conflicts_are_told(kubectl: Kubectl, space: str) -> None:
+def test_apply_prunes_by_field_and_reports_server_side_conflicts(kubectl: Kubectl, space: str) -> None:
     kubectl("apply", "-f", "-", space, stdin={**MAP, "data": {"a": "1", "b": "2"}})
     assert kubectl("apply", "-f", "-", space, stdin=MAP) == "configmap/m configured\n"
     assert json.loads(kubectl("get", "cm", "m", "-o", "jsonpath={.data}", space)) == {"a": "1"}
@@ -99,15 +99,15 @@ def test_a_rollout_is_over_when_its_status_says_so(kubectl: Kubectl, space: str)
     patch = ("patch", "deployment", "web", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
     later = threading.Timer(0.3, lambda: kubectl(*patch, space))
     later.start()
-    told = kubectl("rollout", "status", "deployment/web", "--timeout=20s", space)
+    printed = kubectl("rollout", "status", "deployment/web", "--timeout=20s", space)
     later.join()
-    assert told.endswith('deployment "web" successfully rolled out\n')
+    assert printed.endswith('deployment "web" successfully rolled out\n')
     assert kubectl("rollout", "restart", "deployment/web", space) == "deployment.apps/web restarted\n"
     assert kubectl("wait", "--for=jsonpath={.status.readyReplicas}=2", "deployment/web", "--timeout=10s", space)
 
 
 @pytest.mark.usefixtures("controllers")
-def test_deletion_cascades_as_told(kubectl: Kubectl, space: str) -> None:
+def test_deletion_cascades_as_requested(kubectl: Kubectl, space: str) -> None:
     for cascade, left in (("background", ""), ("foreground", ""), ("orphan", "configmap/child\n")):
         kubectl("create", "-f", "-", space, stdin=MAP)
         uid = kubectl("get", "cm", "m", "-o", "jsonpath={.metadata.uid}", space)
@@ -181,13 +181,13 @@ def test_definitions_that_are_not_structural_are_established_never(kubectl: Kube
     wrong = crd("unstructured.example")
     del wrong["spec"]["versions"][0]["selectableFields"], wrong["spec"]["versions"][0]["subresources"]
     wrong["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"type": "object", "properties": {"spec": {}}}}
-    told = kubectl("create", "-f", "-", stdin=wrong, code=1)
-    assert "properties[spec].type: Required value: must not be empty" in told
+    refused = kubectl("create", "-f", "-", stdin=wrong, code=1)
+    assert "properties[spec].type: Required value: must not be empty" in refused
 
 
 def test_every_generator_of_kubectl_create(kubectl: Kubectl, space: str, tmp_path: Path, slug: str) -> None:
     (tmp_path / "file.txt").write_text("content\n")
-    for words, told in (
+    for words, created in (
         (("configmap", "c", f"--from-file={tmp_path}/file.txt", "--from-literal=a=b"), "configmap/c"),
         (("role", "r", "--verb=get,list", "--resource=pods,deployments.apps"), "role.rbac.authorization.k8s.io/r"),
         (("rolebinding", "b", "--role=r", "--serviceaccount=default:x"), "rolebinding.rbac.authorization.k8s.io/b"),
@@ -208,7 +208,7 @@ def test_every_generator_of_kubectl_create(kubectl: Kubectl, space: str, tmp_pat
         (("job", "once", "--from=cronjob/j"), "job.batch/once"),
         (("quota", "q", "--hard=pods=1", "--scopes=BestEffort"), "resourcequota/q"),
     ):
-        assert kubectl("create", *words, space) == f"{told} created\n"
+        assert kubectl("create", *words, space) == f"{created} created\n"
     services = kubectl("get", "services", "--no-headers", "-o", "custom-columns=N:.metadata.name,T:.spec.type", space)
     assert [line.split() for line in services.splitlines()] == [
         ["e", "ExternalName"],

@@ -17,7 +17,7 @@ async def _make(wire: RecordedWire, configmaps: str, *made: str) -> None:
         assert (await wire.post(configmaps, configmap(name, labels={"name": name, "all": "yes"}))).code == 201
 
 
-async def test_a_list_is_in_order_and_tells_its_revision(wire: RecordedWire, configmaps: str) -> None:
+async def test_a_list_is_in_order_and_has_its_revision(wire: RecordedWire, configmaps: str) -> None:
     await _make(wire, configmaps, "c", "a", "b")
     found = await wire.get(configmaps)
     assert names(found) == ["a", "b", "c"]
