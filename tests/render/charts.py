@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hortus.render.gotemplate import goyaml
-from hortus.render.helm import Capabilities, ChartSource, Options, Release, RenderRequest
+from hortus.render.helm import Capabilities, ChartOptions, ChartSource, Release, RenderRequest
 
 FOLDER = Path(__file__).parent / "corpus" / "charts"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.txtar"))
@@ -35,7 +35,7 @@ class Example(NamedTuple):
                 is_upgrade=options.get("is_upgrade", False),
             ),
             Capabilities(options.get("kube_version", "v1.34.0"), tuple(options.get("api_versions", ()))),
-            Options(include_crds=options.get("include_crds", False), skip_tests=options.get("skip_tests", False)),
+            ChartOptions(include_crds=options.get("include_crds", False), skip_tests=options.get("skip_tests", False)),
         )
 
 

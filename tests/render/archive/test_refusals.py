@@ -14,8 +14,8 @@ from tests.render.archive.making import entry, header, library_tar, pax, record,
 
 from hortus.render.archive import (
     ArchiveError,
-    Budget,
     Limits,
+    RemainingLimits,
     Rule,
     Trailing,
     read_archive,
@@ -245,7 +245,7 @@ def test_the_number_of_entries_is_bounded(data: bytes) -> None:
 def test_archives_within_archives_share_one_budget_and_end_at_a_depth() -> None:
     inner = tar(entry(b"file", b"x" * 3000))
     limits = Limits(total=len(inner) * 3, nested=1)
-    budget = Budget(limits)
+    budget = RemainingLimits(limits)
     with budget.archive("outer"):
         assert read_archive(inner, budget=budget).read("file") == b"x" * 3000
         with budget.archive("middle"), pytest.raises(ArchiveError) as caught:

@@ -17,8 +17,8 @@ from hortus.render.helm import (
     BuiltinRenderer,
     Capabilities,
     ChartError,
+    ChartOptions,
     ChartSource,
-    Options,
     PoolSettings,
     Release,
     Rendered,
@@ -86,7 +86,7 @@ def answers(memory: int, *messages: protocol.Render) -> list[Any]:
 
 def message(chart: ChartSource, *, with_files: bool = True) -> protocol.Render:
     return protocol.Render(
-        chart.digest, {}, Release(), Capabilities(), Options(), Limits(), chart.files if with_files else None
+        chart.digest, {}, Release(), Capabilities(), ChartOptions(), Limits(), chart.files if with_files else None
     )
 
 

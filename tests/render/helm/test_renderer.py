@@ -15,10 +15,10 @@ from tests.render.charts import SMALL, example
 from hortus.render.helm import (
     BuiltinRenderer,
     ChartError,
+    ChartOptions,
     ChartSource,
     Dependency,
     HelmBinaryRenderer,
-    Options,
     PoolSettings,
     Release,
     RenderRequest,
@@ -158,7 +158,7 @@ async def test_a_result_is_taken_from_the_cache_only_for_the_same_question() -> 
         others = [
             RenderRequest(chart, {"a": 1}),
             RenderRequest(chart, {"a": 1, "b": 2}, Release("other")),
-            RenderRequest(chart, {"a": 1, "b": 2}, options=Options(include_crds=True)),
+            RenderRequest(chart, {"a": 1, "b": 2}, options=ChartOptions(include_crds=True)),
             RenderRequest(ChartSource.from_files({**SMALL, "x": b""}), {"a": 1, "b": 2}),
         ]
         for other in others:
@@ -207,7 +207,7 @@ async def test_the_binary_says_what_it_cannot_do(helm: str) -> None:
         with pytest.raises(ChartError, match="choose the built-in renderer"):
             await renderer.render(request("kind: A"), lookup=reader)
         with pytest.raises(ChartError, match="choose the built-in renderer"):
-            await renderer.render(RenderRequest(source("kind: A"), options=Options(strict=True)))
+            await renderer.render(RenderRequest(source("kind: A"), options=ChartOptions(strict=True)))
         with pytest.raises(ChartError, match="parse error"):
             await renderer.render(request("{{ if }}"))
     async with HelmBinaryRenderer("/does/not/exist") as renderer:
@@ -217,7 +217,7 @@ async def test_the_binary_says_what_it_cannot_do(helm: str) -> None:
 
 async def test_strict_rendering_refuses_a_missing_key() -> None:
     async with BuiltinRenderer(PoolSettings(workers=1)) as renderer:
-        wanted = RenderRequest(source("a: {{ .Values.nope }}"), options=Options(strict=True))
+        wanted = RenderRequest(source("a: {{ .Values.nope }}"), options=ChartOptions(strict=True))
         with pytest.raises(ChartError, match='map has no entry for key "nope"'):
             await renderer.render(wanted)
 

@@ -9,9 +9,9 @@ import pytest
 
 from hortus.render.helm import (
     ChartError,
+    ChartOptions,
     ChartSource,
     HelmBinaryRenderer,
-    Options,
     RenderRequest,
     load_files,
     render_chart,
@@ -260,7 +260,7 @@ def _schema_request(schema: Any, value: Any, *, skip: bool = False, old: bool = 
     definitions = {"one": _STRING, "two": {"required": ["z"], "additionalProperties": False}}
     document = {**(_OLD if old else {}), "properties": {"a": schema}, "$defs": definitions}
     files = _files({"values.schema.json": json.dumps(document)})
-    return RenderRequest(ChartSource.from_files(files), {"a": value}, options=Options(skip_schema=skip))
+    return RenderRequest(ChartSource.from_files(files), {"a": value}, options=ChartOptions(skip_schema=skip))
 
 
 @pytest.mark.oracle

@@ -31,13 +31,13 @@ from hortus.render.artifacts import (
     digest_of,
 )
 from hortus.render.oci import (
-    Credentials,
     CredentialStore,
     Manifest,
     OciClient,
     OciSettings,
     Platform,
     Reference,
+    RegistryCredentials,
     parse_reference,
 )
 from hortus.render.oci.manifests import OCI_INDEX, OCI_MANIFEST
@@ -69,7 +69,7 @@ def reference(site: Site, rest: str = "team/web:1.0.0") -> Reference:
 
 
 def as_user(site: Site, **fields: object) -> CredentialStore:
-    return CredentialStore({site.host: Credentials(username="me", password=Secret(CANARY), **fields)})  # type: ignore[arg-type]
+    return CredentialStore({site.host: RegistryCredentials(username="me", password=Secret(CANARY), **fields)})  # type: ignore[arg-type]
 
 
 def redirect(to: str, status: int = 307) -> web.Response:
@@ -211,7 +211,7 @@ async def test_basic_credentials_are_shown_where_the_registry_asks_for_them(site
     async with OciClient(settings=settings(site)) as client:
         with pytest.raises(AccessDenied, match="give credentials"):
             await client.tags(reference(site))
-    wrong = CredentialStore({site.host: Credentials(username="me", password=Secret("wrong" + CANARY))})
+    wrong = CredentialStore({site.host: RegistryCredentials(username="me", password=Secret("wrong" + CANARY))})
     async with OciClient(settings=settings(site), credentials=wrong) as client:
         with pytest.raises(AccessDenied) as caught:
             await client.tags(reference(site))
@@ -222,7 +222,7 @@ async def test_an_identity_token_is_traded_for_an_access_token(site: Site, regis
     registry.realm = f"{site.url}/token"
     registry.identity_tokens.add("refresh-me")
     registry.tags["team/web"] = {"v1": "x"}
-    store = CredentialStore({site.host: Credentials(identity_token=Secret("refresh-me"))})
+    store = CredentialStore({site.host: RegistryCredentials(identity_token=Secret("refresh-me"))})
     async with OciClient(settings=settings(site), credentials=store) as client:
         assert await client.tags(reference(site)) == ["v1"]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hortus.render.archive.errors import ArchiveError, Rule
 
 
-class Entry(NamedTuple):
+class ArchiveEntry(NamedTuple):
     """One file, whose `pieces` are to be read before the next entry is asked for, or one folder (`pieces` None)."""
 
     path: str

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hortus.render.archive.entries import check_mode
 from hortus.render.archive.errors import ArchiveError, Rule
-from hortus.render.archive.limits import Budget, Limits
+from hortus.render.archive.limits import Limits, RemainingLimits
 from hortus.render.archive.names import Names, clean
 from hortus.render.archive.tree import File, Tree
 
@@ -35,7 +35,7 @@ class Folder:
             status = os.fstat(descriptor)
             if stat.S_ISDIR(status.st_mode):
                 raise IsADirectoryError(path)
-            return _contents(descriptor, status, path, Budget(self._limits))
+            return _contents(descriptor, status, path, RemainingLimits(self._limits))
 
     def is_file(self, path: str) -> bool:
         """Raises ArchiveError where the path is, or leads through, a link."""
@@ -47,7 +47,7 @@ class Folder:
 
     def tree(self) -> Tree:
         """Everything in the folder. Raises ArchiveError, OSError."""
-        budget, names = Budget(self._limits), Names(self._limits)
+        budget, names = RemainingLimits(self._limits), Names(self._limits)
         files: dict[str, File] = {}
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -88,7 +88,7 @@ def _open_below(descriptor: int, name: str, path: str) -> int:
         raise
 
 
-def _contents(descriptor: int, status: os.stat_result, path: str, budget: Budget) -> bytes:
+def _contents(descriptor: int, status: os.stat_result, path: str, budget: RemainingLimits) -> bytes:
     check_mode(stat.S_IFMT(status.st_mode), path)
     budget.file(path, status.st_size)
     with open(descriptor, "rb", closefd=False) as file:
@@ -98,7 +98,7 @@ def _contents(descriptor: int, status: os.stat_result, path: str, budget: Budget
     return data
 
 
-def _collect(descriptor: int, folder: str, files: dict[str, File], names: Names, budget: Budget) -> None:
+def _collect(descriptor: int, folder: str, files: dict[str, File], names: Names, budget: RemainingLimits) -> None:
     with os.scandir(descriptor) as found:
         entries = sorted(entry.name for entry in found)
     for name in entries:

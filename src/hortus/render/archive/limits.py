@@ -39,7 +39,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Archives within archives: a chart in a chart's charts/ folder, and so on."""
 
 
-class Budget:
+class RemainingLimits:
     """The rest of `Limits` while archives, one inside the other, are read."""
 
     def __init__(self, limits: Limits | None = None) -> None:

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from hortus.render.archive.entries import Entry
+from hortus.render.archive.entries import ArchiveEntry
 from hortus.render.archive.errors import ArchiveError, Rule
-from hortus.render.archive.limits import Budget, Limits
+from hortus.render.archive.limits import Limits, RemainingLimits
 from hortus.render.archive.names import Names
 from hortus.render.archive.streams import Gunzip, Plain, Stream
 from hortus.render.archive.tar import BLOCK, is_header, tar_entries
@@ -40,7 +40,7 @@ def read_archive(
     data: bytes,
     *,
     limits: Limits | None = None,
-    budget: Budget | None = None,
+    budget: RemainingLimits | None = None,
     trailing: Trailing = Trailing.REFUSE,
     name: str = "",
 ) -> Tree:
@@ -49,15 +49,19 @@ def read_archive(
     Give the same `budget` for archives found inside of others, so that they share one set of limits; `name` is the
     archive's own, for messages.
     """
-    return _read(io.BytesIO(data), len(data), budget or Budget(limits), trailing, name)
+    return _read(io.BytesIO(data), len(data), budget or RemainingLimits(limits), trailing, name)
 
 
 def read_archive_file(
-    path: Path, *, limits: Limits | None = None, budget: Budget | None = None, trailing: Trailing = Trailing.REFUSE
+    path: Path,
+    *,
+    limits: Limits | None = None,
+    budget: RemainingLimits | None = None,
+    trailing: Trailing = Trailing.REFUSE,
 ) -> Tree:
     """The tree in an archive on disk, never a link. Raises ArchiveError, OSError."""
     with _open(path) as file:
-        return _read(file, os.fstat(file.fileno()).st_size, budget or Budget(limits), trailing, path.name)
+        return _read(file, os.fstat(file.fileno()).st_size, budget or RemainingLimits(limits), trailing, path.name)
 
 
 def unpack_archive(
@@ -75,7 +79,7 @@ def unpack_archive(
         file = io.BytesIO(source) if isinstance(source, bytes) else _open(source)
         with file:
             size = len(source) if isinstance(source, bytes) else os.fstat(file.fileno()).st_size
-            _write(_entries(file, size, Budget(limits), Names(limits or Limits()), trailing), staging)
+            _write(_entries(file, size, RemainingLimits(limits), Names(limits or Limits()), trailing), staging)
         staging.rename(folder)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
@@ -90,7 +94,7 @@ def _open(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def _read(file: BinaryIO, size: int, budget: Budget, trailing: Trailing, name: str) -> Tree:
+def _read(file: BinaryIO, size: int, budget: RemainingLimits, trailing: Trailing, name: str) -> Tree:
     files: dict[str, File] = {}
     names = Names(budget.limits)
     with budget.archive(name):
@@ -100,7 +104,9 @@ def _read(file: BinaryIO, size: int, budget: Budget, trailing: Trailing, name: s
     return Tree.of_clean(files, names.folders)
 
 
-def _entries(file: BinaryIO, size: int, budget: Budget, names: Names, trailing: Trailing) -> Iterator[Entry]:
+def _entries(
+    file: BinaryIO, size: int, budget: RemainingLimits, names: Names, trailing: Trailing
+) -> Iterator[ArchiveEntry]:
     budget.compressed(size)
     ignore = trailing is Trailing.IGNORE
     head = file.read(BLOCK)
@@ -124,7 +130,7 @@ def _unknown(head: bytes) -> ArchiveError:
     return ArchiveError(Rule.FORMAT, "is not an archive: neither tar, nor tar.gz, nor zip")
 
 
-def _write(entries: Iterator[Entry], folder: Path) -> None:
+def _write(entries: Iterator[ArchiveEntry], folder: Path) -> None:
     for entry in entries:
         target = folder / entry.path
         if entry.pieces is None:

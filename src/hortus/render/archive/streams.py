@@ -6,7 +6,7 @@ import zlib
 from typing import BinaryIO, Protocol
 
 from hortus.render.archive.errors import ArchiveError, Rule
-from hortus.render.archive.limits import Budget
+from hortus.render.archive.limits import RemainingLimits
 
 PIECE = 64 << 10
 """Bytes read at a time: what a file gives, and the most that one step of decompression adds."""
@@ -23,7 +23,7 @@ class Stream(Protocol):
 class Plain:
     """A file as it is."""
 
-    def __init__(self, file: BinaryIO, budget: Budget) -> None:
+    def __init__(self, file: BinaryIO, budget: RemainingLimits) -> None:
         self._file = file
         self._budget = budget
 
@@ -39,7 +39,7 @@ class Gunzip:
     What follows the last member is trailing data: refused, or ignored when `ignore_trailing`.
     """
 
-    def __init__(self, file: BinaryIO, budget: Budget, *, ignore_trailing: bool = False) -> None:
+    def __init__(self, file: BinaryIO, budget: RemainingLimits, *, ignore_trailing: bool = False) -> None:
         self._file = file
         self._budget = budget
         self._ignore_trailing = ignore_trailing

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hortus.render.archive.entries import Entry, check_mode
+from hortus.render.archive.entries import ArchiveEntry, check_mode
 from hortus.render.archive.errors import ArchiveError, Rule
-from hortus.render.archive.limits import Budget
+from hortus.render.archive.limits import RemainingLimits
 from hortus.render.archive.names import Names, decoded
 from hortus.render.archive.streams import PIECE, Stream
 
@@ -37,7 +37,9 @@ _OCTAL = re.compile(rb"[ \0]*([0-7]*)[ \0]*")
 _DIGITS = re.compile(rb"[1-9][0-9]{0,8}")
 
 
-def tar_entries(stream: Stream, budget: Budget, names: Names, *, ignore_trailing: bool) -> Iterator[Entry]:
+def tar_entries(
+    stream: Stream, budget: RemainingLimits, names: Names, *, ignore_trailing: bool
+) -> Iterator[ArchiveEntry]:
     """The entries of a tar in its own order. Raises ArchiveError."""
     reader = _Reader(stream, budget, names)
     yield from reader.entries()
@@ -46,7 +48,7 @@ def tar_entries(stream: Stream, budget: Budget, names: Names, *, ignore_trailing
 
 
 class _Reader:
-    def __init__(self, stream: Stream, budget: Budget, names: Names) -> None:
+    def __init__(self, stream: Stream, budget: RemainingLimits, names: Names) -> None:
         self._stream = stream
         self._budget = budget
         self._names = names
@@ -54,7 +56,7 @@ class _Reader:
         self._extended: dict[str, str] | None = None
         self._left = 0
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ArchiveEntry]:
         while (header := self._header()) is not None:
             raw, size = _name(header), _number(header[124:136])
             kind = header[156:157]
@@ -77,17 +79,17 @@ class _Reader:
             if piece.strip(b"\0"):
                 raise ArchiveError(Rule.TRAILING, "data follows the end of the tar archive")
 
-    def _entry(self, kind: bytes, name: str, size: int, header: bytes) -> Entry:
+    def _entry(self, kind: bytes, name: str, size: int, header: bytes) -> ArchiveEntry:
         if kind == _FOLDER or (kind in _FILES and name.endswith("/")):
             if size:
                 raise ArchiveError(Rule.MALFORMED, "is a folder with contents of its own", entry=name)
-            return Entry(self._names.folder(name), False, None)
+            return ArchiveEntry(self._names.folder(name), False, None)
         if kind not in _FILES:
             raise ArchiveError(Rule.TYPE, f"has the unknown type {kind.decode('latin-1')!a}", entry=name)
         path = self._names.file(name)
         self._budget.file(name, size)
         self._left = size + -size % BLOCK
-        return Entry(path, bool(_number(header[100:108]) & 0o100), self._contents(size, name))
+        return ArchiveEntry(path, bool(_number(header[100:108]) & 0o100), self._contents(size, name))
 
     def _contents(self, size: int, name: str) -> Iterator[bytes]:
         while size:

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hortus.render.archive.entries import Entry, check_mode
+from hortus.render.archive.entries import ArchiveEntry, check_mode
 from hortus.render.archive.errors import ArchiveError, Rule
-from hortus.render.archive.limits import Budget
+from hortus.render.archive.limits import RemainingLimits
 from hortus.render.archive.names import Names, decoded
 from hortus.render.archive.streams import PIECE
 
@@ -54,7 +54,7 @@ class _Record(NamedTuple):
         return self.name.endswith("/")
 
 
-def zip_entries(data: bytes, budget: Budget, names: Names, *, ignore_trailing: bool) -> Iterator[Entry]:
+def zip_entries(data: bytes, budget: RemainingLimits, names: Names, *, ignore_trailing: bool) -> Iterator[ArchiveEntry]:
     """The entries of a zip in the order of its directory. Raises ArchiveError."""
     records, start = _directory(data, budget, ignore_trailing=ignore_trailing)
     places = {record.offset: _place(data, record) for record in records}
@@ -64,16 +64,16 @@ def zip_entries(data: bytes, budget: Budget, names: Names, *, ignore_trailing: b
         if record.is_folder:
             if record.size:
                 raise ArchiveError(Rule.MALFORMED, "is a folder with contents of its own", entry=record.name)
-            yield Entry(names.folder(record.name), False, None)
+            yield ArchiveEntry(names.folder(record.name), False, None)
             continue
         path = names.file(record.name)
         budget.file(record.name, record.size)
         budget.unpacked(record.size)
         budget.ratio(record.packed, record.size, record.name)
-        yield Entry(path, bool(record.mode & 0o100), _contents(data, record, places[record.offset]))
+        yield ArchiveEntry(path, bool(record.mode & 0o100), _contents(data, record, places[record.offset]))
 
 
-def _directory(data: bytes, budget: Budget, *, ignore_trailing: bool) -> tuple[list[_Record], int]:
+def _directory(data: bytes, budget: RemainingLimits, *, ignore_trailing: bool) -> tuple[list[_Record], int]:
     """All records, and where the directory starts."""
     end = _end_of_directory(data, ignore_trailing=ignore_trailing)
     _, disk, first, here, count, size, start, _ = _END.unpack_from(data, end)

@@ -14,7 +14,7 @@ from hortus.render.gotemplate import nodes
 from hortus.render.gotemplate.calls import Functions
 from hortus.render.gotemplate.expressions import Expressions
 from hortus.render.gotemplate.located import Frame, last_at
-from hortus.render.gotemplate.run import Execute, Run
+from hortus.render.gotemplate.run import Execute, Execution
 from hortus.render.gotemplate.values import ABSENT, ELEMENTS, Struct
 from hortus.render.gotemplate.verbs import text_of
 from hortus.schema.quoting import quote
@@ -63,7 +63,7 @@ class _Compiler(Expressions):
         if len(parts) == 1:
             return parts[0]
 
-        def execute(run: Run, dot: Any, frame: list[Any]) -> None:
+        def execute(run: Execution, dot: Any, frame: list[Any]) -> None:
             for part in parts:
                 part(run, dot, frame)
 
@@ -89,7 +89,7 @@ class _Compiler(Expressions):
     def _text(self, text: str) -> Execute:
         size = len(text)
 
-        def write(run: Run, _dot: Any, _frame: list[Any]) -> None:
+        def write(run: Execution, _dot: Any, _frame: list[Any]) -> None:
             run.spent.size += size
             run.out.append(text)
 
@@ -100,7 +100,7 @@ class _Compiler(Expressions):
         if node.pipe.declared:
             return evaluate
 
-        def write(run: Run, dot: Any, frame: list[Any]) -> None:
+        def write(run: Execution, dot: Any, frame: list[Any]) -> None:
             value = evaluate(run, dot, frame)
             if type(value) is not str:
                 value = "<no value>" if value is ABSENT else _shown(value)
@@ -116,7 +116,7 @@ class _Compiler(Expressions):
         body: Execute | None = None
         otherwise: Execute | None = None
 
-        def choose(run: Run, dot: Any, frame: list[Any]) -> None:
+        def choose(run: Execution, dot: Any, frame: list[Any]) -> None:
             nonlocal body, otherwise
             value = evaluate(run, dot, frame)
             if value if not isinstance(value, Struct) else True:
@@ -135,7 +135,7 @@ class _Compiler(Expressions):
         evaluate = self.pipeline(node.pipe, scope) if node.pipe else None
         name = node.name
 
-        def call(run: Run, dot: Any, frame: list[Any]) -> None:
+        def call(run: Execution, dot: Any, frame: list[Any]) -> None:
             found = run.templates.get(name)
             if found is None:
                 raise self.failure(run, node, f"template {quote(name)} not defined")
@@ -158,7 +158,7 @@ class _Compiler(Expressions):
         at = last_at(pipe)
         jumps = _has_jump(node.body)
 
-        def loop(run: Run, dot: Any, frame: list[Any]) -> None:
+        def loop(run: Execution, dot: Any, frame: list[Any]) -> None:
             nonlocal body, otherwise
             value = evaluate(run, dot, frame)
             if isinstance(value, list | bytes):
@@ -195,7 +195,7 @@ class _Compiler(Expressions):
 
         return loop
 
-    def _counted(self, run: Run, value: Any, at: nodes.Node, variables: int) -> Any:
+    def _counted(self, run: Execution, value: Any, at: nodes.Node, variables: int) -> Any:
         if value is ABSENT or value is None:
             return ()
         if isinstance(value, int) and not isinstance(value, bool):
@@ -214,7 +214,7 @@ def _shown(value: Any) -> str:
 
 
 def _jump(kind: type[Exception]) -> Execute:
-    def jump(_run: Run, _dot: Any, _frame: list[Any]) -> NoReturn:
+    def jump(_run: Execution, _dot: Any, _frame: list[Any]) -> NoReturn:
         raise kind
 
     return jump

@@ -11,10 +11,10 @@ from hortus.render.gotemplate.calls import ANY, METHODS, Function, Parameter, Re
 from hortus.render.gotemplate.errors import FunctionError
 from hortus.render.gotemplate.fields import NOT_THERE, FieldError, method_of, read
 from hortus.render.gotemplate.located import Evaluate, Located, last_at
-from hortus.render.gotemplate.run import Run
+from hortus.render.gotemplate.run import Execution
 from hortus.render.gotemplate.values import ABSENT, ELEMENTS, ValuesMap, is_true
 
-Continue = Callable[[Run, Any, list[Any], Any], Any]
+Continue = Callable[[Execution, Any, list[Any], Any], Any]
 """Evaluate with the value that comes down the pipeline; NO_FINAL for the first command."""
 NO_FINAL: Final = object()
 Applied = Callable[..., Any]
@@ -36,7 +36,7 @@ class Expressions(Located):
         # Nearly all pipelines have one or two commands and declare nothing: these spare the loops below.
         if not others and not targets:
 
-            def single(run: Run, dot: Any, frame: list[Any]) -> Any:
+            def single(run: Execution, dot: Any, frame: list[Any]) -> Any:
                 value = first(run, dot, frame)
                 return ABSENT if value is None else value
 
@@ -44,14 +44,14 @@ class Expressions(Located):
         if len(others) == 1 and not targets:
             second = others[0]
 
-            def double(run: Run, dot: Any, frame: list[Any]) -> Any:
+            def double(run: Execution, dot: Any, frame: list[Any]) -> Any:
                 value = first(run, dot, frame)
                 value = second(run, dot, frame, ABSENT if value is None else value)
                 return ABSENT if value is None else value
 
             return double
 
-        def whole(run: Run, dot: Any, frame: list[Any]) -> Any:
+        def whole(run: Execution, dot: Any, frame: list[Any]) -> Any:
             value = first(run, dot, frame)
             value = ABSENT if value is None else value
             for other in others:
@@ -140,7 +140,7 @@ class Expressions(Located):
             return self.failing(node, f"undefined variable: {node.names[0]}")
         place = slot
 
-        def variable(_run: Run, _dot: Any, frame: list[Any]) -> Any:
+        def variable(_run: Execution, _dot: Any, frame: list[Any]) -> Any:
             return frame[place]
 
         return variable
@@ -155,7 +155,7 @@ class Expressions(Located):
             # Values are read without a look for methods, unless they have one of this name.
             other = dict if name in methods else ValuesMap
 
-            def field(run: Run, dot: Any, frame: list[Any]) -> Any:
+            def field(run: Execution, dot: Any, frame: list[Any]) -> Any:
                 receiver = base(run, dot, frame)
                 if type(receiver) is dict or type(receiver) is other:
                     found = receiver.get(name, missing)
@@ -166,7 +166,7 @@ class Expressions(Located):
             return field
         pairs = [(name, dict if name in methods else ValuesMap) for name in names]
 
-        def chain(run: Run, dot: Any, frame: list[Any]) -> Any:
+        def chain(run: Execution, dot: Any, frame: list[Any]) -> Any:
             receiver = base(run, dot, frame)
             above = None
             for name, other in pairs:
@@ -183,12 +183,12 @@ class Expressions(Located):
 
     def _slow_field(
         self, node: nodes.Node, last: nodes.Node, scope: dict[str, int]
-    ) -> Callable[[Run, Any, list[Any], Any, str, Any], Any]:
+    ) -> Callable[[Execution, Any, list[Any], Any, str, Any], Any]:
         """The value of a field of anything but a plain map; `above` is the node that the receiver was read from."""
         opaque_slot = _opacity(node, scope)
         made = self._methods(node, [], scope)
 
-        def slow(run: Run, dot: Any, frame: list[Any], receiver: Any, name: str, above: Any) -> Any:
+        def slow(run: Execution, dot: Any, frame: list[Any], receiver: Any, name: str, above: Any) -> Any:
             method = method_of(receiver, name)
             if method is not None:
                 return made(method)(run, dot, frame, NO_FINAL, method.call)
@@ -210,7 +210,7 @@ class Expressions(Located):
         opaque_slot = _opacity(node, scope)
         made = self._methods(node, arguments, scope)
 
-        def chain(run: Run, dot: Any, frame: list[Any], final: Any) -> Any:
+        def chain(run: Execution, dot: Any, frame: list[Any], final: Any) -> Any:
             receiver = base(run, dot, frame)
             above = None
             for name in names[:-1]:
@@ -289,7 +289,9 @@ class Expressions(Located):
         at = last_at(arguments[-1]) if arguments else identifier
         passes = function.special == "run"
 
-        def apply(run: Run, dot: Any, frame: list[Any], final: Any, call: Callable[..., Any] = function.call) -> Any:
+        def apply(
+            run: Execution, dot: Any, frame: list[Any], final: Any, call: Callable[..., Any] = function.call
+        ) -> Any:
             problem = unpiped if final is NO_FINAL else piped
             if problem:
                 raise self.failure(run, identifier, problem)
@@ -310,7 +312,7 @@ class Expressions(Located):
         return apply
 
     def _guarded(self, apply: Evaluate, function: Function, command: nodes.Node) -> Evaluate:
-        def guarded(run: Run, dot: Any, frame: list[Any]) -> Any:
+        def guarded(run: Execution, dot: Any, frame: list[Any]) -> Any:
             try:
                 value = apply(run, dot, frame)
             except FunctionError as error:
@@ -328,7 +330,7 @@ class Expressions(Located):
         stops = function.name == "or"
         count = len(arguments)
 
-        def decide(run: Run, dot: Any, frame: list[Any], final: Any) -> Any:
+        def decide(run: Execution, dot: Any, frame: list[Any], final: Any) -> Any:
             value: Any = ABSENT
             if not parts and final is NO_FINAL:
                 problem = f"wrong number of args for {function.name}: want at least 1 got {count}"
@@ -365,13 +367,13 @@ class Expressions(Located):
         plain = parameter.plain
         if plain is None:
 
-            def any_value(run: Run, dot: Any, frame: list[Any]) -> Any:
+            def any_value(run: Execution, dot: Any, frame: list[Any]) -> Any:
                 value = evaluate(run, dot, frame)
                 return None if value is ABSENT else value
 
             return any_value
 
-        def typed(run: Run, dot: Any, frame: list[Any]) -> Any:
+        def typed(run: Execution, dot: Any, frame: list[Any]) -> Any:
             value = evaluate(run, dot, frame)
             if type(value) is plain:
                 return value
@@ -397,7 +399,7 @@ class Expressions(Located):
         return lambda _run, _dot, _frame: value
 
 
-def _dot(_run: Run, dot: Any, _frame: list[Any]) -> Any:
+def _dot(_run: Execution, dot: Any, _frame: list[Any]) -> Any:
     return dot
 
 

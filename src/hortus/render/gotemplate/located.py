@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 from hortus.render.gotemplate import nodes
 from hortus.render.gotemplate.calls import Functions
 from hortus.render.gotemplate.errors import ExecutionError
-from hortus.render.gotemplate.run import Run
+from hortus.render.gotemplate.run import Execution
 from hortus.schema.quoting import quote
 
-Evaluate = Callable[[Run, Any, list[Any]], Any]
+Evaluate = Callable[[Execution, Any, list[Any]], Any]
 
 
 def last_at(node: nodes.Node) -> nodes.Node:
@@ -45,14 +45,16 @@ class Located:
 
     __slots__ = ("base", "frame", "functions", "missing", "source")
 
-    def __init__(self, source: nodes.Source, functions: Functions, missing: str, frame: Frame, base: int = 0) -> None:
+    def __init__(
+        self, source: nodes.SourceText, functions: Functions, missing: str, frame: Frame, base: int = 0
+    ) -> None:
         self.source = source
         self.functions = functions
         self.missing = missing
         self.frame = frame
         self.base = base
 
-    def failure(self, run: Run, node: nodes.Node, message: str) -> ExecutionError:
+    def failure(self, run: Execution, node: nodes.Node, message: str) -> ExecutionError:
         """The error as Go words it. Templates of the same content share their code, so the run knows the names."""
         template = run.current
         assert template is not None
@@ -60,7 +62,7 @@ class Located:
         return ExecutionError(f"template: {where}: executing {quote(template.name)} at <{node}>: {message}")
 
     def failing(self, node: nodes.Node, message: str) -> Evaluate:
-        def fail(run: Run, _dot: Any, _frame: list[Any]) -> NoReturn:
+        def fail(run: Execution, _dot: Any, _frame: list[Any]) -> NoReturn:
             raise self.failure(run, node, message)
 
         return fail

@@ -14,7 +14,7 @@ from hortus.render.gotemplate.unquoting import unquote_rune
 from hortus.schema.quoting import quote
 
 
-class Source:
+class SourceText:
     """One parsed text: what errors name."""
 
     __slots__ = ("name", "text")
@@ -243,7 +243,7 @@ class Tree:
 
     __slots__ = ("name", "root", "slots", "source")
 
-    def __init__(self, name: str, source: Source, root: Nodes, slots: int) -> None:
+    def __init__(self, name: str, source: SourceText, root: Nodes, slots: int) -> None:
         self.name = name
         self.source = source
         self.root = root

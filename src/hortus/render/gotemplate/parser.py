@@ -46,14 +46,14 @@ def parse(name: str, text: str, functions: Container[str], *, refused: Container
 
     `functions` are the names that may be called; a call of a `refused` one is told apart from an unknown one.
     """
-    source = nodes.Source(name, text)
+    source = nodes.SourceText(name, text)
     return Parser(source, functions, refused).run()
 
 
 class Parser:
     """Reads one text."""
 
-    def __init__(self, source: nodes.Source, functions: Container[str], refused: Container[str]) -> None:
+    def __init__(self, source: nodes.SourceText, functions: Container[str], refused: Container[str]) -> None:
         self.source = source
         self.functions = functions
         self.refused = refused

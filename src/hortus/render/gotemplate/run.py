@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from hortus.render.gotemplate.errors import LimitExceeded, Limits
 
-Execute = Callable[["Run", Any, list[Any]], None]
+Execute = Callable[["Execution", Any, list[Any]], None]
 _LOOK_AT_CLOCK = 1024
 """Steps between two looks at the clock."""
 
@@ -68,7 +68,7 @@ class Spent:
             raise LimitExceeded(f"a text or list is longer than {self.limits.text} characters or entries")
 
 
-class Run:
+class Execution:
     """The output and the registry of templates during one execution."""
 
     __slots__ = ("current", "out", "set", "spent", "templates")

@@ -125,7 +125,7 @@ class Skimmer:
             # A body that would be read as a part of its delimiters.
             if body.startswith("/*") or _TRIMS.search(body):
                 raise _Odd
-            source = nodes.Source(MAIN, f"{{{{{body}}}}}")
+            source = nodes.SourceText(MAIN, f"{{{{{body}}}}}")
             found = _ActionParser(source, self._functions, self._refused).action()
             self._size += _WEIGHT + _PER_CHARACTER * len(body)
             if self._size > _KEPT_BYTES:
@@ -157,7 +157,7 @@ class _Text:
     def __init__(self, text: str, skimmer: Skimmer) -> None:
         self._text = text
         self._skimmer = skimmer
-        self._source = nodes.Source(MAIN, text)
+        self._source = nodes.SourceText(MAIN, text)
         self._trees: dict[str, nodes.Tree] = {}
         self._open: list[_Open] = []
         self._root = self._list = nodes.Nodes(0)

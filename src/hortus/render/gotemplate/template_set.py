@@ -12,7 +12,7 @@ from hortus.render.gotemplate.calls import Functions
 from hortus.render.gotemplate.errors import ExecutionError, LimitExceeded, Limits, ParseError, TemplateError
 from hortus.render.gotemplate.execution import Code
 from hortus.render.gotemplate.nodes import Tree
-from hortus.render.gotemplate.run import Compiled, Run, Spent
+from hortus.render.gotemplate.run import Compiled, Execution, Spent
 from hortus.render.gotemplate.skimming import MAIN, Skimmer
 from hortus.schema.quoting import quote
 
@@ -85,9 +85,9 @@ class TemplateSet:
 
     def execute(self, name: str, data: Any, *, limits: Limits = Limits()) -> str:  # noqa: B008 - frozen
         """The text that the template writes with `data` as dot. Raises TemplateError."""
-        return self.run(name, data, Run(self.templates, Spent(limits), self))
+        return self.run(name, data, Execution(self.templates, Spent(limits), self))
 
-    def run(self, name: str, data: Any, run: Run) -> str:
+    def run(self, name: str, data: Any, run: Execution) -> str:
         """As `execute`, as a part of a run that counts on."""
         template = run.templates.get(name)
         if template is None:

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from hortus.render.helm.binary import HelmBinaryRenderer
-from hortus.render.helm.builtin import Options, Release, render_chart
+from hortus.render.helm.builtin import ChartOptions, Release, render_chart
 from hortus.render.helm.cache import RenderCache
 from hortus.render.helm.capabilities import Capabilities
 from hortus.render.helm.chart import Chart
@@ -32,13 +32,13 @@ __all__ = [
     "Capabilities",
     "Chart",
     "ChartError",
+    "ChartOptions",
     "ChartRenderer",
     "ChartSource",
     "Dependency",
     "Fetch",
     "HelmBinaryRenderer",
     "Hook",
-    "Options",
     "PoolSettings",
     "Reader",
     "Release",

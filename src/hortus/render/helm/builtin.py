@@ -34,7 +34,7 @@ class Release(msgspec.Struct, frozen=True):
     is_upgrade: bool = False
 
 
-class Options(msgspec.Struct, frozen=True):
+class ChartOptions(msgspec.Struct, frozen=True):
     """The options of rendering a chart."""
 
     include_crds: bool = False
@@ -51,7 +51,7 @@ def render_chart(
     *,
     release: Release = Release(),  # noqa: B008 - frozen
     capabilities: Capabilities = Capabilities(),  # noqa: B008 - frozen
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: ChartOptions = ChartOptions(),  # noqa: B008 - frozen
     lookup: Lookup | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> Rendered:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hortus.render.gotemplate.calls import METHODS
 from hortus.render.gotemplate.errors import ExecutionError, LimitExceeded, Limits, ParseError, TemplateError
-from hortus.render.gotemplate.run import Compiled, Run, Spent
+from hortus.render.gotemplate.run import Compiled, Execution, Spent
 from hortus.render.gotemplate.skimming import Skimmer
 from hortus.render.gotemplate.template_set import Shelf, TemplateSet
 from hortus.render.gotemplate.values import FilesMap, ValuesMap, VersionSet
@@ -66,7 +66,7 @@ def render_templates(
     for name in names:
         _add(found, name, templates[name].text)
     spent = Spent(limits)
-    run = Run(found.templates, spent, found)
+    run = Execution(found.templates, spent, found)
     rendered: dict[str, str] = {}
     for name in names:
         if not name.rpartition("/")[2].startswith("_"):
@@ -81,7 +81,7 @@ def _add(found: TemplateSet, name: str, text: str) -> None:
         raise ChartError(_parse_problem(name, str(error))) from None
 
 
-def _rendered(found: TemplateSet, run: Run, name: str, template: _Template) -> str:
+def _rendered(found: TemplateSet, run: Execution, name: str, template: _Template) -> str:
     template.values["Template"] = ValuesMap(Name=name, BasePath=template.base)
     try:
         text = found.run(name, template.values, run)

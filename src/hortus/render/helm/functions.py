@@ -10,7 +10,7 @@ from hortus.render.gotemplate.calls import Function, Functions
 from hortus.render.gotemplate.errors import ExecutionError, FunctionError, ParseError, TemplateError
 from hortus.render.gotemplate.functions import SPRIG
 from hortus.render.gotemplate.functions.documents import DOCUMENTS
-from hortus.render.gotemplate.run import Compiled, Run
+from hortus.render.gotemplate.run import Compiled, Execution
 from hortus.render.gotemplate.values import ABSENT, Int64
 from hortus.schema.quoting import quote
 
@@ -24,7 +24,7 @@ ROOT = "gotpl"
 """The name that a text given to `tpl` has in errors."""
 
 
-def _include(run: Run, name: str, data: Any) -> str:
+def _include(run: Execution, name: str, data: Any) -> str:
     template = run.templates.get(name)
     if template is None:
         raise FunctionError(f"template: no template {quote(name)} associated with template {quote(ROOT)}")
@@ -41,7 +41,7 @@ def _include(run: Run, name: str, data: Any) -> str:
         counts[name] -= 1
 
 
-def _tpl(run: Run, text: str, data: Any) -> str:
+def _tpl(run: Execution, text: str, data: Any) -> str:
     if "{{" not in text:
         return text.replace("<no value>", "")
     try:
@@ -50,7 +50,7 @@ def _tpl(run: Run, text: str, data: Any) -> str:
         raise FunctionError(f"cannot parse template {quote(text)}: {error}") from None
     inner = run
     if others:
-        inner = Run({**run.templates, **others}, run.spent, run.set)
+        inner = Execution({**run.templates, **others}, run.spent, run.set)
     try:
         found = inner.text(main, ABSENT if data is None else data) if main else ""
     except ExecutionError as error:
@@ -58,7 +58,7 @@ def _tpl(run: Run, text: str, data: Any) -> str:
     return found.replace("<no value>", "")
 
 
-def _compiled(run: Run, text: str) -> tuple[Compiled | None, dict[str, Compiled]]:
+def _compiled(run: Execution, text: str) -> tuple[Compiled | None, dict[str, Compiled]]:
     """A text's own template and those it defines. Charts give the same text over and over: its set keeps it."""
     others = run.set.compiled(ROOT, text, {})
     main = others.pop(ROOT, None)
@@ -86,7 +86,7 @@ def _decoded(value: Any) -> Any:
     return Int64(value) if type(value) is int else value
 
 
-def _lookup(run: Run, version: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
+def _lookup(run: Execution, version: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
     """Without a reader it finds nothing, as with `helm template`."""
     reader: Lookup | None = run.set.lookup
     if reader is None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from hortus.render.gotemplate.errors import Limits
-from hortus.render.helm.builtin import Options, Release
+from hortus.render.helm.builtin import ChartOptions, Release
 from hortus.render.helm.capabilities import Capabilities
 from hortus.render.helm.manifests import Rendered
 
@@ -22,7 +22,7 @@ class Render(msgspec.Struct, frozen=True, tag="render"):
     values: dict[str, Any]
     release: Release
     capabilities: Capabilities
-    options: Options
+    options: ChartOptions
     limits: Limits
     files: tuple[tuple[str, bytes], ...] | None = None
     looks_up: bool = False

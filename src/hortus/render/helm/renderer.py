@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from hortus.render.gotemplate.errors import Limits
-from hortus.render.helm.builtin import Options, Release
+from hortus.render.helm.builtin import ChartOptions, Release
 from hortus.render.helm.cache import RenderCache, digest_of_values
 from hortus.render.helm.capabilities import Capabilities
 from hortus.render.helm.manifests import Rendered
@@ -23,7 +23,7 @@ class RenderRequest(msgspec.Struct, frozen=True):
     values: dict[str, Any] = {}
     release: Release = Release()
     capabilities: Capabilities = Capabilities()
-    options: Options = Options()
+    options: ChartOptions = ChartOptions()
 
     def key(self) -> str:
         """The digest of chart, values, release, capabilities and options."""

@@ -11,16 +11,16 @@ its contents are handed in. Building is CPU-bound: call it in a worker, not on a
 
 from hortus.render.kustomize.building import BuildLimits, BuildOptions, build
 from hortus.render.kustomize.errors import KustomizeError, RemoteBase, Unsupported
-from hortus.render.kustomize.loading import Source
+from hortus.render.kustomize.loading import FileSource
 from hortus.render.kustomize.shapes import Schemas
 
 __all__ = [
     "BuildLimits",
     "BuildOptions",
+    "FileSource",
     "KustomizeError",
     "RemoteBase",
     "Schemas",
-    "Source",
     "Unsupported",
     "build",
 ]

@@ -16,10 +16,10 @@ from hortus.render.kustomize.configurations import DEFAULTS, configured
 from hortus.render.kustomize.documents import COMPONENT, Kustomization, SortOptions, parse_kustomization
 from hortus.render.kustomize.errors import KustomizeError
 from hortus.render.kustomize.generating import absorb, add_hash, generated
-from hortus.render.kustomize.loading import Loader, Source
+from hortus.render.kustomize.loading import FileSource, Loader
 from hortus.render.kustomize.ordering import sorted_by
 from hortus.render.kustomize.patching import Patcher
-from hortus.render.kustomize.plugins import Surroundings, made_by, transform
+from hortus.render.kustomize.plugins import PluginContext, made_by, transform
 from hortus.render.kustomize.references import fix_references
 from hortus.render.kustomize.replacing import replace
 from hortus.render.kustomize.resources import Resource, Resources, metadata, parse_resources, strings
@@ -50,7 +50,7 @@ class BuildLimits(msgspec.Struct, frozen=True, kw_only=True):
 class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
     order: str = "legacy"
     """The order without sortOptions: `legacy` (by kind, as `kustomize build`), or `none` (as read)."""
-    remotes: Mapping[str, Source] = {}
+    remotes: Mapping[str, FileSource] = {}
     """Contents of remote bases that are allowed, by the very text that names them."""
     schemas: Schemas | None = None
     """OpenAPI schemas beyond the built-in kinds, for merging lists."""
@@ -80,7 +80,7 @@ class _Built(NamedTuple):
     kustomization: Kustomization
 
 
-def build(source: Source, path: str = "", *, options: BuildOptions | None = None) -> list[Object]:
+def build(source: FileSource, path: str = "", *, options: BuildOptions | None = None) -> list[Object]:
     """The objects of the kustomization in the folder `path` below `source`. Raises KustomizeError."""
     options = options or BuildOptions()
     if options.order not in ("legacy", "none"):
@@ -118,7 +118,7 @@ class _Builder:
             self.folder(loader.base(path), state, component=True)
         self._transform(found, loader, state, place)
         for config in self._plugins(found.transformers, loader, place):
-            transform(config, state.resources, Surroundings(loader, place, self._options.schemas))
+            transform(config, state.resources, PluginContext(loader, place, self._options.schemas))
         state.variables.add(found.vars, state.resources, place)
         return _Built(state, found)
 
@@ -158,7 +158,7 @@ class _Builder:
             for generator in generators:
                 absorb(state.resources, generated(kind, generator, found.generator_options, loader), place)
         for config in self._plugins(found.generators, loader, place):
-            made = made_by(config, Surroundings(loader, place, self._options.schemas))
+            made = made_by(config, PluginContext(loader, place, self._options.schemas))
             absorb(state.resources, made, place)
 
     def _plugins(self, entries: Sequence[str], loader: Loader, place: str) -> list[Resource]:

@@ -25,7 +25,7 @@ from hortus.render.kustomize.loading import Loader
 from hortus.render.kustomize.referencefields import NAME_REFERENCES
 
 
-class Configuration(msgspec.Struct, frozen=True, rename="camel"):
+class TransformerConfig(msgspec.Struct, frozen=True, rename="camel"):
     """kustomize's transformer configuration; keys that are not known are passed over, as there."""
 
     name_prefix: tuple[ConfiguredField, ...] = ()
@@ -40,7 +40,7 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
     images: tuple[ConfiguredField, ...] = ()
     replicas: tuple[ConfiguredField, ...] = ()
 
-    def with_(self, other: Configuration, place: str) -> Configuration:
+    def with_(self, other: TransformerConfig, place: str) -> TransformerConfig:
         """Both. Raises KustomizeError when they disagree on creating a field."""
         if other is self or other is DEFAULTS:
             return self
@@ -48,14 +48,14 @@ class Configuration(msgspec.Struct, frozen=True, rename="camel"):
             field.name: tuple(
                 merged(getattr(self, field.name), getattr(other, field.name), f"{place}: {field.encode_name}")
             )
-            for field in msgspec.structs.fields(Configuration)
+            for field in msgspec.structs.fields(TransformerConfig)
             if field.name != "name_reference"
         }
         references = _merged_references(self.name_reference, other.name_reference, place)
-        return Configuration(name_reference=references, **found)
+        return TransformerConfig(name_reference=references, **found)
 
 
-DEFAULTS = Configuration(
+DEFAULTS = TransformerConfig(
     name_prefix=tuple(NAME),
     name_suffix=tuple(NAME),
     namespace=tuple(NAMESPACE),
@@ -68,7 +68,7 @@ DEFAULTS = Configuration(
 )
 
 
-def configured(paths: Iterable[str], loader: Loader, place: str) -> Configuration:
+def configured(paths: Iterable[str], loader: Loader, place: str) -> TransformerConfig:
     """The defaults and what the files at `paths` add. Raises KustomizeError."""
     found = DEFAULTS
     for path in paths:
@@ -76,7 +76,7 @@ def configured(paths: Iterable[str], loader: Loader, place: str) -> Configuratio
         document = read_yaml(loader.read(path), where)
         if document is not None and not isinstance(document, dict):
             raise KustomizeError(where, "holds no mapping; lists such as nameReference are expected in one")
-        found = found.with_(typed(document or {}, Configuration, where), where)
+        found = found.with_(typed(document or {}, TransformerConfig, where), where)
     return found
 
 

@@ -19,7 +19,7 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|git@|[^/]+@[^/]+:|(?:[a-z0-9-]+\
 """The texts that kustomize takes for the address of a repository or file: a scheme, an ssh form, a host, or a query."""
 
 
-class Source(Protocol):
+class FileSource(Protocol):
     """The source of files: `hortus.render.archive`'s Tree and Folder are such."""
 
     def read(self, path: str) -> bytes:
@@ -35,10 +35,10 @@ class Loader:
 
     def __init__(
         self,
-        source: Source,
+        source: FileSource,
         folder: str,
         *,
-        remotes: Mapping[str, Source],
+        remotes: Mapping[str, FileSource],
         budget: list[int],
         around: tuple[tuple[int, str], ...] = (),
     ) -> None:

@@ -107,7 +107,7 @@ class _Generator(msgspec.Struct, frozen=True):
 T = TypeVar("T")
 
 
-class Surroundings(NamedTuple):
+class PluginContext(NamedTuple):
     """The surroundings of a plugin: files are found from the kustomization that asks for it."""
 
     loader: Loader
@@ -115,7 +115,7 @@ class Surroundings(NamedTuple):
     schemas: Schemas | None
 
 
-def made_by(config: Resource, around: Surroundings) -> Resource:
+def made_by(config: Resource, around: PluginContext) -> Resource:
     """The resource that the generator `config` makes. Raises KustomizeError, Unsupported."""
     kind = _builtin(config, tuple(_GENERATORS), around)
     settings = _read(config, _Generator, around)
@@ -123,7 +123,7 @@ def made_by(config: Resource, around: Surroundings) -> Resource:
     return generated(_GENERATORS[kind], generator, None, around.loader)
 
 
-def transform(config: Resource, resources: Resources, around: Surroundings) -> None:
+def transform(config: Resource, resources: Resources, around: PluginContext) -> None:
     """Let the transformer `config` work on `resources`. Raises KustomizeError, Unsupported."""
     kind = _builtin(config, _TRANSFORMERS, around)
     if kind.startswith("Patch"):
@@ -149,7 +149,7 @@ def transform(config: Resource, resources: Resources, around: Surroundings) -> N
             replace(replacement, resources, around.loader, around.place)
 
 
-def _patch(kind: str, config: Resource, resources: Resources, around: Surroundings) -> None:
+def _patch(kind: str, config: Resource, resources: Resources, around: PluginContext) -> None:
     patcher = Patcher(around.loader, around.place, around.schemas)
     if kind == "PatchStrategicMergeTransformer":
         merges = _read(config, _Merges, around)
@@ -163,7 +163,7 @@ def _patch(kind: str, config: Resource, resources: Resources, around: Surroundin
         patcher.patch(Patch(path=found.path, patch=found.patch, target=found.target, options=found.options), resources)
 
 
-def _namespace(config: Resource, resources: Resources, around: Surroundings) -> None:
+def _namespace(config: Resource, resources: Resources, around: PluginContext) -> None:
     settings = _read(config, _Namespace, around)
     if settings.unset_only or settings.set_role_binding_subjects not in ("", "defaultOnly"):
         raise Unsupported(
@@ -174,7 +174,7 @@ def _namespace(config: Resource, resources: Resources, around: Surroundings) -> 
         set_namespace(resources, config.namespace, settings.field_specs, around.place)
 
 
-def _builtin(config: Resource, known: tuple[str, ...], around: Surroundings) -> str:
+def _builtin(config: Resource, known: tuple[str, ...], around: PluginContext) -> str:
     """The plugin's name. Raises Unsupported for any that would have to be run."""
     place = f"{around.place}: {config.kind[:100]} {config.name[:100]!r}"
     if config.obj.get("apiVersion") != _API_VERSION or _FUNCTION in strings(config.obj, "annotations"):
@@ -184,7 +184,7 @@ def _builtin(config: Resource, known: tuple[str, ...], around: Surroundings) -> 
     return config.kind
 
 
-def _read(config: Resource, kind: type[T], around: Surroundings) -> T:
+def _read(config: Resource, kind: type[T], around: PluginContext) -> T:
     settings: Object = {
         key: value for key, value in config.obj.items() if key not in ("apiVersion", "kind", "metadata")
     }

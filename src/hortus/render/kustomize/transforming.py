@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hortus.kube.objects import Object
-from hortus.render.kustomize.configurations import Configuration
+from hortus.render.kustomize.configurations import TransformerConfig
 from hortus.render.kustomize.documents import FieldSpec, Image, Kustomization, Label, Replica
 from hortus.render.kustomize.errors import KustomizeError
 from hortus.render.kustomize.fieldspecs import METADATA_LABELS, merged, set_field
@@ -63,7 +63,9 @@ def add_affixes(
             set_field(resource, spec, lambda old: f"{prefix}{text(old)}{suffix}", empty=str, place=place)
 
 
-def add_labels(resources: Resources, kustomization: Kustomization, configuration: Configuration, place: str) -> None:
+def add_labels(
+    resources: Resources, kustomization: Kustomization, configuration: TransformerConfig, place: str
+) -> None:
     """`labels`, then `commonLabels`."""
     for label in kustomization.labels:
         set_pairs(resources, label.pairs, _fields_of(label, configuration, place), place)
@@ -141,7 +143,7 @@ def _set_default_subjects(obj: Object, namespace: str) -> None:
             subject["namespace"] = namespace
 
 
-def _fields_of(label: Label, configuration: Configuration, place: str) -> list[FieldSpec]:
+def _fields_of(label: Label, configuration: TransformerConfig, place: str) -> list[FieldSpec]:
     place = f"{place}: labels"
     fields: list[FieldSpec] = merged(label.fields, configuration.labels, place)
     if label.include_selectors:

@@ -10,7 +10,7 @@ go to the registry and to its pinned token realm, nowhere else. Errors are those
 """
 
 from hortus.render.oci.client import Artifact, OciClient, OciSettings
-from hortus.render.oci.credentials import BadCredentials, Credentials, CredentialStore
+from hortus.render.oci.credentials import BadCredentials, CredentialStore, RegistryCredentials
 from hortus.render.oci.manifests import ChartArtifact, Descriptor, Index, Manifest, Platform
 from hortus.render.oci.references import BadReference, Reference, parse_reference, tag_of_version
 
@@ -20,7 +20,6 @@ __all__ = [
     "BadReference",
     "ChartArtifact",
     "CredentialStore",
-    "Credentials",
     "Descriptor",
     "Index",
     "Manifest",
@@ -28,6 +27,7 @@ __all__ = [
     "OciSettings",
     "Platform",
     "Reference",
+    "RegistryCredentials",
     "parse_reference",
     "tag_of_version",
 ]

@@ -21,7 +21,7 @@ from hortus.kube import Secret
 from hortus.render.artifacts import AccessDenied, BadAnswer, PolicyRefused, Transfer
 from hortus.render.artifacts.redirects import authority, listed
 from hortus.render.oci.answers import refusal
-from hortus.render.oci.credentials import Credentials
+from hortus.render.oci.credentials import RegistryCredentials
 
 _LIFETIME = 60.0
 """Seconds a token lives when the realm does not say (token specification, `expires_in`)."""
@@ -34,11 +34,16 @@ class Authorizer:
     """Makes Authorization headers for one registry as one user; tokens are kept by scope until they expire."""
 
     def __init__(
-        self, transfer: Transfer, base: URL, credentials: Credentials | None, *, realms: frozenset[str] = frozenset()
+        self,
+        transfer: Transfer,
+        base: URL,
+        credentials: RegistryCredentials | None,
+        *,
+        realms: frozenset[str] = frozenset(),
     ) -> None:
         self._transfer = transfer
         self._base = base
-        self._credentials = credentials or Credentials()
+        self._credentials = credentials or RegistryCredentials()
         self._realms = realms
         self._tokens: dict[str, tuple[Secret, float]] = {}
         self._is_basic = False
@@ -72,7 +77,7 @@ class Authorizer:
         raise AccessDenied(place, "does not let us in", self._advice())
 
     def _advice(self) -> str:
-        if self._credentials == Credentials():
+        if self._credentials == RegistryCredentials():
             return "give credentials for this registry"
         return "check name and password, and that they reach this repository"
 

@@ -24,7 +24,7 @@ class BadCredentials(ValueError):
     """A docker config that cannot be used; the message names the place and holds no credential."""
 
 
-class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+class RegistryCredentials(msgspec.Struct, frozen=True, kw_only=True):
     """The identity at one registry: a name and password, or tokens handed out before."""
 
     username: str = ""
@@ -45,7 +45,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 class CredentialStore:
     """Credentials by registry, or by registry and a leading part of the repository."""
 
-    def __init__(self, entries: Mapping[str, Credentials] | None = None) -> None:
+    def __init__(self, entries: Mapping[str, RegistryCredentials] | None = None) -> None:
         self._entries = {_normalized(place): entry for place, entry in (entries or {}).items()}
 
     @classmethod
@@ -65,7 +65,7 @@ class CredentialStore:
             raise BadCredentials("auths: expected an object of registries")
         return cls({place: _entry(place, entry) for place, entry in auths.items()})
 
-    def find(self, registry: str, repository: str) -> Credentials | None:
+    def find(self, registry: str, repository: str) -> RegistryCredentials | None:
         """The credentials for the longest part of `registry/repository` that has some."""
         place = f"{_normalized(registry)}/{repository}"
         while place:
@@ -83,7 +83,7 @@ def _normalized(place: str) -> str:
     return host if path in ("", "v1", "v2") else f"{host}/{path}"
 
 
-def _entry(place: str, entry: object) -> Credentials:
+def _entry(place: str, entry: object) -> RegistryCredentials:
     where = f"auths[{place[:100]!r}]"
     if not isinstance(entry, dict):
         raise BadCredentials(f"{where}: expected an object")
@@ -93,7 +93,7 @@ def _entry(place: str, entry: object) -> Credentials:
     name, password = fields["username"], fields["password"]
     if fields["auth"]:
         name, password = _pair(fields["auth"], where)
-    return Credentials(
+    return RegistryCredentials(
         username=name,
         password=Secret(password) if password else None,
         identity_token=Secret(fields["identitytoken"]) if fields["identitytoken"] else None,

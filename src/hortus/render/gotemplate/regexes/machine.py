@@ -31,7 +31,7 @@ def holds(what: str, text: str, at: int) -> bool:
     return (before != after) == (what == "boundary")
 
 
-class Machine:
+class PikeVM:
     def __init__(self, parsed: Parsed) -> None:
         self.code: list[tuple[Any, ...]] = []
         self.slots = 2 * (parsed.groups + 1)

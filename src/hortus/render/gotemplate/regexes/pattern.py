@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from hortus.render.bounded import Bounded
 from hortus.render.gotemplate.regexes.classes import Ranges
-from hortus.render.gotemplate.regexes.machine import Machine, Span
+from hortus.render.gotemplate.regexes.machine import PikeVM, Span
 from hortus.render.gotemplate.regexes.syntax import (
     Assert,
     Chars,
@@ -44,12 +44,12 @@ class Pattern:
         self._parsed = parsed
         self._open = _open_repeats(parsed.node)
         self._compiled = re.compile(_translated(parsed.node)) if self._open is not None else None
-        self._machine: Machine | None = None
+        self._machine: PikeVM | None = None
 
     def _search(self, text: str) -> Callable[[int], Span | None]:
         compiled = self._compiled
         if compiled is None or (self._open and len(text) ** (self._open + 1) > _MOST_STEPS):
-            machine = self._machine = self._machine or Machine(self._parsed)
+            machine = self._machine = self._machine or PikeVM(self._parsed)
             return lambda start: machine.search(text, start)
         return lambda start: _span(compiled.search(text, start))
 
