@@ -49,9 +49,9 @@ def exported(tree: ast.Module) -> list[str]:
 
 
 def origins(tree: ast.Module, module: str, *, is_package: bool) -> dict[str, str]:
-    """The module that each imported name comes from."""
+    """The module that each imported name comes from; those of a lazy façade are imported under TYPE_CHECKING."""
     found = {}
-    for node in tree.body:
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             base = module.split(".")
             above = base[: len(base) - node.level + is_package] if node.level else []
@@ -76,7 +76,6 @@ def meanings(root: Path = ROOT) -> dict[str, list[str]]:
             if is_class:
                 classes[name].add(module)
         imported = origins(tree, module, is_package=is_package)
-        # A name that is neither defined nor imported here is exported lazily; its module counts it.
         exports[module] = {
             name: imported.get(name, module) for name in exported(tree) if name in imported or name in names
         }

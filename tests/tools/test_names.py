@@ -33,6 +33,16 @@ def test_two_packages_do_not_export_one_name_for_two_functions(tmp_path: Path) -
     assert names.problems(tree(tmp_path, files)) == ["parse has several meanings: a.x, b.x"]
 
 
+def test_a_lazy_facade_counts(tmp_path: Path) -> None:
+    facade = "if TYPE_CHECKING:\n    from .x import parse\n__all__ = ['parse']"
+    files = {
+        "src/a/x.py": "def parse(): ...",
+        "src/a/__init__.py": facade,
+        "src/b/x.py": "def parse(): ...\n__all__ = ['parse']",
+    }
+    assert names.problems(tree(tmp_path, files)) == ["parse has several meanings: a.x, b.x"]
+
+
 def test_a_name_that_is_exported_again_has_one_meaning(tmp_path: Path) -> None:
     files = {
         "src/a/b/x.py": "def parse(): ...",
