@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hortus.kube.objects import Object
 from hortus.kube.patches import apply_merge_patch
 from hortus.simulation.garden.nodes import APPLIED, POOL, Look, machine_kind, next_step, pools, spread
-from hortus.simulation.garden.profiles import PROVIDERS, Machine
+from hortus.simulation.garden.profiles import PROVIDERS, MachineType
 
 
 def worker(name: str = "w", **changes: Any) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def test_what_a_machine_cannot_change_makes_it_another() -> None:
     assert machine_kind(rotated, worker()) != kind
 
 
-def _look(obj: Object, of: Object, machine: Machine = Machine()) -> Look:  # noqa: B008 - a tuple
+def _look(obj: Object, of: Object, machine: MachineType = MachineType()) -> Look:  # noqa: B008 - a tuple
     return Look(obj, of, machine, created="2026-01-01T00:00:00Z")
 
 
@@ -129,7 +129,7 @@ def test_a_node_says_what_its_pool_says() -> None:
     )
     made = shoot(pool)
     [first, *_] = pools(made)[0].nodes
-    node = _look(made, pool, Machine("4", "16Gi", "1")).node(first, "10.250.0.7")
+    node = _look(made, pool, MachineType("4", "16Gi", "1")).node(first, "10.250.0.7")
     assert node["metadata"]["labels"] == {
         "a": "b",
         "beta.kubernetes.io/instance-type": "m6i.large",

@@ -32,7 +32,7 @@ LONGEST = 7 * 86400.0
 Answer = Callable[[], Awaitable[Reply | web.StreamResponse]]
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DisruptionRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A disturbance of chosen requests, for some time. An empty choice is all."""
 
     effect: str
@@ -63,7 +63,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a PUT."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[DisruptionRule, ...] = ()
     offset: float = 0.0
     """Seconds by which the clock is wrong."""
     offset_seconds: float = 0.0
@@ -105,7 +105,7 @@ class SteppedClock:
 class _Active:
     """A rule in force."""
 
-    def __init__(self, rule: Rule, ends: float) -> None:
+    def __init__(self, rule: DisruptionRule, ends: float) -> None:
         self.rule = rule
         self.ends = ends
         self.random = Random(rule.seed)  # noqa: S311 - to be repeated
@@ -224,7 +224,7 @@ class Disruption:
         return {"rules": rules, "offset": self._clock.offset, "struck": self.struck, "watches": len(self._watches)}
 
 
-def _refusal(rule: Rule) -> ApiError:
+def _refusal(rule: DisruptionRule) -> ApiError:
     patience = rule.retry_after or (1.0 if rule.code == 429 else None)
     status = {"kind": "Status", "message": f"a fault on purpose: this request was answered with {rule.code}"}
     return from_status(rule.code, status, retry_after=patience)

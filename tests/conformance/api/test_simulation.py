@@ -10,9 +10,9 @@ from tests.conformance.api.conftest import Server
 
 from hortus.kube import Client, Resource, SystemClock
 from hortus.simulation.load import (
+    LoadRun,
     NotMarked,
-    Report,
-    Run,
+    RunReport,
     ScenarioError,
     System,
     load_template,
@@ -26,11 +26,11 @@ from hortus.simulation.load import (
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
 
-async def run(client: Client, document: object, load_id: str) -> Report:
+async def run(client: Client, document: object, load_id: str) -> RunReport:
     scenario = parse(document)
     templates = {"configmap": load_template("configmap", Path())}
     system = System(client, None, dict, {})
-    simulated = Run(plan_of(scenario, templates), templates, system, load_id=load_id, clock=SystemClock())
+    simulated = LoadRun(plan_of(scenario, templates), templates, system, load_id=load_id, clock=SystemClock())
     return await simulated.run(asyncio.Event())
 
 

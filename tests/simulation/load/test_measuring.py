@@ -13,7 +13,7 @@ from hortus.simulation.load.conditions import parse_until
 from hortus.simulation.load.gates import Gate, GateError
 from hortus.simulation.load.histogram import Histogram
 from hortus.simulation.load.measuring import Recorder
-from hortus.simulation.load.plots import Band, Line, plot, ticks
+from hortus.simulation.load.plots import Band, Curve, plot, ticks
 from hortus.simulation.load.sampling import Counters, Usage
 from hortus.simulation.load.series import Series
 from hortus.simulation.load.settings import ScenarioError
@@ -226,7 +226,7 @@ points = st.lists(st.tuples(st.floats(0.001, 1e4), st.none() | st.floats(0, 1e6)
 @given(st.lists(points, max_size=3), st.booleans())
 def test_a_plot_is_well_formed_whatever_was_measured(lines: list[list[tuple[float, float | None]]], log: bool) -> None:
     drawn = plot(
-        [Line(f"<{number}>", sorted(line, key=lambda point: point[0])) for number, line in enumerate(lines)],
+        [Curve(f"<{number}>", sorted(line, key=lambda point: point[0])) for number, line in enumerate(lines)],
         bands=[Band(1, 2, 'a "fault" <b>')],
         logarithmic=log,
         label="<label>",

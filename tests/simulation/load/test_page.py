@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hortus.simulation.load import Gate, Report, Verdict, html
+from hortus.simulation.load import Gate, RunReport, Verdict, html
 from hortus.simulation.load.histogram import Histogram
 from hortus.simulation.load.measuring import Failure, Recorder
 from hortus.simulation.load.report import Distribution, PhaseReport, ProcessReport, Timeline, judged
@@ -24,7 +24,7 @@ def histogram(*values: float) -> Histogram:
     return found
 
 
-def report(**changes: object) -> Report:
+def report(**changes: object) -> RunReport:
     ready = histogram(0.2, 0.4, 3.0)
     found: dict[str, object] = {
         "scenario": "sample",
@@ -57,7 +57,7 @@ def report(**changes: object) -> Report:
         "failed": 0,
         "failures": (),
     }
-    return Report(**{**found, **changes})  # type: ignore[arg-type]
+    return RunReport(**{**found, **changes})  # type: ignore[arg-type]
 
 
 class _Tags(HTMLParser):

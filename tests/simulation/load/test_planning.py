@@ -10,12 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hortus.simulation.load import Plan, ScenarioError, Template, lines, load_file, load_template, parse, plan_of
+from hortus.simulation.load import (
+    LoadPlan,
+    LoadTemplate,
+    ScenarioError,
+    lines,
+    load_file,
+    load_template,
+    parse,
+    plan_of,
+)
 from hortus.simulation.load.plan import creation_time
 from hortus.simulation.load.templates import builtin_names, parse_template
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "examples" / "scenarios").glob("*.yaml"))
-TEMPLATES: Mapping[str, Template] = {name: load_template(name, Path()) for name in builtin_names()}
+TEMPLATES: Mapping[str, LoadTemplate] = {name: load_template(name, Path()) for name in builtin_names()}
 weights = st.fixed_dictionaries(
     {verb: st.sampled_from([0, 1, 5]) for verb in ("create", "rotate", "fail", "delete")},
 )
@@ -46,7 +55,7 @@ scenarios = st.lists(
 ).map(lambda phases: {"phases": phases})
 
 
-def planned(document: object, seed: int) -> Plan:
+def planned(document: object, seed: int) -> LoadPlan:
     return plan_of(parse(document), TEMPLATES, seed=seed)
 
 

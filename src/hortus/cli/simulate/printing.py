@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from hortus.simulation.load import Report
+from hortus.simulation.load import RunReport
 from hortus.simulation.load.amounts import number, seconds
 from hortus.simulation.load.report import Distribution
 from hortus.simulation.load.tables import PHASE_HEADS, gate_rows, phase_rows, process_rows, summary, titled
@@ -16,7 +16,7 @@ _SHOWN = 10
 """Failures shown; all that were kept are in JSON and on the page."""
 
 
-def show(report: Report) -> None:
+def show(report: RunReport) -> None:
     """Print it."""
     click.echo(f"{clean(report.scenario)}: {verdict(report)} after {seconds(report.seconds)}")
     facts = [f"server {report.server}", f"load id {report.load_id}", f"seed {report.seed}"]
@@ -37,7 +37,7 @@ def show(report: Report) -> None:
     _table(("GATE", "MEASURED", "RESULT"), list(gate_rows(report)))
 
 
-def verdict(report: Report) -> str:
+def verdict(report: RunReport) -> str:
     """One word."""
     return "interrupted" if report.interrupted else "passed" if report.passed else "failed"
 

@@ -12,14 +12,14 @@ from hortus.simulation.load.amounts import number, seconds, size
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from hortus.simulation.load import Progress
+    from hortus.simulation.load import RunProgress
     from hortus.simulation.load.running import Listener
 
 _PLAIN_EVERY = 5.0
 """Seconds between two plain lines."""
 
 
-def line(progress: Progress) -> str:
+def line(progress: RunProgress) -> str:
     """Everything in one line."""
     parts = [
         f"{progress.seconds:6.1f} s",
@@ -50,7 +50,7 @@ def _plain() -> Listener:
     last = -_PLAIN_EVERY
     shown = ""
 
-    def listen(progress: Progress) -> None:
+    def listen(progress: RunProgress) -> None:
         nonlocal last, shown
         if progress.seconds - last >= _PLAIN_EVERY or progress.doing != shown:
             last, shown = progress.seconds, progress.doing
@@ -67,7 +67,7 @@ def _live() -> Iterator[Listener]:
         yield lambda progress: live.update(_block(progress))
 
 
-def _block(progress: Progress) -> Group:
+def _block(progress: RunProgress) -> Group:
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table

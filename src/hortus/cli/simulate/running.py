@@ -21,14 +21,14 @@ from hortus.simulation.load import (
     Gate,
     GateError,
     LeftBehind,
+    LoadPlan,
+    LoadRun,
+    LoadTemplate,
     NotMarked,
-    Plan,
-    Report,
-    Run,
+    RunReport,
     Scenario,
     ScenarioError,
     System,
-    Template,
     html,
     lines,
     load_template,
@@ -103,7 +103,7 @@ def checked(load_id: str) -> str:
     return load_id
 
 
-def templates_of(scenario: Scenario, folder: Path) -> dict[str, Template]:
+def templates_of(scenario: Scenario, folder: Path) -> dict[str, LoadTemplate]:
     """The templates that a scenario names. Raises ScenarioError."""
     works = [track.load or track.fleet for phase in scenario.phases for track in phase.tracks]
     for work in works:
@@ -114,19 +114,19 @@ def templates_of(scenario: Scenario, folder: Path) -> dict[str, Template]:
 
 async def _run(
     connections: Connections,
-    plan: Plan,
-    templates: Mapping[str, Template],
+    plan: LoadPlan,
+    templates: Mapping[str, LoadTemplate],
     gates: tuple[Gate, ...],
     load_id: str,
     options: Options,
-) -> Report:
+) -> RunReport:
     stop = asyncio.Event()
     needs_garden = any(part.garden for template in templates.values() for part in template.parts)
     async with opened(connections, garden=needs_garden) as system:
         metrics = {**system.metrics, **plan.scenario.metrics, **options.metrics}
         system = msgspec.structs.replace(system, metrics=metrics)
         with showing(quiet=options.quiet) as listener, _stopping(stop):
-            run = Run(plan, templates, system, load_id=load_id, clock=SystemClock(), gates=gates, listener=listener)
+            run = LoadRun(plan, templates, system, load_id=load_id, clock=SystemClock(), gates=gates, listener=listener)
             try:
                 report = await run.run(stop)
             except (ScenarioError, NotMarked) as error:

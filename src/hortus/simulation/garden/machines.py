@@ -12,19 +12,19 @@ import orjson
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, NotFound
 from hortus.kube.objects import Object
-from hortus.simulation.garden.nodes import POOL, Look, Pool, Wanted, next_step, pools
-from hortus.simulation.garden.profiles import Machine
+from hortus.simulation.garden.nodes import POOL, DesiredNode, Look, NodePool, next_step, pools
+from hortus.simulation.garden.profiles import MachineType
 
 _NODES = "/api/v1/nodes"
 _MERGE = "application/merge-patch+json"
-_UNKNOWN = Machine()
+_UNKNOWN = MachineType()
 """The machine of a type that no CloudProfile describes."""
 
 
 class _Cluster(NamedTuple):
     path: str
     shoot: Object
-    pools: Sequence[Pool]
+    pools: Sequence[NodePool]
     looks: Mapping[str, Look]
     """By pool."""
 
@@ -35,14 +35,14 @@ class Machines:
     def __init__(self, profile: Callable[[str], Object | None] = lambda _: None) -> None:
         self._profile = profile
 
-    def of(self, shoot: Object, type_: str) -> Machine:
+    def of(self, shoot: Object, type_: str) -> MachineType:
         spec = shoot["spec"]
         name = (spec.get("cloudProfile") or {}).get("name") or spec.get("cloudProfileName") or ""
         profile = self._profile(name) or {}
         for found in (profile.get("spec") or {}).get("machineTypes") or ():
             if found["name"] == type_:
-                known = {field: str(found[field]) for field in Machine._fields if field in found}
-                return Machine(**known)
+                known = {field: str(found[field]) for field in MachineType._fields if field in found}
+                return MachineType(**known)
         return _UNKNOWN
 
 
@@ -90,7 +90,7 @@ def _address(node: Object) -> str:
     return next((one["address"] for one in found if one["type"] == "InternalIP"), "")
 
 
-def _free(shoot: Object, node: Wanted, taken: set[str]) -> str:
+def _free(shoot: Object, node: DesiredNode, taken: set[str]) -> str:
     """An address of the network of nodes that no node has; which one follows from the name where it can."""
     nodes = (shoot["spec"].get("networking") or {}).get("nodes") or "10.250.0.0/16"
     network = ipaddress.ip_network(nodes, strict=False)
@@ -126,7 +126,7 @@ async def _patch(client: Client, path: str, patch: Mapping[str, Any]) -> None:
 
 
 def _whole(
-    wanted: Sequence[Pool], present: Mapping[str, Object], created: Sequence[Wanted], deleted: Sequence[str]
+    wanted: Sequence[NodePool], present: Mapping[str, Object], created: Sequence[DesiredNode], deleted: Sequence[str]
 ) -> bool:
     """True when the step just taken was the last."""
     now = {*present, *(node.name for node in created)} - set(deleted)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from hortus.kube.objects import Object
-from hortus.simulation.garden.profiles import Machine
+from hortus.simulation.garden.profiles import MachineType
 
 APPLIED = "node.machine.sapcloud.io/last-applied-anno-labels-taints"
 """The annotation with the labels, annotations and taints of a node that came from its pool, as JSON."""
@@ -25,7 +25,7 @@ _ROTATED = ("certificateAuthorities", "serviceAccountKey")
 """Rotations whose start replaces all nodes."""
 
 
-class Wanted(NamedTuple):
+class DesiredNode(NamedTuple):
     """A node there should be."""
 
     name: str
@@ -33,11 +33,11 @@ class Wanted(NamedTuple):
     zone: str
 
 
-class Pool(NamedTuple):
+class NodePool(NamedTuple):
     """The nodes of one pool there should be, and how fast they may be replaced."""
 
     name: str
-    nodes: tuple[Wanted, ...]
+    nodes: tuple[DesiredNode, ...]
     surge: int
     unavailable: int
 
@@ -45,11 +45,11 @@ class Pool(NamedTuple):
 class Step(NamedTuple):
     """The next actions; both empty when all is as it should be."""
 
-    create: tuple[Wanted, ...]
+    create: tuple[DesiredNode, ...]
     delete: tuple[str, ...]
 
 
-def pools(shoot: Object) -> list[Pool]:
+def pools(shoot: Object) -> list[NodePool]:
     """All pools of a Shoot with the nodes they have when nothing runs on them: their minimum; none in hibernation."""
     spec = shoot["spec"]
     if (spec.get("hibernation") or {}).get("enabled"):
@@ -57,15 +57,15 @@ def pools(shoot: Object) -> list[Pool]:
     return [_pool(shoot, worker) for worker in (spec.get("provider") or {}).get("workers") or ()]
 
 
-def _pool(shoot: Object, worker: Mapping[str, Any]) -> Pool:
+def _pool(shoot: Object, worker: Mapping[str, Any]) -> NodePool:
     prefix, kind = shoot["status"]["technicalID"], machine_kind(shoot, worker)
     zones = worker.get("zones") or [""]
     nodes = []
     for number, (zone, count) in enumerate(zip(zones, spread(worker["minimum"], len(zones)), strict=True), start=1):
         group = f"{prefix}-{worker['name']}-z{number}-{kind}"
-        nodes += [Wanted(f"{group}-{machine}", worker, zone) for machine in _distinct(group, count)]
+        nodes += [DesiredNode(f"{group}-{machine}", worker, zone) for machine in _distinct(group, count)]
     total = len(nodes)
-    return Pool(
+    return NodePool(
         worker["name"],
         tuple(nodes),
         amount(worker.get("maxSurge", 1), total, up=True),
@@ -121,14 +121,14 @@ def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:5]
 
 
-def next_step(present: Mapping[str, str], wanted: Sequence[Pool]) -> Step:
+def next_step(present: Mapping[str, str], wanted: Sequence[NodePool]) -> Step:
     """`present` maps the names of the nodes there are to their pools.
 
     Pools that are gone lose all their nodes, more or fewer nodes come and go at once; nodes of another kind are
     replaced such that a pool never has more than its size and `maxSurge`, nor less than its size less
     `maxUnavailable`.
     """
-    create: list[Wanted] = []
+    create: list[DesiredNode] = []
     delete = [name for name, pool in present.items() if pool not in {one.name for one in wanted}]
     for pool in wanted:
         here = {name for name, of in present.items() if of == pool.name}
@@ -149,7 +149,7 @@ def next_step(present: Mapping[str, str], wanted: Sequence[Pool]) -> Step:
 class Look:
     """The appearance of the nodes of one pool; made once, so that a node costs little."""
 
-    def __init__(self, shoot: Object, worker: Mapping[str, Any], machine: Machine, *, created: str) -> None:
+    def __init__(self, shoot: Object, worker: Mapping[str, Any], machine: MachineType, *, created: str) -> None:
         spec = shoot["spec"]
         self._provider, self._region = spec["provider"]["type"], spec["region"]
         self._created = created
@@ -170,7 +170,7 @@ class Look:
         }
         self._status = _status(machine, image, architecture, self.kubelet)
 
-    def labels(self, node: Wanted) -> dict[str, str]:
+    def labels(self, node: DesiredNode) -> dict[str, str]:
         zone = {"topology.kubernetes.io/zone": self._zone(node.zone)} if node.zone else {}
         own = {"kubernetes.io/hostname": node.name, "node.gardener.cloud/machine-name": node.name}
         return {**self._labels, **own, **zone}
@@ -183,7 +183,7 @@ class Look:
     def annotations(self) -> dict[str, str]:
         return {**self._annotations, APPLIED: self.applied()}
 
-    def node(self, node: Wanted, address: str) -> Object:
+    def node(self, node: DesiredNode, address: str) -> Object:
         """The whole object."""
         condition = {"lastHeartbeatTime": self._created, "lastTransitionTime": self._created}
         spec: dict[str, Any] = {"providerID": _provider_id(self._provider, self._region, node)}
@@ -212,7 +212,7 @@ class Look:
             },
         }
 
-    def change(self, node: Wanted, found: Object) -> Object | None:
+    def change(self, node: DesiredNode, found: Object) -> Object | None:
         """A merge patch that gives a node there is what its pool says now; None when it has it.
 
         What others have put on the node stays.
@@ -264,7 +264,7 @@ def _without(taints: Iterable[Mapping[str, Any]] | None, others: Iterable[Mappin
     return [taint for taint in taints or () if (taint["key"], taint.get("effect")) not in keys]
 
 
-def _status(machine: Machine, image: Mapping[str, str], architecture: str, kubelet: str) -> dict[str, Any]:
+def _status(machine: MachineType, image: Mapping[str, str], architecture: str, kubelet: str) -> dict[str, Any]:
     capacity = {"cpu": machine.cpu, "memory": machine.memory, "pods": "110", "ephemeral-storage": "50Gi"}
     if machine.gpu != "0":
         capacity["nvidia.com/gpu"] = machine.gpu
@@ -289,7 +289,7 @@ def _status(machine: Machine, image: Mapping[str, str], architecture: str, kubel
     }
 
 
-def _provider_id(provider: str, region: str, node: Wanted) -> str:
+def _provider_id(provider: str, region: str, node: DesiredNode) -> str:
     """As the cloud's controller writes it."""
     digest = hashlib.sha256(node.name.encode()).hexdigest()
     forms = {

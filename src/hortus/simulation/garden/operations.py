@@ -76,7 +76,7 @@ _DELETE_TASKS = (
 )
 
 
-class Operation(NamedTuple):
+class ShootOperation(NamedTuple):
     kind: str
     """Create, Reconcile or Delete."""
     why: str
@@ -97,22 +97,22 @@ def operation_kind(shoot: Object) -> str:
     return RECONCILE
 
 
-def due_operation(shoot: Object, now: float, settings: GardenSettings) -> Operation | None:
+def due_operation(shoot: Object, now: float, settings: GardenSettings) -> ShootOperation | None:
     """The operation to start now, None while the shoot is to be left alone."""
     status = shoot.get("status") or {}
     last = last_operation(shoot)
     kind = operation_kind(shoot)
     if not shoot["spec"].get("seedName"):
-        return Operation(DELETE, "never scheduled") if kind == DELETE else None
+        return ShootOperation(DELETE, "never scheduled") if kind == DELETE else None
     changed = shoot["metadata"].get("generation") != status.get("observedGeneration")
     if last is None or changed or (kind == DELETE and last["type"] != DELETE):
-        return Operation(kind, "new generation" if last else "new")
+        return ShootOperation(kind, "new generation" if last else "new")
     if last["state"] in (PROCESSING, PENDING, ABORTED):
-        return Operation(kind, "interrupted")
+        return ShootOperation(kind, "interrupted")
     if last["state"] == ERROR and now >= _time(last) + settings.scaled(settings.retry_period):
-        return Operation(kind, "retry")
+        return ShootOperation(kind, "retry")
     if last["state"] == SUCCEEDED and now >= _time(last) + settings.scaled(settings.sync_period):
-        return Operation(kind, "regular")
+        return ShootOperation(kind, "regular")
     return None
 
 

@@ -15,7 +15,7 @@ EXPIRED: Final = "2025-01-31T23:59:59Z"
 """When what has expired did so."""
 
 
-class Machine(NamedTuple):
+class MachineType(NamedTuple):
     """The capacity of one machine of a type."""
 
     cpu: str = "2"
@@ -29,7 +29,7 @@ class Provider(NamedTuple):
     """Name of its CloudProfile."""
     regions: tuple[str, ...]
     """The first has a seed."""
-    machines: Mapping[str, Machine]
+    machines: Mapping[str, MachineType]
     volumes: tuple[str, ...]
 
 
@@ -38,39 +38,39 @@ PROVIDERS: Final = {
         "aws",
         ("eu-central-1", "eu-west-1", "us-east-1"),
         {
-            "m6i.large": Machine(),
-            "m6i.xlarge": Machine("4", "16Gi"),
-            "m6i.2xlarge": Machine("8", "32Gi"),
-            "m6g.large": Machine(architecture="arm64"),
-            "g6.xlarge": Machine("4", "16Gi", gpu="1"),
+            "m6i.large": MachineType(),
+            "m6i.xlarge": MachineType("4", "16Gi"),
+            "m6i.2xlarge": MachineType("8", "32Gi"),
+            "m6g.large": MachineType(architecture="arm64"),
+            "g6.xlarge": MachineType("4", "16Gi", gpu="1"),
         },
         ("gp3", "gp2", "io1"),
     ),
     "azure": Provider(
         "az",
         ("westeurope", "eastus", "polandcentral"),
-        {"Standard_D2s_v5": Machine(), "Standard_D4s_v5": Machine("4", "16Gi")},
+        {"Standard_D2s_v5": MachineType(), "Standard_D4s_v5": MachineType("4", "16Gi")},
         ("StandardSSD_LRS", "Standard_LRS", "Premium_LRS"),
     ),
     "gcp": Provider(
         "gcp",
         ("europe-west3", "us-central1", "me-central2"),
-        {"n2-standard-2": Machine(), "n2-standard-4": Machine("4", "16Gi")},
+        {"n2-standard-2": MachineType(), "n2-standard-4": MachineType("4", "16Gi")},
         ("pd-balanced", "pd-standard", "pd-ssd"),
     ),
     "openstack": Provider(
         "converged-cloud-kyma",
         ("eu-de-1",),
-        {"g_c2_m8": Machine(), "g_c4_m16": Machine("4", "16Gi")},
+        {"g_c2_m8": MachineType(), "g_c4_m16": MachineType("4", "16Gi")},
         (),
     ),
     "alicloud": Provider(
         "alicloud",
         ("eu-central-1",),
-        {"ecs.g8i.large": Machine(), "ecs.g8i.xlarge": Machine("4", "16Gi")},
+        {"ecs.g8i.large": MachineType(), "ecs.g8i.xlarge": MachineType("4", "16Gi")},
         ("cloud_essd",),
     ),
-    "local": Provider("local", ("local",), {"local": Machine()}, ()),
+    "local": Provider("local", ("local",), {"local": MachineType()}, ()),
 }
 """By provider type."""
 

@@ -57,7 +57,7 @@ class Latency(_OnRequests, frozen=True, kw_only=True, tag="latency"):
     """Up to that much longer or shorter."""
 
 
-class Refusal(_OnRequests, frozen=True, kw_only=True, tag="error"):
+class InjectedErrors(_OnRequests, frozen=True, kw_only=True, tag="error"):
     """Requests are answered with an error and have no effect."""
 
     code: Literal[429, 500, 502, 503, 504] = 503
@@ -106,8 +106,8 @@ class Pause(_Lasting, frozen=True, kw_only=True, tag="pause"):
     """The process to stop."""
 
 
-Fault = Latency | Refusal | Partition | DroppedWatches | ClockStep | Kill | Pause
-OnServer = Latency | Refusal | Partition | DroppedWatches | ClockStep
+Fault = Latency | InjectedErrors | Partition | DroppedWatches | ClockStep | Kill | Pause
+OnServer = Latency | InjectedErrors | Partition | DroppedWatches | ClockStep
 """The faults that need the embedded API server; the others need its processes."""
 
 

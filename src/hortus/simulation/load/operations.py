@@ -25,7 +25,7 @@ from hortus.simulation.load.following import Follower, Predicate, Seen
 from hortus.simulation.load.measuring import Recorder
 from hortus.simulation.load.plan import Operation
 from hortus.simulation.load.settings import ScenarioError
-from hortus.simulation.load.templates import LOAD_LABEL, Part, Template
+from hortus.simulation.load.templates import LOAD_LABEL, LoadTemplate, Part
 
 SECRETS = Resource("", "v1", "secrets", "Secret")
 CLUSTER_NAME = "operator.kyma-project.io/cluster-name"
@@ -36,7 +36,7 @@ CONFIRM: Object = {"metadata": {"annotations": {"confirmation.gardener.cloud/del
 _RUBBISH = base64.b64encode(b"overwritten by a simulation").decode()
 
 
-class Place(msgspec.Struct, frozen=True):
+class PartLocation(msgspec.Struct, frozen=True):
     """The location of the objects of one part of a template."""
 
     part: Part
@@ -48,13 +48,13 @@ class Place(msgspec.Struct, frozen=True):
 class Crew:
     """All objects made from one template in one run."""
 
-    def __init__(self, template: Template, *, namespace: str, load_id: str, letter: str) -> None:
+    def __init__(self, template: LoadTemplate, *, namespace: str, load_id: str, letter: str) -> None:
         self.template = template
         self.namespace = namespace
         self.load_id = load_id
         self.prefix = f"{load_id}-{letter}"
         """The prefix of the names of its objects; a number follows."""
-        self.places: tuple[Place, ...] = ()
+        self.places: tuple[PartLocation, ...] = ()
         self.secrets: Follower | None = None
         self.living: dict[str, Operation] = {}
         """Objects that were created and not deleted since, by name."""
@@ -66,7 +66,7 @@ class Crew:
         return isinstance(name, str) and name.startswith(self.prefix) and name[len(self.prefix) :].isdigit()
 
     @property
-    def subject(self) -> Place:
+    def subject(self) -> PartLocation:
         """The location of the objects themselves."""
         return self.places[-1]
 
@@ -87,7 +87,7 @@ class Ground(msgspec.Struct, frozen=True):
     recorder: Recorder
 
 
-async def gather_crew(ground: Ground, template: Template, namespace: str, until: Until | None, letter: str) -> Crew:
+async def gather_crew(ground: Ground, template: LoadTemplate, namespace: str, until: Until | None, letter: str) -> Crew:
     """Find the template's kinds. Raises ScenarioError for one that is not served, KubeError."""
     crew = Crew(template, namespace=namespace or template.namespace, load_id=ground.load_id, letter=letter)
     looked: dict[bool, Discovery] = {}
@@ -115,7 +115,9 @@ async def gather_crew(ground: Ground, template: Template, namespace: str, until:
             wanted=lambda obj: crew.owns(obj["metadata"]["name"]),
             annotations=frozenset({_ROTATE}),
         )
-        places.append(Place(part, resource, Caller(client, ground.recorder, ground.clock, ground.random), follower))
+        places.append(
+            PartLocation(part, resource, Caller(client, ground.recorder, ground.clock, ground.random), follower)
+        )
     crew.places = tuple(places)
     crew.secrets = _secrets(ground, crew) if template.is_cluster else None
     return crew
@@ -280,7 +282,7 @@ class Executor:
             "project": self._ground.project,
         }
 
-    def _namespace(self, place: Place, operation: Operation, name: str) -> str:
+    def _namespace(self, place: PartLocation, operation: Operation, name: str) -> str:
         made = place.part.make(self._values(operation, name))
         return str(made["metadata"].get("namespace", ""))
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from hortus.simulation.load.amounts import number, seconds
-from hortus.simulation.load.plots import Band, Line, plot
-from hortus.simulation.load.report import Distribution, Report, Timeline
+from hortus.simulation.load.plots import Band, Curve, plot
+from hortus.simulation.load.report import Distribution, RunReport, Timeline
 from hortus.simulation.load.tables import PHASE_HEADS, Row, gate_rows, phase_rows, process_rows, summary, titled
 
 _SHORTEST = 0.4
@@ -43,7 +43,7 @@ margin-right:.4rem;vertical-align:middle;border-radius:1px}
 """ + "".join(f".line.c{n}{{stroke:var(--c{n})}}.legend .c{n}{{background:var(--c{n})}}" for n in range(6))  # fmt: skip
 
 
-def html(report: Report) -> str:
+def html(report: RunReport) -> str:
     """The whole document."""
     title = f"{report.scenario}: {'passed' if report.passed else 'failed'}"
     return (
@@ -55,7 +55,7 @@ def html(report: Report) -> str:
     )
 
 
-def _head(report: Report) -> str:
+def _head(report: RunReport) -> str:
     word, kind = ("passed", "good") if report.passed else ("failed", "bad")
     if report.interrupted:
         word, kind = "interrupted", "bad"
@@ -67,17 +67,17 @@ def _head(report: Report) -> str:
     )
 
 
-def _facts(report: Report) -> str:
+def _facts(report: RunReport) -> str:
     cells = "".join(f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>" for name, value in summary(report))
     return f'<div class="facts">{cells}</div>'
 
 
-def _gates(report: Report) -> str:
+def _gates(report: RunReport) -> str:
     rows = list(gate_rows(report))
     return _section("Gates", _table(("gate", "measured", ""), rows)) if rows else ""
 
 
-def _plots(report: Report) -> Iterable[str]:
+def _plots(report: RunReport) -> Iterable[str]:
     line = report.timeline
     bands = [Band(fault.at, fault.ends, f"{fault.fault}: {fault.what}") for fault in report.faults]
     shaded = " Shaded: faults." if bands else ""
@@ -86,15 +86,15 @@ def _plots(report: Report) -> Iterable[str]:
         plot(_lines(line, ["created", "ready"]), bands=bands, label="objects created and ready over time"),
         f"created, and ready now.{shaded}",
     )
-    rates = [Line("our calls", _rates(line.times, line.values.get("calls", ())))]
+    rates = [Curve("our calls", _rates(line.times, line.values.get("calls", ())))]
     yield _section("Calls a second", plot(rates, bands=bands, label="our calls a second"), "made by the load")
-    waits = [Line(titled(name), _shape(found)) for name, found in report.waits.items()]
+    waits = [Curve(titled(name), _shape(found)) for name, found in report.waits.items()]
     yield _section(
         "Times to effect",
         plot(waits, logarithmic=True, top=100, label="share of objects by time"),
         "per cent of operations whose effect was seen within that time",
     )
-    calls = [Line(name, _shape(found)) for name, found in report.calls.items()]
+    calls = [Curve(name, _shape(found)) for name, found in report.calls.items()]
     yield _section(
         "Latency of calls",
         plot(calls, logarithmic=True, top=100, label="share of calls by latency"),
@@ -103,10 +103,10 @@ def _plots(report: Report) -> Iterable[str]:
     yield from _process_plots(report, bands)
 
 
-def _process_plots(report: Report, bands: Sequence[Band]) -> Iterable[str]:
+def _process_plots(report: RunReport, bands: Sequence[Band]) -> Iterable[str]:
     line = report.timeline
     names = sorted(name.removeprefix("cpu seconds ") for name in line.values if name.startswith("cpu seconds "))
-    cpu = [Line(name, _rates(line.times, line.values[f"cpu seconds {name}"])) for name in names]
+    cpu = [Curve(name, _rates(line.times, line.values[f"cpu seconds {name}"])) for name in names]
     yield _section("CPU, cores", plot(cpu, bands=bands, label="cores in use over time"), "cores in use")
     memory = _lines(line, sorted(name for name in line.values if name.startswith("memory ")), scale=2.0**-20)
     yield _section("Memory, MiB", plot(memory, bands=bands, label="resident memory over time"), "resident")
@@ -114,7 +114,7 @@ def _process_plots(report: Report, bands: Sequence[Band]) -> Iterable[str]:
         yield _section("Queue", plot(queues, bands=bands, label="queue length"), "keys that wait")
 
 
-def _tables(report: Report) -> Iterable[str]:
+def _tables(report: RunReport) -> Iterable[str]:
     heads = ("", "count", "p50", "p90", "p99", "max")
     if report.waits:
         rows = [_distribution_row(titled(name), found) for name, found in report.waits.items()]
@@ -159,14 +159,14 @@ def _cell(text: str, *, long: bool) -> str:
     return f'<td class="{kind}">{escape(text)}</td>' if kind else f"<td>{escape(text)}</td>"
 
 
-def _lines(line: Timeline, names: Sequence[str], *, scale: float = 1.0) -> list[Line]:
+def _lines(line: Timeline, names: Sequence[str], *, scale: float = 1.0) -> list[Curve]:
     """The samples of these names, of which the last word is shown."""
     found = []
     for name in names:
         if name in line.values:
             values = [None if value is None else value * scale for value in line.values[name]]
             points = list(zip(line.times, values, strict=True))
-            found.append(Line(name.rpartition(" ")[2], points))
+            found.append(Curve(name.rpartition(" ")[2], points))
     return found
 
 

@@ -16,8 +16,8 @@ from typing import Literal
 import msgspec
 
 from hortus.simulation.load.faultkinds import lasting
-from hortus.simulation.load.scenario import Faults, Fleet, Load, Scenario, Track
-from hortus.simulation.load.templates import Template
+from hortus.simulation.load.scenario import Fleet, Load, Scenario, ScheduledFaults, Track
+from hortus.simulation.load.templates import LoadTemplate
 
 Verb = Literal["create", "rotate", "fail", "delete"]
 _VERBS: tuple[Verb, ...] = ("create", "rotate", "fail", "delete")
@@ -56,7 +56,7 @@ class TrackPlan(msgspec.Struct, frozen=True):
     strikes: tuple[Strike, ...] = ()
 
 
-class Plan(msgspec.Struct, frozen=True):
+class LoadPlan(msgspec.Struct, frozen=True):
     """The actions of a run."""
 
     scenario: Scenario
@@ -75,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True):
         return tuple(track for stage in self.stages for track in stage)
 
 
-def plan_of(scenario: Scenario, templates: Mapping[str, Template], *, seed: int | None = None) -> Plan:
+def plan_of(scenario: Scenario, templates: Mapping[str, LoadTemplate], *, seed: int | None = None) -> LoadPlan:
     """The plan; `templates` by name as the tracks have it, `seed` in place of the scenario's own."""
     seed = scenario.seed if seed is None else seed
     letters = _letters()
@@ -84,10 +84,10 @@ def plan_of(scenario: Scenario, templates: Mapping[str, Template], *, seed: int 
               for place, track in enumerate(phase.tracks))
         for number, phase in enumerate(scenario.phases)
     )  # fmt: skip
-    return Plan(scenario, seed, stages)
+    return LoadPlan(scenario, seed, stages)
 
 
-def _track(track: Track, letter: str, random: Random, templates: Mapping[str, Template]) -> TrackPlan:
+def _track(track: Track, letter: str, random: Random, templates: Mapping[str, LoadTemplate]) -> TrackPlan:
     if track.load is not None:
         return TrackPlan(letter, track, tuple(_load(track.load, letter, random)))
     if track.fleet is not None:
@@ -143,7 +143,7 @@ def _fleet(fleet: Fleet, letter: str, random: Random, *, cluster: bool) -> Itera
         yield Operation(at, verb, f"{letter}{chosen}", chosen, random.randrange(_SEEDS))
 
 
-def _strikes(faults: Faults, random: Random) -> tuple[Strike, ...]:
+def _strikes(faults: ScheduledFaults, random: Random) -> tuple[Strike, ...]:
     found = []
     for number, event in enumerate(faults.events):
         at = event.at
@@ -167,7 +167,7 @@ def _letters() -> Iterator[str]:
         number += 1
 
 
-def lines(plan: Plan) -> Iterator[str]:
+def lines(plan: LoadPlan) -> Iterator[str]:
     """The plan for people and for `diff`: one line for each operation and strike."""
     yield f"scenario {plan.scenario.name}, seed {plan.seed}, {plan.objects} objects"
     for number, stage in enumerate(plan.stages):

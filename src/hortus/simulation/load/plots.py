@@ -17,7 +17,7 @@ COLOURS = 6
 """The colours of the style sheet; further lines have them again, dashed."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class Curve(msgspec.Struct, frozen=True):
     """One line: points in the plot's units, in order of x; None breaks it."""
 
     name: str
@@ -33,7 +33,7 @@ class Band(msgspec.Struct, frozen=True):
 
 
 def plot(
-    lines: Sequence[Line],
+    lines: Sequence[Curve],
     *,
     bands: Sequence[Band] = (),
     logarithmic: bool = False,
@@ -130,7 +130,7 @@ def _short(value: float) -> str:
     return f"{value * 1000:g} ms" if 0 < value < 1 else f"{value:g} s"
 
 
-def _path(frame: _Frame, line: Line) -> str:
+def _path(frame: _Frame, line: Curve) -> str:
     parts, pen = [], "M"
     for x, y in line.points:
         if y is None:
@@ -141,7 +141,7 @@ def _path(frame: _Frame, line: Line) -> str:
     return "".join(parts)
 
 
-def _legend(lines: Sequence[Line]) -> str:
+def _legend(lines: Sequence[Curve]) -> str:
     entries = (f'<li><i class="{_class(number)}"></i>{escape(line.name)}</li>' for number, line in enumerate(lines))
     return f'<ul class="legend">{"".join(entries)}</ul>'
 

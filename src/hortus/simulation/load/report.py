@@ -98,7 +98,7 @@ class Timeline(msgspec.Struct, frozen=True):
     values: dict[str, tuple[float | None, ...]]
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """One run."""
 
     scenario: str
@@ -239,7 +239,7 @@ def controllers_io(found: dict[str, ProcessReport]) -> float:
     return sum(one.io or 0.0 for name, one in found.items() if name.partition("-")[0] == "controllers")
 
 
-Reported = TypeVar("Reported", Report, PhaseReport)
+Reported = TypeVar("Reported", RunReport, PhaseReport)
 
 
 def judged(report: Reported, gates: tuple[Gate, ...], recorder: Recorder) -> Reported:
@@ -251,7 +251,7 @@ def judged(report: Reported, gates: tuple[Gate, ...], recorder: Recorder) -> Rep
     return msgspec.structs.replace(report, gates=tuple(gate.judge(asked) for gate in gates))
 
 
-def quantity(report: Report | PhaseReport, recorder: Recorder, function: str, name: str) -> float | None:
+def quantity(report: RunReport | PhaseReport, recorder: Recorder, function: str, name: str) -> float | None:
     """The value that a gate asks for; None when it was not measured."""
     if function in ("memory", "cpu"):
         process = report.processes.get(name)
@@ -273,7 +273,7 @@ def quantity(report: Report | PhaseReport, recorder: Recorder, function: str, na
     return {"min": found.least, "max": found.largest, "mean": found.mean}[function]
 
 
-def _scalar(report: Report | PhaseReport, name: str) -> float | None:
+def _scalar(report: RunReport | PhaseReport, name: str) -> float | None:
     if name == "failures":
         return float(report.failed)
     if name == "errors":

@@ -28,13 +28,13 @@ from hortus.simulation.load.guard import require_mark
 from hortus.simulation.load.measuring import Recorder
 from hortus.simulation.load.operations import Crew, Executor, Ground, gather_crew
 from hortus.simulation.load.phases import Meter
-from hortus.simulation.load.plan import Plan, TrackPlan
-from hortus.simulation.load.report import Findings, PhaseReport, Report, judged, measured
+from hortus.simulation.load.plan import LoadPlan, TrackPlan
+from hortus.simulation.load.report import Findings, PhaseReport, RunReport, judged, measured
 from hortus.simulation.load.sampling import Counters, MetricsPage, ProcessTable
 from hortus.simulation.load.series import Series
 from hortus.simulation.load.settings import ScenarioError
 from hortus.simulation.load.striking import Processes, Striker, check_faults
-from hortus.simulation.load.templates import Template
+from hortus.simulation.load.templates import LoadTemplate
 
 SAMPLE = 1.0
 """Seconds between two looks at processes and counters."""
@@ -57,7 +57,7 @@ class System(msgspec.Struct, frozen=True):
     """For faults, where the management client's certificate would not outlast a clock that is wrong."""
 
 
-class Progress(msgspec.Struct, frozen=True):
+class RunProgress(msgspec.Struct, frozen=True):
     """The progress of a run."""
 
     seconds: float
@@ -76,7 +76,7 @@ class Progress(msgspec.Struct, frozen=True):
     """Cores in use and bytes resident by process."""
 
 
-Listener = Callable[[Progress], None]
+Listener = Callable[[RunProgress], None]
 
 
 def new_load_id() -> str:
@@ -84,13 +84,13 @@ def new_load_id() -> str:
     return "l" + "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz23456789") for _ in range(4))
 
 
-class Run:
+class LoadRun:
     """One run of one plan; used once."""
 
     def __init__(
         self,
-        plan: Plan,
-        templates: Mapping[str, Template],
+        plan: LoadPlan,
+        templates: Mapping[str, LoadTemplate],
         system: System,
         *,
         load_id: str,
@@ -122,7 +122,7 @@ class Run:
         self._ended: list[PhaseReport] = []
         self._striker = Striker(system.control or system.management, system.processes, clock, began=self._began)
 
-    async def run(self, stop: asyncio.Event) -> Report:
+    async def run(self, stop: asyncio.Event) -> RunReport:
         """Everything, until the plan is over or `stop` is set. Raises ScenarioError, NotMarked, KubeError before."""
         await self._prepare()
         async with self._watching():
@@ -293,8 +293,8 @@ class Run:
     def _ready(self) -> int:
         return sum(crew.subject.follower.ready for crew in self._crews.values())
 
-    def _progress(self) -> Progress:
-        return Progress(
+    def _progress(self) -> RunProgress:
+        return RunProgress(
             seconds=self._clock.monotonic() - self._began,
             phase=self._phase,
             phases=len(self._plan.stages),
@@ -309,10 +309,10 @@ class Run:
             usage=dict(self._cores),
         )
 
-    def _report(self) -> Report:
+    def _report(self) -> RunReport:
         pages = {name: page.counters for name, page in self._pages.items()}
         findings = Findings(self._recorder, self._series, self._table.usage, dict(self._striker.kills), pages)
-        report = Report(
+        report = RunReport(
             scenario=self._plan.scenario.name,
             description=self._plan.scenario.description,
             server=self._system.management.host,

@@ -82,7 +82,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """The time to wait at the end until all clusters are ready."""
 
 
-class Faults(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduledFaults(msgspec.Struct, frozen=True, kw_only=True):
     """Faults that strike during a time."""
 
     duration: Seconds
@@ -98,7 +98,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
     """Objects are created."""
     fleet: Fleet | None = None
     """Clusters come, change, fail and go."""
-    faults: Faults | None = None
+    faults: ScheduledFaults | None = None
     """Things go wrong."""
     rest: Annotated[Seconds | None, "seconds"] = None
     """Nothing happens for that long."""
@@ -109,7 +109,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
         return "load" if self.load else "fleet" if self.fleet else "faults" if self.faults else "rest"
 
 
-class Phase(Track, frozen=True, kw_only=True):
+class ScenarioPhase(Track, frozen=True, kw_only=True):
     """One of these, or several at the same time."""
 
     parallel: tuple[Track, ...] = ()
@@ -133,7 +133,7 @@ class Phase(Track, frozen=True, kw_only=True):
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run."""
 
-    phases: tuple[Phase, ...]
+    phases: tuple[ScenarioPhase, ...]
     """The phases, in order."""
     name: str = "scenario"
     """The title of the report."""
@@ -187,7 +187,7 @@ def _check_gates(gates: tuple[str, ...], path: str) -> None:
             raise ScenarioError(f"{path}[{number}]: {error}") from None
 
 
-def _check_phase(phase: Phase, path: str) -> None:
+def _check_phase(phase: ScenarioPhase, path: str) -> None:
     _check_gates(phase.gates, f"{path}.gates")
     _check_one(phase, path, ("load", "fleet", "faults", "rest", "parallel"))
     for number, track in enumerate(phase.parallel):
@@ -207,7 +207,7 @@ def _check_one(track: Track, path: str, kinds: tuple[str, ...]) -> None:
         raise ScenarioError(f"{path}: {shown} given; exactly one is expected of: {', '.join(kinds)}")
 
 
-def _check_faults(faults: Faults, path: str) -> None:
+def _check_faults(faults: ScheduledFaults, path: str) -> None:
     if not faults.events:
         raise ScenarioError(f"{path}.events: [] must have at least one fault")
     for number, event in enumerate(faults.events):

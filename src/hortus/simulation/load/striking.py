@@ -20,18 +20,18 @@ import orjson
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError, NotFound
-from hortus.simulation.disruption import PATH, Drop, Rule, Rules
+from hortus.simulation.disruption import PATH, DisruptionRule, Drop, Rules
 from hortus.simulation.load.faultkinds import (
     AGENTS,
     ClockStep,
     DroppedWatches,
     Fault,
+    InjectedErrors,
     Kill,
     Latency,
     OnServer,
     Partition,
     Pause,
-    Refusal,
 )
 from hortus.simulation.load.plan import Strike, TrackPlan
 from hortus.simulation.load.settings import ScenarioError
@@ -141,7 +141,7 @@ class Striker:
                 continue
             if isinstance(fault, ClockStep):
                 offset, seconds = offset + fault.by, max(seconds, left)
-            elif isinstance(fault, Latency | Refusal | Partition):
+            elif isinstance(fault, Latency | InjectedErrors | Partition):
                 rules.append(_rule(fault, left, strike.seed))
         await self._send("PUT", msgspec.to_builtins(Rules(tuple(rules), offset, seconds)))
 
@@ -181,8 +181,8 @@ def _agents(clients: tuple[str, ...]) -> tuple[str, ...]:
     return () if "all" in clients else tuple(AGENTS[client] for client in clients)
 
 
-def _rule(fault: Latency | Refusal | Partition, seconds: float, seed: int) -> Rule:
-    rule = Rule(
+def _rule(fault: Latency | InjectedErrors | Partition, seconds: float, seed: int) -> DisruptionRule:
+    rule = DisruptionRule(
         str(fault.__struct_config__.tag),
         seconds,
         agents=_agents(fault.clients),
@@ -193,7 +193,7 @@ def _rule(fault: Latency | Refusal | Partition, seconds: float, seed: int) -> Ru
     )
     if isinstance(fault, Latency):
         return msgspec.structs.replace(rule, delay=fault.delay, jitter=fault.jitter)
-    if isinstance(fault, Refusal):
+    if isinstance(fault, InjectedErrors):
         return msgspec.structs.replace(rule, code=fault.code, retry_after=fault.retryAfter)
     return msgspec.structs.replace(rule, hang=fault.hang)
 

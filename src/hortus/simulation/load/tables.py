@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hortus.simulation.load.amounts import number, seconds, size
 from hortus.simulation.load.gates import Verdict
-from hortus.simulation.load.report import PhaseReport, Report
+from hortus.simulation.load.report import PhaseReport, RunReport
 
 Row = tuple[str, ...]
 _TITLES = {
@@ -18,7 +18,7 @@ _TITLES = {
 _COUNTS = frozenset({"count", ""})
 
 
-def summary(report: Report) -> Iterator[tuple[str, str]]:
+def summary(report: RunReport) -> Iterator[tuple[str, str]]:
     """The summary at the top: (name, value)."""
     yield "objects created", f"{number(report.objects)} of {number(report.planned)}"
     yield "ready at the end", f"{number(report.ready)} of {number(report.living)}"
@@ -52,7 +52,7 @@ def titled(name: str) -> str:
     return f"{kind} {_TITLES[base]}" if kind else _TITLES.get(base, base)
 
 
-def gate_rows(report: Report) -> Iterator[Row]:
+def gate_rows(report: RunReport) -> Iterator[Row]:
     """Each gate with what was measured; those of phases first."""
     for phase in report.phases:
         for verdict in phase.gates:
@@ -64,7 +64,7 @@ def gate_rows(report: Report) -> Iterator[Row]:
 PHASE_HEADS = ("phase", "for", "created", "ready", "to ready, p50", "p99", "queue, p99", "CPU", "memory", "gates")
 
 
-def phase_rows(report: Report) -> Iterator[Row]:
+def phase_rows(report: RunReport) -> Iterator[Row]:
     """Each phase with its figures, where there are several; CPU (cores on average) and memory are the controllers'."""
     for phase in report.phases if report.phases_planned > 1 else ():
         ready = phase.waits.get("time_to_ready")
@@ -102,7 +102,7 @@ def measured(verdict: Verdict) -> str:
     return number(verdict.value)
 
 
-def process_rows(report: Report) -> Iterator[Row]:
+def process_rows(report: RunReport) -> Iterator[Row]:
     """Each process with what it used."""
     for name, one in report.processes.items():
         io = "unknown" if one.io is None else size(one.io)

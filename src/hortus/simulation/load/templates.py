@@ -55,7 +55,7 @@ class Part(msgspec.Struct, frozen=True):
         return found
 
 
-class Template(msgspec.Struct, frozen=True):
+class LoadTemplate(msgspec.Struct, frozen=True):
     """The objects that are made for each unit of a load."""
 
     name: str
@@ -79,7 +79,7 @@ def builtin_names() -> list[str]:
     return sorted(path.stem for path in _SAMPLES.glob("*.yaml"))
 
 
-def load_template(name: str, folder: Path) -> Template:
+def load_template(name: str, folder: Path) -> LoadTemplate:
     """A built-in template, or the one in a file below `folder`. Raises ScenarioError."""
     path = _SAMPLES / f"{name}.yaml"
     if name not in builtin_names():
@@ -94,7 +94,7 @@ def load_template(name: str, folder: Path) -> Template:
         raise ScenarioError(f"template {path}: {error}") from None
 
 
-def parse_template(name: str, text: bytes) -> Template:
+def parse_template(name: str, text: bytes) -> LoadTemplate:
     """Raises ScenarioError, ValueError (YAML)."""
     documents = [one for one in yaml.load_all(text) if one is not None]
     if not documents:
@@ -107,7 +107,7 @@ def parse_template(name: str, text: bytes) -> Template:
         annotations = document["metadata"].get("annotations") or {}
         namespace = annotations.pop(_OURS, namespace)
         parts.append(_part(document, annotations))
-    return Template(name, tuple(parts), namespace)
+    return LoadTemplate(name, tuple(parts), namespace)
 
 
 def _part(document: Object, annotations: dict[str, Any]) -> Part:
