@@ -1,6 +1,6 @@
-"""Where the programs `hortus`, `kubectl-hortus` and `kubectl_complete-hortus` begin.
+"""Entry points of the programs `hortus`, `kubectl-hortus` and `kubectl_complete-hortus`.
 
-Nothing is imported here that takes time, so that Ctrl-C is answered in silence from the first moment on.
+The module imports nothing slow at its top, so that Ctrl-C ends the program without a traceback from the start.
 """
 
 from __future__ import annotations

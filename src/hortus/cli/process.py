@@ -63,7 +63,7 @@ async def process_context(
 
 
 def _outlines(domains: Sequence[Domain]) -> Callable[[Object], Object]:
-    """What all domains together keep of a Shoot: one watch serves them."""
+    """Returns a transform that keeps the fields of a Shoot that any domain reads: one watch serves all domains."""
 
     def outlines(shoot: Object) -> Object:
         kept: Object = {}

@@ -25,7 +25,7 @@ from hortus.terminal import CommandGroup, Connections
 
 
 def _connections(options: Mapping[str, Any]) -> Connections:
-    """Where the root options say that the clusters are."""
+    """Connections to the clusters that the root options name."""
     from hortus.cli.up.state import default_directory
 
     return Connections(
@@ -41,7 +41,7 @@ def _connect() -> Connections:
 
 
 class _Root(CommandGroup):
-    """The program: connection options may stand anywhere on its line, and Ctrl-C ends it without a word."""
+    """The root command: it accepts connection options anywhere on its line, and Ctrl-C ends it without output."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, hoisted(args, commands_of_their_own=("run",)))
@@ -67,7 +67,7 @@ class _Root(CommandGroup):
     "--garden-kubeconfig",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The garden. Else $GARDEN_KUBECONFIG, else beside the other.",
+    help="The garden. Else $GARDEN_KUBECONFIG, else garden.kubeconfig next to the management cluster's.",
 )
 @click.option(
     "--state-dir", type=click.Path(path_type=Path), metavar="DIR", help="State of the local fleet (`hortus up`)."

@@ -16,13 +16,13 @@ RELEASE = "hortus"
 
 
 def chart_folder() -> Path:
-    """Where the chart lies: beside this file in an installed package, in `charts/` of a source tree."""
+    """The folder of the chart: next to this file in an installed package, in `charts/` of a source tree."""
     packaged = Path(__file__).parent / "chart"
     return packaged if packaged.exists() else Path(__file__).resolve().parents[4] / "charts" / "hortus"
 
 
 def objects(namespace: str, values: Mapping[str, Any]) -> list[Object]:
-    """What an installation consists of, in the order of installation. Raises CommandError that names a wrong value."""
+    """The objects of an installation, in the order of installation. Raises CommandError that names an invalid value."""
     try:
         rendered = render_chart(load_chart(chart_folder()), dict(values), release=Release(RELEASE, namespace))
     except ChartError as error:

@@ -1,4 +1,4 @@
-"""What an installation consists of: the kinds it serves and the RBAC rules of its processes, from all domains.
+"""Contents of an installation: the kinds that it serves and the RBAC rules of its processes, from all domains.
 
 The chart's CRDs and roles are generated from here; see `tools/chart.py`.
 """
@@ -19,28 +19,28 @@ _RULES = [domain.rules() for domain in _DOMAINS]
 KINDS: Mapping[Resource, type[Kind]] = {
     resource: kind for domain in _DOMAINS for resource, kind in domain.kinds().items()
 }
-"""What has a CRD on the management cluster."""
+"""Kinds that have a CRD on the management cluster."""
 
 MANAGEMENT: tuple[Permission, ...] = (
     *(rule for rules in _RULES if not rules.flag for rule in rules.management),
     EVENTS,
 )
-"""On the management cluster, in the watched namespace."""
+"""Permissions in the watched namespace of the management cluster."""
 
 OPTIONAL: Mapping[str, tuple[Permission, ...]] = {rules.flag: tuple(rules.management) for rules in _RULES if rules.flag}
-"""The same where the flag of this name is set."""
+"""Permissions in the watched namespace, by the name of the flag that needs them."""
 
 REPLICAS: tuple[Permission, ...] = (LEASES,)
-"""On the management cluster, in the namespace where Hortus runs."""
+"""Permissions in Hortus' own namespace of the management cluster."""
 
 SHARDING: tuple[Permission, ...] = (SHARDS,)
-"""The same where replicas share the objects instead of electing one."""
+"""Permissions in Hortus' own namespace if replicas share the objects instead of electing a leader."""
 
 GARDEN: tuple[Permission, ...] = tuple(rule for rules in _RULES for rule in rules.garden)
-"""In the garden, in the project's namespace."""
+"""Permissions in the project's namespace of the garden."""
 
 GARDEN_WIDE: tuple[Permission, ...] = tuple(rule for rules in _RULES for rule in rules.garden_wide)
-"""In the garden, everywhere."""
+"""Permissions in all namespaces of the garden."""
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "update", "patch", "delete", "deletecollection")
@@ -57,7 +57,7 @@ ALERTS: tuple[tuple[str, tuple[Alert, ...]], ...] = (
     ("engine", read_alerts(FOLDER / "alerts.yaml")),
     *((domain.name, tuple(domain.alerts())) for domain in _DOMAINS),
 )
-"""By the part of the program whose metrics they read."""
+"""Alerts by the part of the program whose metrics they read."""
 
 BOARDS: tuple[Board, ...] = (
     *read_boards(FOLDER / "boards.yaml"),

@@ -1,4 +1,4 @@
-"""Whether CRDs and Deployments are ready, and why not, in the words of the cluster."""
+"""Readiness of CRDs and Deployments, with the cluster's own messages about what is not ready."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PODS = Resource("", "v1", "pods", "Pod")
 _EVENTS = Resource("", "v1", "events", "Event")
 _REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 _MOST = 5
-"""Reasons that are shown."""
+"""Maximum number of reasons that are shown."""
 
 
 def established(crd: Object) -> bool:
@@ -21,7 +21,7 @@ def established(crd: Object) -> bool:
 
 
 def rolled_out(deployment: Object) -> bool:
-    """As `kubectl rollout status` judges."""
+    """Returns true for a complete rollout, by the rules of `kubectl rollout status`."""
     status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
     return bool(
         status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]

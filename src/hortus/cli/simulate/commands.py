@@ -1,4 +1,4 @@
-"""`hortus simulate`: what people type."""
+"""The commands of `hortus simulate`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Connect = Callable[[], Connections]
 
 SEED = click.option(
-    "--seed", type=click.IntRange(min=0), metavar="NUMBER", help="Decides all that is left to chance.", show_default="1"
+    "--seed", type=click.IntRange(min=0), metavar="NUMBER", help="Seed of all random choices.", show_default="1"
 )
 REPORTED = together(
     OUTPUT,
@@ -33,49 +33,51 @@ JUDGED = together(
         "--fail-if",
         multiple=True,
         metavar="GATE",
-        help="Exit with 1 if so, as in 'p99(time_to_ready) > 30s'. Repeatable.",
+        help="Exit with 1 if this holds, such as 'p99(time_to_ready) > 30s'. Repeatable.",
     ),
     click.option(
         "--metrics",
         multiple=True,
         metavar="NAME=URL",
-        help="A process's /metrics; those of `hortus up` are found. Repeatable.",
+        help="The /metrics of a process; those of `hortus up` are found. Repeatable.",
     ),
 )
 SHOWN = together(
-    click.option("--plan", "--dry-run", is_flag=True, help="Print what would be done, and do nothing."),
+    click.option("--plan", "--dry-run", is_flag=True, help="Print the plan and do nothing."),
     click.option("--quiet", "-q", is_flag=True, help="Show no progress."),
 )
 RUN = together(
     SEED,
-    click.option("--load-id", default="", metavar="ID", help="Names and labels objects; a new one if not given."),
-    click.option("--cleanup", is_flag=True, help="Delete all that was made, after the report was taken."),
+    click.option(
+        "--load-id", default="", metavar="ID", help="Id in names and labels of objects. A new one by default."
+    ),
+    click.option("--cleanup", is_flag=True, help="Delete all created objects after the report."),
     REPORTED,
     JUDGED,
     SHOWN,
 )
-"""What every run of a load takes."""
-CONCURRENCY = click.option("--concurrency", metavar="NUMBER", help="Calls in flight at once.", show_default="32")
+"""Options of every command that runs a load."""
+CONCURRENCY = click.option("--concurrency", metavar="NUMBER", help="Number of parallel calls.", show_default="32")
 TEMPLATE = click.option(
     "--template",
     "--kind",
     default="gardenercluster",
     help="gardenercluster, runtime, configmap or a YAML file.",
 )
-RATE = click.option("--rate", metavar="NUMBER", help="Creations a second.", show_default="unlimited")
+RATE = click.option("--rate", metavar="NUMBER", help="Creations per second.", show_default="unlimited")
 MADE = together(
     CONCURRENCY,
     click.option(
         "--until",
         metavar="CONDITION",
-        help="Ready when: condition=TYPE, jsonpath=PATH=VALUE or exists.",
+        help="Condition of readiness: condition=TYPE, jsonpath=PATH=VALUE or exists.",
         show_default="the template's",
     ),
-    click.option("--timeout", metavar="DURATION", help="Wait for it so long.", show_default="5m"),
-    click.option("--namespace", "-n", help="Where.", show_default="the template's"),
+    click.option("--timeout", metavar="DURATION", help="Timeout until an object is ready.", show_default="5m"),
+    click.option("--namespace", "-n", help="Namespace of the objects.", show_default="the template's"),
     click.option("--project", default="demo", help="The Gardener project of the shoots."),
 )
-"""How objects are made, and when one is ready."""
+"""Options for the creation of objects and their readiness."""
 SCENARIO = click.argument("scenario", type=click.Path(path_type=Path), metavar="SCENARIO", help="A YAML file.")
 _OF_RUN = ("load_id", "seed", "cleanup", "output", "page", "fail_if", "metrics", "plan", "quiet")
 
@@ -85,8 +87,8 @@ def register(app: CommandGroup, connect: Connect) -> None:
     group = CommandGroup(
         "simulate",
         panel="On this machine",
-        help="Load a fleet, let it churn, let things fail, and measure it.\n\n"
-        "Only clusters that are marked for it are touched; those of `hortus up` are.",
+        help="Put load, churn and faults on a fleet, and measure it.\n\n"
+        "Only marked clusters are touched; those of `hortus up` have the mark.",
         no_args_is_help=True,
     )
     _register_load(group, connect)
@@ -99,10 +101,10 @@ def register(app: CommandGroup, connect: Connect) -> None:
 
 def _register_load(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    @click.option("--count", default="100", metavar="NUMBER", help="How many objects.")
+    @click.option("--count", default="100", metavar="NUMBER", help="Number of objects.")
     @TEMPLATE
     @RATE
-    @click.option("--ramp", metavar="DURATION", help="Time until the rate is reached.")
+    @click.option("--ramp", metavar="DURATION", help="Time until the full rate.")
     @MADE
     @RUN
     def load(project: str, **given: Any) -> None:
@@ -117,18 +119,21 @@ def _register_load(group: CommandGroup, connect: Connect) -> None:
 
 def _register_fleet(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    @click.option("--clusters", default="20", metavar="NUMBER", help="How many to begin with.")
-    @click.option("--duration", default="1m", metavar="DURATION", help="How long operations go on.")
-    @click.option("--churn", default="1", metavar="NUMBER", help="Operations a second on average.")
+    @click.option("--clusters", default="20", metavar="NUMBER", help="Number of clusters at the start.")
+    @click.option("--duration", default="1m", metavar="DURATION", help="Duration of the operations.")
+    @click.option("--churn", default="1", metavar="NUMBER", help="Average number of operations per second.")
     @click.option(
-        "--weights", default="", metavar="LIST", help="How often which, besides create=1,rotate=4,fail=2,delete=1."
+        "--weights",
+        default="",
+        metavar="LIST",
+        help="Relative frequency of operations; defaults: create=1,rotate=4,fail=2,delete=1.",
     )
     @TEMPLATE
     @RATE
     @MADE
     @RUN
     def fleet(project: str, weights: str, **given: Any) -> None:
-        """Clusters that are created, rotated, broken and deleted, at random.
+        """Create, rotate, break and delete clusters at random.
 
         \b
         hortus simulate fleet --clusters 50 --duration 5m --churn 2 --weights fail=0
@@ -148,16 +153,16 @@ def _register_faults(group: CommandGroup, connect: Connect) -> None:
         nargs=-1,
         required=True,
         metavar="FAULT...",
-        help="As in 'latency delay=200ms lasts=10s every=30s'.",
+        help="A fault, such as 'latency delay=200ms lasts=10s every=30s'.",
     )
-    @click.option("--duration", default="1m", metavar="DURATION", help="How long faults go on.")
+    @click.option("--duration", default="1m", metavar="DURATION", help="Duration of the faults.")
     @SEED
     @REPORTED
     @SHOWN
     def faults(events: tuple[str, ...], duration: str, **options: Any) -> None:
-        """Let things fail in the fleet of `hortus up`, while you watch.
+        """Inject faults into the fleet of `hortus up`.
 
-        Faults: latency, error, partition, dropWatches, clockStep, kill, pause. All pass when the command ends.
+        Faults: latency, error, partition, dropWatches, clockStep, kill, pause. All end with the command.
 
         \b
         hortus simulate faults 'kill process=controllers every=20s' 'error code=429 share=20% lasts=10s'
@@ -178,7 +183,7 @@ def _register_scenarios(group: CommandGroup, connect: Connect) -> None:
     def run_scenario(scenario: Path, **options: Any) -> None:
         """Run a scenario file: phases of load, churn and faults, and gates.
 
-        A phase with gates of its own that breaks one of them is the last.
+        A phase that breaks one of its own gates ends the run.
 
         Exit code 0: passed; 1: a gate does not hold, or without gates something failed; 2: the file is wrong; 130:
         stopped with Ctrl-C, after the report.
@@ -190,7 +195,7 @@ def _register_scenarios(group: CommandGroup, connect: Connect) -> None:
     @group.command()
     @SCENARIO
     def check(scenario: Path) -> None:
-        """Tell whether a scenario file can be used, without touching a cluster."""
+        """Check a scenario file without touching a cluster."""
         from hortus.cli.simulate.running import templates_of
         from hortus.simulation.load import ScenarioError, load_file, plan_of
 
@@ -210,9 +215,9 @@ def _register_scenarios(group: CommandGroup, connect: Connect) -> None:
 
 def _register_upkeep(group: CommandGroup, connect: Connect) -> None:
     @group.command()
-    @click.option("--load-id", required=True, metavar="ID", help="Of the run whose objects are to go.")
+    @click.option("--load-id", required=True, metavar="ID", help="Id of the run whose objects are deleted.")
     def cleanup(load_id: str) -> None:
-        """Delete what a run has left, in the management cluster and the garden."""
+        """Delete the objects that a run left in the management cluster and the garden."""
         from hortus.cli.simulate.running import checked, clean, opened
 
         async def work() -> int:
@@ -222,8 +227,8 @@ def _register_upkeep(group: CommandGroup, connect: Connect) -> None:
         click.echo(f"{run(work())} objects of load {load_id} deleted.")
 
     @group.command()
-    @click.option("--garden", is_flag=True, help="The garden, not the management cluster.")
-    @click.option("--remove", is_flag=True, help="Take the mark away.")
+    @click.option("--garden", is_flag=True, help="Mark the garden instead of the management cluster.")
+    @click.option("--remove", is_flag=True, help="Remove the mark.")
     def mark(garden: bool, remove: bool) -> None:
         """Allow simulations in a cluster: label its namespace `default`."""
         from hortus.simulation.load import remove_mark, set_mark
@@ -237,7 +242,7 @@ def _register_upkeep(group: CommandGroup, connect: Connect) -> None:
 
 
 def _parted(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options that describe the load, as far as somebody gave them, and those of the run."""
+    """Splits options into those given for the load and those of the run."""
     phase = {name: value for name, value in given.items() if name not in _OF_RUN and value is not None}
     return phase, {name: given[name] for name in _OF_RUN}
 

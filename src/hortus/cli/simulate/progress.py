@@ -1,4 +1,4 @@
-"""How far a run is, on standard error: a live block on a terminal, a plain line now and then elsewhere."""
+"""Progress of a run on standard error: a live block on a terminal, plain lines at intervals elsewhere."""
 
 from __future__ import annotations
 

@@ -48,16 +48,16 @@ _CONNECTIONS = ConnectionSettings(connections=320, timeout=30.0, connect_timeout
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What all runs have in common."""
+    """Options of a run, whichever command starts it."""
 
     folder: Path
-    """Where paths of templates begin."""
+    """The folder that paths of templates are relative to."""
     load_id: str = ""
     seed: int | None = None
     cleanup: bool = False
     output: str = "table"
     page: Path | None = None
-    """Where the report goes as HTML."""
+    """The file for the report as HTML; None for no file."""
     fail_if: tuple[str, ...] = ()
     metrics: Mapping[str, str] = {}
     plan: bool = False

@@ -1,4 +1,4 @@
-"""`hortus up`, `hortus down`, `hortus status`."""
+"""The commands `hortus up`, `hortus down` and `hortus status`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ STATE_DIR = click.option(
     "--state-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where state lies.",
+    help="The state directory.",
     show_default="$XDG_STATE_HOME/hortus, else ~/.local/state/hortus",
 )
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 STOP_LIMIT = 30.0
-"""Seconds `hortus down` waits; the supervisor itself kills children after 10 s each."""
+"""Seconds that `hortus down` waits. The supervisor itself kills each child after 10 s."""
 
 
 def register(app: CommandGroup) -> None:
@@ -47,14 +47,14 @@ def register(app: CommandGroup) -> None:
     type=click.IntRange(0, 20000),
     metavar="NUMBER",
     default=3,
-    help="Simulated clusters to begin with; existing ones count.",
+    help="Minimum number of simulated clusters at the start.",
 )
 @click.option(
     "--controllers",
     type=click.IntRange(1, 64),
     metavar="NUMBER",
     default=1,
-    help="Processes of controllers, which share the clusters.",
+    help="Number of controller processes, which share the clusters.",
 )
 @click.option("--ephemeral", is_flag=True, help="Keep objects in memory only.")
 @click.option("--config", type=_FILE, help="YAML with settings of the simulation and the controllers.")
@@ -70,8 +70,8 @@ def register(app: CommandGroup) -> None:
     help="Keep objects in etcd: etcd://HOST:PORT[,...][/ROOT], or etcds:// for TLS.",
     show_default="state.db in the state directory",
 )
-@click.option("--serve-only", is_flag=True, help="Only the API server: another one on the etcd of --store.")
-@click.option("--detach", "-d", is_flag=True, help="Return when it is up; stop it with `down`.")
+@click.option("--serve-only", is_flag=True, help="Run only an API server, a further one on the etcd of --store.")
+@click.option("--detach", "-d", is_flag=True, help="Return once it is up; `hortus down` stops it.")
 @click.pass_context
 def up(
     context: click.Context,
@@ -159,7 +159,7 @@ def down(context: click.Context, state_dir: Path | None) -> None:
 @OUTPUT
 @click.pass_context
 def status(context: click.Context, state_dir: Path | None, output: str) -> None:
-    """Tell what runs and whether it is well.
+    """Show the processes of the local fleet and their health.
 
     Exit code 0: up and healthy; 1: up, but something is not; 3: not running.
     """
@@ -178,13 +178,13 @@ def status(context: click.Context, state_dir: Path | None, output: str) -> None:
 
 
 def _state(context: click.Context, given: Path | None) -> StateDirectory:
-    """The directory named after the command, else before it, else the default one."""
+    """The directory of the option after the command, else of the option before it, else the default one."""
     from hortus.cli.up.state import StateDirectory, StateError, default_directory
 
     before: Path | None = context.find_root().params.get("state_dir")
     state = StateDirectory(given or before or default_directory())
     try:
-        # Before anything in it is believed: a process id to stop, a kubeconfig to use.
+        # The check comes before anything in it is trusted: a process id to stop, a kubeconfig to use.
         state.check_owner()
     except (StateError, OSError) as error:
         _fail(str(error))
@@ -201,7 +201,7 @@ def _detach(state: StateDirectory, options: Options) -> None:
     from hortus.cli.up.supervisor import MODULE
 
     try:
-        # Asked here, so that the file of one that runs already is not written over.
+        # Locked here, so that the log of a supervisor that runs already is not overwritten.
         state.acquire()
         state.release()
     except StateError as error:

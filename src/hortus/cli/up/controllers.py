@@ -24,11 +24,11 @@ _LOCAL_FLAGS = (
     "--health-probe-bind-address=0",
     "--allow-local-clusters",
 )
-"""What differs from the defaults: a simulated garden has no other users, and ports are not taken unasked."""
+"""Flags that differ from the defaults: a simulated garden has no other users, and no port is opened unasked."""
 
 
 _SHARED_FLAGS = ("--sharding", "--leader-election-namespace=kube-system", "--shard-lease-duration=6s")
-"""Of each where several share the clusters: their supervisor starts one that died at once, so others need not wait."""
+"""Further flags of replicas. The lease is short since the supervisor restarts a dead replica at once."""
 
 
 async def control(

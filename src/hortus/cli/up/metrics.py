@@ -20,13 +20,13 @@ _LONGEST = 100
 
 
 def metrics_socket(state: StateDirectory, replica: int) -> Path:
-    """Where controllers number `replica`, from 0, show their metrics; named as their process is."""
+    """The socket with the metrics of a replica, counted from 0. It has the name of the replica's process."""
     return state.path / (f"controllers-{replica + 1}.sock" if replica else "controllers.sock")
 
 
 @asynccontextmanager
 async def metrics_at(path: Path, registry: CollectorRegistry) -> AsyncIterator[None]:
-    """Answer `/metrics` at the socket; where its path is too long for one there is none."""
+    """Serves `/metrics` at the socket. There is no socket if its path is too long."""
     if len(str(path)) > _LONGEST:
         yield
         return

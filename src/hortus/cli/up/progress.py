@@ -1,6 +1,6 @@
-"""What `hortus up` shows: one line a step while it starts, then a summary that says what to try next.
+"""Output of `hortus up`: one line for each step of the start, then a summary with commands to try next.
 
-Plain lines, each written once: the same text serves a terminal, a pipe and a log.
+Lines are plain and written once: the same text serves a terminal, a pipe and a log.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _TITLES = {
 }
 
 STOPS_IT = "Ctrl-C stops it"
-"""Begins the last line of the summary: whoever reads it knows that all is up."""
+"""Start of the summary's last line. `hortus up --detach` reads it as the sign that all processes are up."""
 
 
 def invocation() -> str:
-    """How a person calls us from where they are: `hortus` when that finds this very program, else its path."""
+    """The command that starts this program in the user's shell: `hortus` if PATH leads to it, else its path."""
     program = Path(sys.executable).with_name("hortus")
     found = shutil.which("hortus")
     if found and Path(found).resolve() == program.resolve():
@@ -49,7 +49,7 @@ class Display:
         self._is_up = False
 
     def report(self, name: str, said: Report) -> None:
-        """Show one report of the child `name`."""
+        """Shows one report of the child `name`."""
         title = _TITLES.get(name, name)
         mark = {"ready": "[green]✓[/]", "failed": "[red]✗[/]"}.get(said.state, "[dim]·[/]")
         text = escape(said.message) or ("ready" if said.state == "ready" else "")

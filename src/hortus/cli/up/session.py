@@ -1,4 +1,4 @@
-"""One run of `hortus up`: from taking the state directory to the last child's end."""
+"""One run of `hortus up`, from the lock on the state directory to the end of the last child."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from hortus.kube.objects import format_time
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What a person chose on the command line of `hortus up`."""
+    """Options of `hortus up` from its command line."""
 
     state: Path
     port: int
-    """0 takes any free port."""
+    """Port of the API server; 0 for any free one."""
     clusters: int
-    """How many simulated clusters there should be at least."""
+    """Minimum number of simulated clusters."""
     ephemeral: bool = False
     config: Path | None = None
     """A configuration file for the simulation and the controllers."""
     controllers: int = 1
-    """Processes that share the clusters."""
+    """Number of controller processes, which share the clusters."""
     audit_policy: Path | None = None
-    """What the API server records of requests in logs/audit.log; None: nothing."""
+    """File with the policy of the audit log of requests, logs/audit.log; None for no log."""
     store: str = ""
-    """URL of the etcd that keeps objects; empty: the state directory does."""
+    """URL of the etcd that keeps objects; empty for the database in the state directory."""
     serve_only: bool = False
-    """Whether the API server runs alone."""
+    """Starts the API server alone."""
 
 
 class PortTaken(Exception):
-    """The port asked for cannot be had; the message says why and what to do."""
+    """The requested port is not available; the message has the reason and the fix."""
 
 
 RECORD_AGAIN = 5.0
-"""Seconds until run.json, which could not be written, is tried again."""
+"""Seconds until a failed write of run.json is repeated."""
 
 
 def free_port(port: int, *, before: int = 0) -> int:
@@ -65,7 +65,7 @@ def free_port(port: int, *, before: int = 0) -> int:
             probe.bind(("127.0.0.1", port))
         except PermissionError:
             raise PortTaken(
-                f"port {port} needs more rights than you have. Choose one above 1023: --port 6443"
+                f"port {port} needs permissions that you do not have. Choose one above 1023: --port 6443"
             ) from None
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
@@ -109,11 +109,11 @@ class Session:
                 await child.stop()
 
     async def _kept(self) -> None:
-        """Waits for ever, or raises ChildFailed: a child that nobody would start again must not go unnoticed."""
+        """Waits for ever. Raises ChildFailed for a child that is not restarted any more."""
         await asyncio.gather(*(child.kept() for child in self._children))
 
     async def _unless_stopped(self, starting: Coroutine[None, None, None]) -> bool:
-        """Whether `starting` came to its end before somebody asked to stop."""
+        """Waits for `starting`; returns false if a request to stop came first."""
         task = asyncio.create_task(starting)
         stop = asyncio.create_task(self._stop.wait())
         await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -135,7 +135,7 @@ class Session:
         server = self._child("apiserver", "--port", str(port), *arguments)
 
         def heard(name: str, said: Report) -> None:
-            # Whoever asks how it is must not be told of a process that has been restarted since.
+            # `hortus status` reads run.json, which must not name a process that was restarted since.
             self._record(port)
             self._display.report(name, said)
 

@@ -35,7 +35,7 @@ class StateError(Exception):
 
 
 class Run(msgspec.Struct):
-    """What `run.json` holds."""
+    """The content of `run.json`."""
 
     pid: int
     """The supervisor's process id."""
@@ -163,7 +163,7 @@ class StateDirectory:
             self._lock = None
 
     def held_elsewhere(self) -> bool:
-        """Whether another process holds the lock now."""
+        """Returns true while another process has the lock."""
         try:
             descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -202,7 +202,7 @@ class StateDirectory:
         return None
 
     def run(self) -> Run | None:
-        """What the present or last holder wrote, None when there is nothing readable."""
+        """The record of the present or last holder; None if it is missing or unreadable."""
         with suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
             return msgspec.json.decode(self._run.read_bytes(), type=Run)
         return None
@@ -250,20 +250,20 @@ def is_alive(pid: int) -> bool:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Have `content` in `path`, replaced in one step, for its owner alone to read. What is there already is kept."""
+    """Replaces `path` atomically by a file with `content` that only its owner reads. An equal file is kept."""
     with suppress(OSError):
         if path.read_bytes() == content and not path.stat().st_mode & 0o077:
             return
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     except OSError:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

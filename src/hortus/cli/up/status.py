@@ -19,7 +19,7 @@ _SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 
 
 class Status(msgspec.Struct):
-    """What `hortus status -o json` prints."""
+    """The output of `hortus status -o json`."""
 
     running: bool
     healthy: bool
@@ -28,13 +28,13 @@ class Status(msgspec.Struct):
     server: str = ""
     version: str = ""
     uptime: int = 0
-    """Seconds."""
+    """Seconds since the start."""
     processes: dict[str, int] = {}
     clusters: dict[str, int] = {}
     """GardenerClusters by state."""
     shoots: int = 0
     shards: dict[str, int] = {}
-    """Replicas that share the clusters, with how many objects each holds; empty when one does all."""
+    """The number of objects of each replica; empty if replicas do not share the clusters."""
 
     @property
     def exit_code(self) -> int:

@@ -1,4 +1,4 @@
-"""Where the API server of `hortus up` keeps its objects: the `apiserver` part of the configuration, and `--store`."""
+"""The store of the API server of `hortus up`: the `apiserver` part of the configuration, and `--store`."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     store_password_file: str = ""
     """File with that user's password; read at each login."""
     limits: ServerLimits = ServerLimits()
-    """What the server gives at most at once, by the names in apiserver-security.md, as in `{connections: 2000}`."""
+    """Limits of the server, by the names in docs/apiserver-security.md, such as `{connections: 2000}`."""
 
 
 def server_settings(document: Mapping[str, Any], *, store: str = "") -> ServerSettings:
-    """Those of a configuration's `apiserver` part; a `store` of the command line goes first. Raises CannotRun."""
+    """The settings of a configuration's `apiserver` part; a `store` that is given replaces theirs. Raises CannotRun."""
     try:
         settings = msgspec.convert(document.get("apiserver") or {}, type=ServerSettings)
     except msgspec.ValidationError as error:

@@ -1,8 +1,8 @@
-"""Child processes that are kept running.
+"""Supervision of child processes.
 
-Each child is a Python program of ours with three habits: it says on its standard output, in JSON lines, how far it is
-(`Report`); it logs to standard error, which goes to a file; and it stops when its standard input ends, so that none is
-left over when the supervisor itself is killed.
+Each child is a Python program of ours that keeps three rules: it reports its progress on standard output in JSON lines
+(`Report`); it logs to standard error, which is appended to a file; and it stops at the end of its standard input, so
+that no child survives a supervisor that is killed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Literal
 import msgspec
 
 MODULE = (sys.executable, "-P", "-m")
-"""How a program of ours begins another. `-m` alone looks for modules in the working folder first: whoever can write
-there, as in /tmp or an unpacked archive, could have any code run."""
+"""Start of a command line that runs one of our modules. `-P` matters: `-m` alone looks in the working folder first,
+where others may have put a module, as in /tmp or in an unpacked archive."""
 STOP_GRACE = 10.0
 """Seconds a child has to stop by itself before it is killed; the API server needs well below one."""
 RESTART_DELAYS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -38,17 +38,17 @@ class Report(msgspec.Struct, omit_defaults=True):
 
 
 def report(state: Literal["progress", "ready", "failed"], message: str = "", **facts: str) -> None:
-    """What a child calls to tell its supervisor how far it is."""
+    """Reports the progress of this child process to its supervisor."""
     sys.stdout.buffer.write(msgspec.json.encode(Report(state, message, facts)) + b"\n")
     sys.stdout.buffer.flush()
 
 
 class CannotRun(Exception):
-    """A child cannot run and a restart would not help; the message says why and what to do."""
+    """A child cannot run and a restart would not help; the message has the reason and the fix."""
 
 
 class ChildFailed(Exception):
-    """A child said that it cannot run, or ended before it was ready."""
+    """A child reported that it cannot run, or ended before it was ready."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ class ChildFailed(Exception):
 
 
 Listener = Callable[[str, Report], None]
-"""Hears what a child reports; must not raise."""
+"""Callback for the reports of a child; it must not raise."""
 
 
 class Child:
@@ -71,9 +71,9 @@ class Child:
         inherited: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """What it says on standard error is added to `log`, or goes where ours goes when that is None.
+        """The child's standard error is appended to `log`, or is inherited if `log` is None.
 
-        `inherited` is a file descriptor that the child keeps open as long as it lives.
+        `inherited` is a file descriptor that the child keeps open until it ends.
         """
         self.name = name
         self.restarts = 0
@@ -97,7 +97,7 @@ class Child:
         self._keeper = asyncio.create_task(self._keep(listener), name=f"keep {self.name}")
 
     async def kept(self) -> None:
-        """Waits while the child is kept running. Raises ChildFailed when nobody would start it again any more."""
+        """Waits while the child is kept running. Raises ChildFailed if it is not restarted any more."""
         assert self._keeper is not None, "started"
         await asyncio.wait((self._keeper,))
         if not self._stopping:
