@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from hortus.engine.configuration import CONFIG, Configuration, Reloader
+from hortus.engine.configuration import CONFIG, FlagValues, Reloader
 from hortus.engine.files import FileWatch
 from hortus.engine.flags import Flag, FlagError, FlagSet
 from hortus.testing import FakeClock
@@ -31,7 +31,7 @@ FLAGS = FlagSet(
 
 def loaded(file: Path, text: str, *arguments: str, **environment: str) -> dict[str, Any]:
     file.write_text(text)
-    return Configuration(FLAGS, [f"--config={file}", *arguments], environment).load()
+    return FlagValues(FLAGS, [f"--config={file}", *arguments], environment).load()
 
 
 def test_the_command_line_wins_over_the_environment_which_wins_over_the_file(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_the_command_line_wins_over_the_environment_which_wins_over_the_file(tmp
 def test_the_file_may_be_named_by_the_environment_and_be_json_or_empty(tmp_path: Path) -> None:
     file = tmp_path / "c"
     file.write_text('{"workers": 7}')
-    assert Configuration(FLAGS, [], {"HORTUS_CONFIG": str(file)}).load()["workers"] == 7
+    assert FlagValues(FLAGS, [], {"HORTUS_CONFIG": str(file)}).load()["workers"] == 7
     assert loaded(file, "")["workers"] == 25
 
 
@@ -80,9 +80,9 @@ def test_a_wrong_file_is_refused_by_name_key_and_value(tmp_path: Path, text: str
 
 def test_a_file_that_is_not_there_and_a_wrong_variable_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FlagError, match=r"--config .*nowhere: cannot be read: No such file"):
-        Configuration(FLAGS, [f"--config={tmp_path}/nowhere"], {}).load()
+        FlagValues(FLAGS, [f"--config={tmp_path}/nowhere"], {}).load()
     with pytest.raises(FlagError, match="HORTUS_WORKERS: invalid value 'x' for flag --workers"):
-        Configuration(FLAGS, [], {"HORTUS_WORKERS": "x"}).load()
+        FlagValues(FLAGS, [], {"HORTUS_WORKERS": "x"}).load()
 
 
 class Running:
@@ -91,7 +91,7 @@ class Running:
     def __init__(self, file: Path, text: str) -> None:
         self.file = file
         file.write_text(text)
-        configuration = Configuration(FLAGS, [f"--config={file}"], {})
+        configuration = FlagValues(FLAGS, [f"--config={file}"], {})
         self.taken: list[tuple[int, float, int]] = []
         self.registry = CollectorRegistry()
         self.refuse = False

@@ -149,13 +149,13 @@ def test_the_pod_is_as_restricted_as_pods_can_be() -> None:
 
 def test_the_configuration_of_the_chart_is_one_that_hortus_run_takes(tmp_path: Path) -> None:
     from hortus.cli.program import FLAGS
-    from hortus.engine.configuration import Configuration
+    from hortus.engine.configuration import FlagValues
     from hortus.engine.flags import FlagSet
 
     values = {"garden": {"projectName": "demo"}, "config": {"gardener-ratelimiter-qps": 50}}
     file = tmp_path / "config.yaml"
     file.write_text(by_kind(objects("hortus-system", values), "ConfigMap")["data"]["config.yaml"])
-    loaded = Configuration(FlagSet(FLAGS), [f"--config={file}"], {}).load()
+    loaded = FlagValues(FlagSet(FLAGS), [f"--config={file}"], {}).load()
     assert loaded["gardener-ratelimiter-qps"] == 50
     assert loaded["gardener-project-name"] == "demo"
     assert loaded["leader-election-namespace"] == "hortus-system"

@@ -23,9 +23,9 @@ from hortus.schema import (
     ListSet,
     Nullable,
     PreserveUnknown,
-    Rule,
     Scale,
     Structural,
+    ValidationRule,
     Values,
     crd,
     decode,
@@ -48,7 +48,7 @@ class Bed(Fields, frozen=True):
 class GardenSpec(Fields, frozen=True):
     """The wanted state."""
 
-    __rules__ = (Rule("self.soil != 'clay' || self.beds.size() == 1", message="clay takes one bed"),)
+    __rules__ = (ValidationRule("self.soil != 'clay' || self.beds.size() == 1", message="clay takes one bed"),)
 
     beds: Annotated[tuple[Bed, ...], ListMap("name"), Meta(min_length=1)]
     """The beds,
@@ -61,7 +61,7 @@ class GardenSpec(Fields, frozen=True):
     template: Annotated[dict[str, Any], EmbeddedResource()] = {}
     season: Annotated[str, Values("spring", "autumn")] = ""
     until: Annotated[str, Format("date-time")] | None = None
-    note: Annotated[str, Nullable(), Rule("self != 'x'")] | None = None
+    note: Annotated[str, Nullable(), ValidationRule("self != 'x'")] | None = None
     fence: Annotated[dict[str, str], Atomic(), Default({})] = {}
     ratio: float = msgspec.field(default=0.5, name="mixRatio")
 

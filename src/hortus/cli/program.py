@@ -14,7 +14,7 @@ from hortus.cli import sharding
 from hortus.cli.process import process_context
 from hortus.domains import Reload, all_domains
 from hortus.engine import Manager
-from hortus.engine.configuration import Configuration, Reloader
+from hortus.engine.configuration import FlagValues, Reloader
 from hortus.engine.flags import Flag, FlagSet
 from hortus.engine.hosting import HOST_FLAGS, hosted, log_settings
 from hortus.engine.logging import set_level
@@ -30,7 +30,7 @@ FLAGS: tuple[Flag, ...] = (
 
 
 @asynccontextmanager
-async def program(values: Mapping[str, Any], configuration: Configuration | None = None) -> AsyncIterator[Manager]:
+async def program(values: Mapping[str, Any], configuration: FlagValues | None = None) -> AsyncIterator[Manager]:
     """The manager with all controllers that `values` ask for, ready to run. Raises FlagError, KubeconfigError.
 
     With the `configuration` that the values come from, its file is followed.

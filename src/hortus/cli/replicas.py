@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     """One replica."""
     from hortus.cli.program import FLAGS, program
     from hortus.engine import process
-    from hortus.engine.configuration import Configuration
+    from hortus.engine.configuration import FlagValues
     from hortus.engine.flags import FlagError, FlagSet
     from hortus.engine.hosting import log_settings
     from hortus.engine.logging import configure_logging
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
                 telling.cancel()
 
     try:
-        configuration = Configuration(FlagSet(FLAGS), arguments, os.environ)
+        configuration = FlagValues(FlagSet(FLAGS), arguments, os.environ)
         values = configuration.load()
         configure_logging(log_settings(values))
         return process.run(work)

@@ -12,7 +12,7 @@ import click
 from hortus.terminal import CommandGroup
 
 if TYPE_CHECKING:
-    from hortus.engine.configuration import Configuration
+    from hortus.engine.configuration import FlagValues
     from hortus.engine.logging import LogSettings
 
 
@@ -36,7 +36,7 @@ def run(arguments: list[str]) -> None:
     """
     _load_structlog()
     from hortus.cli.program import FLAGS
-    from hortus.engine.configuration import Configuration
+    from hortus.engine.configuration import FlagValues
     from hortus.engine.flags import FlagError, FlagSet
     from hortus.engine.hosting import log_settings
     from hortus.kube.errors import KubeError
@@ -47,7 +47,7 @@ def run(arguments: list[str]) -> None:
         click.echo(f"Usage: hortus run [flags]\n\n{inspect.cleandoc(run.__doc__ or '')}\n\n{flags.usage()}")
         return
     try:
-        configuration = Configuration(flags, arguments, os.environ)
+        configuration = FlagValues(flags, arguments, os.environ)
         values = configuration.load()
         logs = log_settings(values)
         if values["replicas"] < 1:
@@ -70,7 +70,7 @@ def _load_structlog() -> None:
         del sys.modules["rich"]
 
 
-def _run(values: dict[str, Any], logs: LogSettings, configuration: Configuration) -> int:
+def _run(values: dict[str, Any], logs: LogSettings, configuration: FlagValues) -> int:
     from hortus.cli.program import program
     from hortus.engine import process
     from hortus.engine.logging import configure_logging

@@ -31,7 +31,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 _TYPES: Mapping[str, tuple[type, ...]] = {"string": (str,), "bool": (bool,), "int": (int,), "float": (int, float)}
 
 
-class Configuration:
+class FlagValues:
     """The values of one program's flags, from all places."""
 
     def __init__(self, flags: FlagSet, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -102,7 +102,7 @@ class Reloader:
 
     def __init__(
         self,
-        configuration: Configuration,
+        configuration: FlagValues,
         flags: FlagSet,
         values: Mapping[str, Any],
         apply: Callable[[Mapping[str, Any]], None],
@@ -158,4 +158,4 @@ class Reloader:
             self._at.set(self._clock.now())
 
 
-__all__ = ["CONFIG", "PREFIX", "Configuration", "Reloader"]
+__all__ = ["CONFIG", "PREFIX", "FlagValues", "Reloader"]

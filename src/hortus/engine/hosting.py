@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
 from hortus.engine import process
-from hortus.engine.configuration import CONFIG, Configuration
+from hortus.engine.configuration import CONFIG, FlagValues
 from hortus.engine.events import EventRecorder
 from hortus.engine.files import KubeconfigFile
 from hortus.engine.flags import Flag, FlagError, FlagSet
@@ -99,7 +99,7 @@ def serve(
         sys.stdout.write(f"Usage: {Path(sys.argv[0]).name} [flags]\n\n{flags.usage()}\n")
         return 0
     try:
-        values = Configuration(flags, words, environment).load()
+        values = FlagValues(flags, words, environment).load()
         configure_logging(log_settings(values))
         return process.run(lambda: _serve(controllers, values))
     except (FlagError, KubeconfigError, KubeError) as error:

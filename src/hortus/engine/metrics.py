@@ -26,7 +26,7 @@ QUEUE_BUCKETS: Sequence[float] = tuple(10.0 ** (exponent - 8) for exponent in ra
 """Seconds, 10 ns to 1000 s by tens; those of client-go."""
 
 
-class Distribution:
+class BucketCounts:
     """A histogram as two numbers and a list; `observe` is one bisection."""
 
     __slots__ = ("bounds", "counts", "total")
@@ -88,8 +88,8 @@ class QueueMeter:
         self.name = name
         self.adds = 0
         self.retries = 0
-        self.waited = Distribution(QUEUE_BUCKETS)
-        self.worked = Distribution(QUEUE_BUCKETS)
+        self.waited = BucketCounts(QUEUE_BUCKETS)
+        self.worked = BucketCounts(QUEUE_BUCKETS)
         self.queue: ObservedQueue | None = None
 
     def observes(self, queue: ObservedQueue) -> None:
@@ -117,7 +117,7 @@ class ControllerMeter:
         self.terminal = 0
         self.panics = 0
         self.timeouts = 0
-        self.reconciled = Distribution(RECONCILE_BUCKETS)
+        self.reconciled = BucketCounts(RECONCILE_BUCKETS)
 
 
 class EngineMetrics(Collector):
@@ -279,7 +279,7 @@ _QUEUE_GAUGES: Sequence[tuple[str, str, Callable[[QueueMeter], float]]] = (
         lambda meter: max(meter.ages(), default=0.0),
     ),
 )
-_QUEUE_HISTOGRAMS: Sequence[tuple[str, str, Callable[[QueueMeter], Distribution]]] = (
+_QUEUE_HISTOGRAMS: Sequence[tuple[str, str, Callable[[QueueMeter], BucketCounts]]] = (
     (
         "workqueue_queue_duration_seconds",
         "Seconds a key waited in the queue before a worker took it.",

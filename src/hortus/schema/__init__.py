@@ -43,9 +43,9 @@ if TYPE_CHECKING:
         ListSet,
         Nullable,
         PreserveUnknown,
-        Rule,
         Scale,
         Shape,
+        ValidationRule,
         Values,
     )
     from hortus.schema.nodes import SchemaError
@@ -62,7 +62,7 @@ else:
             "definition": "validate_crd with_crd_defaults",
             "jsonpath": "JsonPath JsonPathError JsonPathTemplate",
             "markers": "AGE Atomic Column Default EmbeddedResource Extra Format "
-            "ListMap ListSet Nullable PreserveUnknown Rule Scale Shape Values",
+            "ListMap ListSet Nullable PreserveUnknown Scale Shape ValidationRule Values",
             "nodes": "SchemaError",
             "problems": "FieldError",
             "rules": "Overdue",
@@ -96,11 +96,11 @@ __all__ = [
     "OwnerReference",
     "PreserveUnknown",
     "Program",
-    "Rule",
     "Scale",
     "SchemaError",
     "Shape",
     "Structural",
+    "ValidationRule",
     "Values",
     "compile_expression",
     "crd",

@@ -12,7 +12,7 @@ import msgspec
 
 from hortus.schema import descriptions
 from hortus.schema.kind import Facts, Kind
-from hortus.schema.markers import Atomic, Marker, Rule, Shape
+from hortus.schema.markers import Atomic, Marker, Shape, ValidationRule
 
 _API_VERSION = (
     "The version of the schema that this object is written in. Servers convert known versions and may refuse others."
@@ -195,7 +195,7 @@ def _annotated(inner: Any, extras: tuple[Any, ...], where: str) -> dict[str, Any
     for extra in extras:
         if isinstance(extra, msgspec.Meta):
             found.update(_limits(extra, found))
-        elif isinstance(extra, Rule):
+        elif isinstance(extra, ValidationRule):
             found.setdefault("x-kubernetes-validations", []).append(extra.keywords())
         elif isinstance(extra, Atomic) and found.get("type") == "object":
             found["x-kubernetes-map-type"] = "atomic"

@@ -21,13 +21,13 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
-from hortus.schema.markers import Column, Rule, Scale
+from hortus.schema.markers import Column, Scale, ValidationRule
 
 
 class Fields(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Base of every object inside a kind."""
 
-    __rules__: ClassVar[tuple[Rule, ...]] = ()
+    __rules__: ClassVar[tuple[ValidationRule, ...]] = ()
     """CEL rules over the whole object."""
     __schema__: ClassVar[dict[str, Any]] = {}
     """Further schema keywords of the whole object."""

@@ -121,7 +121,7 @@ class Extra(Marker):
         return dict(self.schema)
 
 
-class Rule(msgspec.Struct, frozen=True):
+class ValidationRule(msgspec.Struct, frozen=True):
     """A CEL rule (`x-kubernetes-validations`). On a class through `__rules__`, on a field as a marker."""
 
     rule: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hortus.engine.applysets import Action
+from hortus.engine.applysets import ObjectAction
 from hortus.kube.objects import Object, Resource
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -44,5 +44,5 @@ def instance(kind: str, name: str, space: str = "") -> Object:
     return {"apiVersion": "sets.example/v1", "kind": kind, "metadata": metadata, "spec": {"size": 1}}
 
 
-def actions(report: Any) -> dict[str, Action]:
+def actions(report: Any) -> dict[str, ObjectAction]:
     return {outcome.member.name: outcome.action for outcome in report.outcomes}

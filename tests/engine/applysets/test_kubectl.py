@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hortus.engine.applysets import Action, ApplySet, ConfigMapParent
+from hortus.engine.applysets import ApplySet, ConfigMapParent, ObjectAction
 from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource
@@ -61,7 +61,7 @@ async def test_kubectl_prunes_what_we_applied_and_we_prune_what_kubectl_applied(
 
         report = await ours().apply([configmap("c", n="3"), configmap("d", n="3")])
         assert report.message() == ""
-        assert [outcome.member.name for outcome in report.of(Action.PRUNED)] == ["b"]
+        assert [outcome.member.name for outcome in report.of(ObjectAction.PRUNED)] == ["b"]
         assert await names(client) == {"c", "d", "interop"}
 
         kubectl_applies(server, tmp_path, [configmap("e", n="4")])

@@ -10,7 +10,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hortus.engine.applysets import PART_OF, Action, ApplySet, ConfigMapParent, Entry, Member, Namespaced, Policy
+from hortus.engine.applysets import (
+    PART_OF,
+    ApplySet,
+    ConfigMapParent,
+    InventoryEntry,
+    Member,
+    Namespaced,
+    ObjectAction,
+    Policy,
+)
 from hortus.engine.applysets.inventory import decode, encode
 from hortus.kube import PatchKind, Propagation
 from hortus.kube.errors import AlreadyExists, Conflict, NotFound
@@ -24,7 +33,7 @@ KINDS = {resource.gvk: resource for resource in (CONFIGMAPS, WIDGETS, DEPLOYMENT
 NAMES = ("a", "b", "c", "d")
 
 
-DONE = (Action.APPLIED, Action.PRUNED)
+DONE = (ObjectAction.APPLIED, ObjectAction.PRUNED)
 """Members that a plan reports as pending."""
 
 
@@ -262,7 +271,7 @@ def test_any_sequence_of_sets_with_crashes_converges_and_loses_nothing(
         cluster.writes = 0
         await machine.set().apply(wanted(choice), whole=True)
         report = await machine.set().delete()
-        assert not report.of(Action.FAILED)
+        assert not report.of(ObjectAction.FAILED)
         machine.check_others_untouched()
         assert machine.ours() == set()
 
@@ -288,12 +297,13 @@ def test_a_plan_says_what_the_run_after_it_does_and_changes_nothing(
         assert (cluster.writes, cluster.objects) == (0, held)
         report = await machine.set().apply(wanted(choice), whole=whole)
         planned = {
-            outcome.member: Action.PENDING if outcome.action in DONE else outcome.action for outcome in report.outcomes
+            outcome.member: ObjectAction.PENDING if outcome.action in DONE else outcome.action
+            for outcome in report.outcomes
         }
         assert {outcome.member: outcome.action for outcome in plan.outcomes} == planned
         left = before.keys() - choice.keys()
         if not whole and left and 2 * len(choice) < len(before):
-            assert not report.of(Action.PRUNED)
+            assert not report.of(ObjectAction.PRUNED)
             assert not report.complete
 
     asyncio.run(play())
@@ -350,5 +360,5 @@ def test_nothing_is_deleted_while_something_of_an_earlier_stage_is_held(
     st.dictionaries(st.tuples(st.text(), st.text(), st.text(), st.text()), st.tuples(st.text(), st.text(), st.text()))
 )
 def test_an_inventory_survives_its_text(raw: dict[tuple[str, str, str, str], tuple[str, str, str]]) -> None:
-    inventory = {Member(*member): Entry(*entry) for member, entry in raw.items()}
+    inventory = {Member(*member): InventoryEntry(*entry) for member, entry in raw.items()}
     assert decode(encode(inventory)) == inventory

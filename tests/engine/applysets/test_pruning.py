@@ -23,7 +23,7 @@ from tests.oracles.controlplane import RealServer, find_assets, running_control_
 
 from hortus.engine.applysets import (
     PART_OF,
-    Action,
+    ApplyReport,
     ApplySet,
     ClusterClient,
     ConfigMapParent,
@@ -31,8 +31,8 @@ from hortus.engine.applysets import (
     DiscoveredKinds,
     ForeignParent,
     Namespaced,
+    ObjectAction,
     Policy,
-    Report,
     UnreadableKinds,
 )
 from hortus.kube import Client
@@ -108,7 +108,7 @@ async def world(server: TestServer | RealServer) -> AsyncIterator[World]:
         yield made
 
 
-def said(report: Report, name: str) -> str:
+def said(report: ApplyReport, name: str) -> str:
     return next(outcome.message for outcome in report.outcomes if outcome.member.name == name)
 
 
@@ -121,7 +121,7 @@ async def test_secrets_that_a_namespace_has_by_itself_hide_nothing(world: World)
         await world.client.create(SECRETS, secret)
     await world.client.create(SECRETS, {"metadata": {"name": "precious", "namespace": name}})
     report = await world.set().apply([], whole=True)
-    assert actions(report) == {name: Action.HELD}
+    assert actions(report) == {name: ObjectAction.HELD}
     assert f"Namespace {name}: it holds the Secret precious" in report.message()
     assert not report.complete
 
@@ -131,7 +131,7 @@ async def test_secrets_that_a_namespace_has_by_itself_hide_nothing(world: World)
     assert "it holds the Secret a-token-that-somebody-made" in report.message()
 
     await world.client.delete(SECRETS, "a-token-that-somebody-made", name)
-    assert actions(await world.set().apply([], whole=True))[name] in (Action.PRUNED, Action.PRUNING)
+    assert actions(await world.set().apply([], whole=True))[name] in (ObjectAction.PRUNED, ObjectAction.PRUNING)
 
 
 class Blind(DiscoveredKinds):
@@ -151,7 +151,7 @@ async def test_a_namespace_stays_while_nobody_can_tell_what_it_holds(world: Worl
         ClusterClient(world.client), ConfigMapParent(world.client, "set", world.name), kinds=Blind(world.client)
     )
     report = await blind.apply([], whole=True)
-    assert actions(report) == {name: Action.HELD}
+    assert actions(report) == {name: ObjectAction.HELD}
     assert "it holds objects perhaps that cannot be seen now (away.example/v1)" in report.message()
     assert await world.exists(NAMESPACES, name)
 
@@ -190,7 +190,7 @@ async def test_an_object_whose_version_is_served_no_more_is_found_where_it_is_se
     async with asyncio.timeout(20):
         while not await world.exists(later, "pear") or await world.exists(world.fruits, "pear"):
             await asyncio.sleep(0.05)
-    assert actions(await world.set().apply([], whole=True)) == {"pear": Action.PRUNED}
+    assert actions(await world.set().apply([], whole=True)) == {"pear": ObjectAction.PRUNED}
     assert not await world.exists(later, "pear")
 
 
@@ -204,7 +204,7 @@ async def test_an_object_of_a_kind_that_nobody_can_find_is_not_forgotten(world: 
         await world.client.delete(world.fruits, "pear", world.name)
         await world.set("kinds").delete()
     report = await blind.apply([], whole=True)
-    assert actions(report) == {"pear": Action.FAILED}
+    assert actions(report) == {"pear": ObjectAction.FAILED}
     assert [member.name for member in await parent.load()] == ["pear"]
     assert (await world.set().apply([], whole=True)).complete, "with its definition it is gone"
     assert await parent.load() == {}
@@ -217,7 +217,7 @@ async def test_a_definition_of_which_nothing_is_served_may_have_objects(world: W
     unserved = {"spec": {"versions": [{**crd["spec"]["versions"][0], "served": False}]}}
     await world.client.patch(CRDS, crd["metadata"]["name"], unserved)
     report = await world.set().apply([], whole=True)
-    assert actions(report) == {crd["metadata"]["name"]: Action.HELD, "operator": Action.WAITING}
+    assert actions(report) == {crd["metadata"]["name"]: ObjectAction.HELD, "operator": ObjectAction.WAITING}
     assert await world.exists(CRDS, crd["metadata"]["name"])
 
 
@@ -249,7 +249,7 @@ async def test_what_was_changed_since_we_looked_is_looked_at_again(world: World)
     await world.set().apply([world.configmap("taken")])
     parent = ConfigMapParent(world.client, "set", world.name)
     racing = ApplySet(Meddled(world.client), parent, kinds=DiscoveredKinds(world.client))
-    assert actions(await racing.apply([], whole=True)) == {"taken": Action.KEPT}
+    assert actions(await racing.apply([], whole=True)) == {"taken": ObjectAction.KEPT}
     assert await world.exists(CONFIGMAPS, "taken")
 
 
@@ -257,7 +257,7 @@ async def test_a_cache_that_lags_behind_deletes_nothing(world: World) -> None:
     await world.set().apply([world.configmap("taken")])
     before = await world.client.get(CONFIGMAPS, "taken", world.name)
     await world.client.patch(CONFIGMAPS, "taken", {"metadata": {"labels": {PART_OF: None}}}, world.name)
-    assert actions(await world.set(live=Stale(before)).apply([], whole=True)) == {"taken": Action.KEPT}
+    assert actions(await world.set(live=Stale(before)).apply([], whole=True)) == {"taken": ObjectAction.KEPT}
     assert await world.exists(CONFIGMAPS, "taken")
 
 
@@ -266,7 +266,7 @@ async def test_a_deletion_is_not_complete_while_a_namespace_is_held(world: World
     await world.set().apply([namespace(name), world.configmap("mine")])
     await world.client.create(CONFIGMAPS, plain_configmap("precious", name))
     report = await world.set().delete()
-    assert actions(report) == {"mine": Action.PRUNED, name: Action.HELD}
+    assert actions(report) == {"mine": ObjectAction.PRUNED, name: ObjectAction.HELD}
     assert not report.complete
     assert await world.exists(CONFIGMAPS, "set"), "the parent remembers what is left"
     await world.client.delete(CONFIGMAPS, "precious", name)
@@ -287,10 +287,10 @@ async def test_an_operator_outlives_the_objects_whose_finalizers_wait_for_it(wor
     for _ in range(2):
         report = await world.set().delete()
         assert actions(report) == {
-            "pear": Action.PRUNING,
-            crd: Action.WAITING,
-            "operator": Action.WAITING,
-            "settings": Action.WAITING,
+            "pear": ObjectAction.PRUNING,
+            crd: ObjectAction.WAITING,
+            "operator": ObjectAction.WAITING,
+            "settings": ObjectAction.WAITING,
         }
         assert "it is deleted when" in said(report, "operator")
     assert await world.exists(DEPLOYMENTS, "operator")
@@ -308,12 +308,14 @@ async def test_an_operator_stays_while_others_have_objects_that_it_finalizes(wor
     await world.client.create(world.fruits, world.fruit("theirs", held=True))
     crd = world.definition()["metadata"]["name"]
     report = await world.set().apply([], whole=True)
-    assert actions(report) == {crd: Action.HELD, "operator": Action.WAITING}
+    assert actions(report) == {crd: ObjectAction.HELD, "operator": ObjectAction.WAITING}
     assert f"it holds the {world.kind} {world.name}/theirs" in said(report, crd)
 
     await world.release("theirs")
     report = await world.set().apply([], whole=True)
-    assert actions(report) == {crd: Action.HELD, "operator": Action.PRUNED}, "nothing is left for it to finalize"
+    assert actions(report) == {crd: ObjectAction.HELD, "operator": ObjectAction.PRUNED}, (
+        "nothing is left for it to finalize"
+    )
 
 
 async def test_a_definition_goes_before_its_operator_also_with_its_objects(world: World) -> None:
@@ -322,7 +324,7 @@ async def test_a_definition_goes_before_its_operator_also_with_its_objects(world
     crd = world.definition()["metadata"]["name"]
     policy = Policy(prune_content=True, wait=0.5)
     report = await world.set(policy=policy).delete()
-    assert actions(report) == {crd: Action.PRUNING, "operator": Action.WAITING}
+    assert actions(report) == {crd: ObjectAction.PRUNING, "operator": ObjectAction.WAITING}
     await world.release("theirs")
     async with asyncio.timeout(40):
         while not (report := await world.set(policy=policy).delete()).complete:
@@ -370,11 +372,11 @@ async def test_little_or_nothing_prunes_only_with_an_explicit_word(world: World)
     for given in ([], objects[:1], objects[:2]):
         for report in (await world.set().plan(given), await world.set().apply(given)):
             assert not report.complete
-            assert len(report.of(Action.HELD)) == 5 - len(given)
+            assert len(report.of(ObjectAction.HELD)) == 5 - len(given)
             assert f"was given {len(given)} objects; if that is all of it, say whole=True" in report.message()
     assert [await world.exists(CONFIGMAPS, name) for name in "abcde"] == [True] * 5
-    assert len((await world.set().apply(objects[:3])).of(Action.PRUNED)) == 2
-    assert len((await world.set().apply(objects[:1], whole=True)).of(Action.PRUNED)) == 2
+    assert len((await world.set().apply(objects[:3])).of(ObjectAction.PRUNED)) == 2
+    assert len((await world.set().apply(objects[:1], whole=True)).of(ObjectAction.PRUNED)) == 2
     assert (await world.set("new").apply([])).outcomes == [], "there is nothing that could be pruned"
 
 
@@ -390,12 +392,12 @@ async def test_a_plan_says_what_the_server_would_say(world: World) -> None:
 
     plan = await world.set().plan(wanted)
     assert actions(plan) == {
-        fresh: Action.PENDING,
-        "x": Action.PENDING,
-        "inside": Action.PENDING,
-        "goes": Action.PENDING,
-        "unmarked": Action.KEPT,
-        held: Action.HELD,
+        fresh: ObjectAction.PENDING,
+        "x": ObjectAction.PENDING,
+        "inside": ObjectAction.PENDING,
+        "goes": ObjectAction.PENDING,
+        "unmarked": ObjectAction.KEPT,
+        held: ObjectAction.HELD,
     }
     assert said(plan, "inside") == f"ConfigMap {fresh}/inside: would be created, after Namespace {fresh}"
     assert said(plan, "goes") == f"ConfigMap {world.name}/goes: would be deleted"
@@ -411,10 +413,10 @@ async def test_a_plan_says_what_the_server_would_say(world: World) -> None:
 
     report = await world.set().apply(wanted)
     assert actions(report) == {
-        fresh: Action.APPLIED,
-        "x": Action.APPLIED,
-        "inside": Action.APPLIED,
-        "goes": Action.PRUNED,
-        "unmarked": Action.KEPT,
-        held: Action.HELD,
+        fresh: ObjectAction.APPLIED,
+        "x": ObjectAction.APPLIED,
+        "inside": ObjectAction.APPLIED,
+        "goes": ObjectAction.PRUNED,
+        "unmarked": ObjectAction.KEPT,
+        held: ObjectAction.HELD,
     }

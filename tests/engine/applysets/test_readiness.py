@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hortus.engine.applysets import Status, readiness
+from hortus.engine.applysets import ObjectStatus, readiness
 from hortus.kube.objects import Object
 
-DONE, BUSY, FAILED = Status.CURRENT, Status.IN_PROGRESS, Status.FAILED
+DONE, BUSY, FAILED = ObjectStatus.CURRENT, ObjectStatus.IN_PROGRESS, ObjectStatus.FAILED
 
 
 def condition(kind: str, status: str = "True", **fields: str) -> Object:
@@ -52,8 +52,8 @@ def daemon_set(**status: Any) -> Object:
 @pytest.mark.parametrize(
     ("found", "status"),
     [
-        (None, Status.NOT_FOUND),
-        (obj("Anything", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), Status.TERMINATING),
+        (None, ObjectStatus.NOT_FOUND),
+        (obj("Anything", meta={"deletionTimestamp": "2026-01-01T00:00:00Z"}), ObjectStatus.TERMINATING),
         (obj("Anything", "a.example/v1"), DONE),
         (obj("Anything", "a.example/v1", meta={"generation": 2}, observedGeneration=1), BUSY),
         (obj("Anything", "a.example/v1", meta={"generation": 2}, observedGeneration=2), DONE),
@@ -113,15 +113,15 @@ def daemon_set(**status: Any) -> Object:
             FAILED,
         ),
         (obj("Namespace", phase="Active"), DONE),
-        (obj("Namespace", phase="Terminating"), Status.TERMINATING),
+        (obj("Namespace", phase="Terminating"), ObjectStatus.TERMINATING),
         (obj("Job", "batch/v1", conditions="what"), BUSY),
         (
             {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": 3, "status": {"replicas": "x"}},
-            Status.UNKNOWN,
+            ObjectStatus.UNKNOWN,
         ),
     ],
 )
-def test_the_state_of_an_object(found: Object | None, status: Status) -> None:
+def test_the_state_of_an_object(found: Object | None, status: ObjectStatus) -> None:
     answer = readiness(found)
     assert answer.status is status, answer.message
     assert answer.ready == (status is DONE)
@@ -146,4 +146,4 @@ FIELDS = ("conditions", "replicas", "observedGeneration", "loadBalancer", "conta
 def test_no_status_whatever_it_holds_raises(kind: str, spec: Any, status: Any) -> None:
     api, _, name = kind.partition(" ")
     found = readiness({"apiVersion": api, "kind": name, "metadata": {"generation": 1}, "spec": spec, "status": status})
-    assert found.status in Status
+    assert found.status in ObjectStatus

@@ -23,13 +23,13 @@ from tests.engine.remote.world import world_of
 from hortus.engine import Caches
 from hortus.engine.applysets import (
     PART_OF,
-    Action,
     ApplySet,
     ConfigMapParent,
     Conflicts,
     ForeignParent,
+    ObjectAction,
+    ObjectStatus,
     Policy,
-    Status,
     WatchedLive,
     readiness,
     set_id,
@@ -128,7 +128,7 @@ async def test_what_leaves_the_set_is_pruned_and_nothing_else(world: World) -> N
     await world.set("other").apply([configmap("others")])
     await world.set("prunes").apply([configmap("p1", a="1"), configmap("p2", a="1")])
     report = await world.set("prunes").apply([configmap("p1", a="1")])
-    assert actions(report) == {"p1": Action.UNCHANGED, "p2": Action.PRUNED}
+    assert actions(report) == {"p1": ObjectAction.UNCHANGED, "p2": ObjectAction.PRUNED}
     assert [await world.exists(CONFIGMAPS, name) for name in ("p1", "p2", "bystander", "others")] == [
         True,
         False,
@@ -140,7 +140,7 @@ async def test_what_leaves_the_set_is_pruned_and_nothing_else(world: World) -> N
 async def test_objects_of_others_are_neither_taken_nor_pruned(world: World) -> None:
     await world.set("first").apply([configmap("shared", a="first")])
     report = await world.set("second").apply([configmap("shared", a="second"), configmap("own")])
-    assert actions(report) == {"shared": Action.FAILED, "own": Action.APPLIED}
+    assert actions(report) == {"shared": ObjectAction.FAILED, "own": ObjectAction.APPLIED}
     assert "ConfigMap default/shared: it is part of the set applyset-" in report.message()
     assert (await world.client.get(CONFIGMAPS, "shared", "default"))["data"] == {"a": "first"}
 
@@ -153,7 +153,7 @@ async def test_objects_of_others_are_neither_taken_nor_pruned(world: World) -> N
     copy["metadata"]["labels"] = labels
     await world.client.create(CONFIGMAPS, copy)
     report = await world.set("third").apply([], whole=True)
-    assert actions(report) == {"unmarked": Action.KEPT, "recreated": Action.KEPT}
+    assert actions(report) == {"unmarked": ObjectAction.KEPT, "recreated": ObjectAction.KEPT}
     assert await world.exists(CONFIGMAPS, "unmarked")
     assert await world.exists(CONFIGMAPS, "recreated")
     assert (await world.set("third").apply([], whole=True)).outcomes == [], "and they are forgotten"
@@ -175,17 +175,17 @@ async def test_namespaces_and_definitions_with_content_stay_unless_allowed(world
     pears = Resource("sets.example", "v1", "pears", "Pear")
     await world.client.create(pears, instance("Pear", "precious", "default"))
     report = await world.set("content").apply([], whole=True)
-    assert actions(report)["mine"] is Action.PRUNED
-    assert actions(report)["full"] is Action.HELD
+    assert actions(report)["mine"] is ObjectAction.PRUNED
+    assert actions(report)["full"] is ObjectAction.HELD
     assert not report.complete
     assert "Namespace full: it holds the ConfigMap precious" in "".join(outcome.message for outcome in report.outcomes)
     assert "it holds the Pear default/precious" in "".join(outcome.message for outcome in report.outcomes)
 
     await world.client.delete(pears, "precious", "default")
     report = await world.set("content").apply([], whole=True)
-    assert actions(report)["pears.sets.example"] in (Action.PRUNED, Action.PRUNING)
+    assert actions(report)["pears.sets.example"] in (ObjectAction.PRUNED, ObjectAction.PRUNING)
     report = await world.set("content", policy=Policy(prune_content=True)).apply([], whole=True)
-    assert actions(report)["full"] in (Action.PRUNED, Action.PRUNING)
+    assert actions(report)["full"] in (ObjectAction.PRUNED, ObjectAction.PRUNING)
 
 
 async def test_a_failed_object_is_named_and_stops_pruning_but_not_the_others(world: World) -> None:
@@ -193,7 +193,7 @@ async def test_a_failed_object_is_named_and_stops_pruning_but_not_the_others(wor
     bad = {**configmap("bad"), "data": {"key with spaces": "1"}}
     unknown = {"apiVersion": "no.example/v1", "kind": "Nothing", "metadata": {"name": "n"}}
     report = await world.set("partial").apply([bad, unknown, configmap("good"), configmap("good")])
-    assert actions(report)["good"] in (Action.APPLIED, Action.FAILED)
+    assert actions(report)["good"] in (ObjectAction.APPLIED, ObjectAction.FAILED)
     messages = [outcome.message for outcome in report.failures]
     assert len(messages) == 3
     assert any("ConfigMap default/bad" in text and "data[key with spaces]" in text for text in messages)
@@ -228,7 +228,7 @@ async def test_drift_is_reported_by_field_without_a_write_and_then_reverted(worl
     await world.client.patch(DEPLOYMENTS, "drifts", sidecar, "default", PatchKind.STRATEGIC, field_manager="mallory")
     plan = await world.set("drifts").plan(wanted)
     (outcome,) = plan.outcomes
-    assert outcome.action is Action.PENDING
+    assert outcome.action is ObjectAction.PENDING
     assert outcome.message == "Deployment.apps default/drifts: would be changed"
     assert not plan.complete
     assert [str(found) for found in outcome.drift] == [
@@ -270,7 +270,7 @@ async def test_a_watched_set_at_rest_costs_no_write_and_only_the_read_of_its_par
         await world.until(lambda: len(cache) == 20)
         world.calls.methods.clear()
         report = await rests.apply(objects)
-        assert set(actions(report).values()) == {Action.UNCHANGED}
+        assert set(actions(report).values()) == {ObjectAction.UNCHANGED}
         assert world.calls.methods == ["GET"]
 
         await world.client.patch(CONFIGMAPS, "r3", {"data": {"a": "meddled"}}, "default")
@@ -296,11 +296,11 @@ async def test_an_object_that_its_finalizer_holds_is_remembered_until_it_is_gone
     held["metadata"]["finalizers"] = ["example.org/hold"]
     await world.set("holds").apply([held])
     report = await world.set("holds").apply([], whole=True)
-    assert actions(report) == {"held": Action.PRUNING}
+    assert actions(report) == {"held": ObjectAction.PRUNING}
     assert not report.complete
     again = await world.set("holds").apply([held])
-    assert actions(again) == {"held": Action.WAITING}
-    assert again.outcomes[0].readiness.status is Status.TERMINATING
+    assert actions(again) == {"held": ObjectAction.WAITING}
+    assert again.outcomes[0].readiness.status is ObjectStatus.TERMINATING
     await world.client.patch(CONFIGMAPS, "held", {"metadata": {"finalizers": None}}, "default")
     assert (await world.set("holds").apply([], whole=True)).outcomes == []
 
@@ -324,11 +324,11 @@ async def test_what_waits_for_a_definition_that_is_never_established_is_put_off(
     assert report.complete
     other["metadata"]["name"] = "plums2.sets.example"
     report = await world.set("clash2", policy=Policy(wait=0.2)).apply([other, instance("Plum", "green")])
-    assert actions(report)["green"] is Action.WAITING
+    assert actions(report)["green"] is ObjectAction.WAITING
     assert "Plum.sets.example default/green: waits for CustomResourceDefinition" in report.message()
     assert not report.complete
     found = await world.client.get(CRDS, "plums2.sets.example")
-    assert readiness(found).status in (Status.FAILED, Status.IN_PROGRESS)
+    assert readiness(found).status in (ObjectStatus.FAILED, ObjectStatus.IN_PROGRESS)
 
 
 async def test_sets_share_watches_and_take_up_kinds_that_come_with_them(world: World) -> None:
@@ -348,7 +348,7 @@ async def test_sets_share_watches_and_take_up_kinds_that_come_with_them(world: W
         world.calls.methods.clear()
         assert (await both[0].apply(first)).writes == 0
         assert world.calls.methods == ["GET"]
-        assert actions(await both[1].apply([], whole=True)) == {"two": Action.PRUNED, "s2": Action.PRUNED}
+        assert actions(await both[1].apply([], whole=True)) == {"two": ObjectAction.PRUNED, "s2": ObjectAction.PRUNED}
         await world.until(lambda: {key.name for key in cherries} == {"one"})
     finally:
         await caches.stop()
@@ -363,7 +363,11 @@ async def test_a_set_is_applied_to_a_remote_cluster_through_the_pool(server: Tes
             assert (await far.apply([namespace("space"), configmap("a", "space"), configmap("b")])).complete
             await here.give("far", other.kubeconfig_dict("far"))
             report = await far.apply([namespace("space"), configmap("a", "space")])
-            assert actions(report) == {"space": Action.UNCHANGED, "a": Action.UNCHANGED, "b": Action.PRUNED}
+            assert actions(report) == {
+                "space": ObjectAction.UNCHANGED,
+                "a": ObjectAction.UNCHANGED,
+                "b": ObjectAction.PRUNED,
+            }
             async with Client.from_kubeconfig(other.kubeconfig_for("far")) as direct:
                 found = await direct.list(CONFIGMAPS, labels=PART_OF)
                 assert [obj["metadata"]["name"] for obj in found.items] == ["a"]

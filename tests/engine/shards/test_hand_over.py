@@ -8,14 +8,14 @@ import pytest
 
 from hortus.engine import Controller, Result, Trigger
 from hortus.engine.metrics import EngineMetrics
-from hortus.engine.shards import MemberRoster, Record
+from hortus.engine.shards import LeaseRecord, MemberRoster
 from hortus.engine.shards.roster import Permit
 from hortus.kube.fencing import Fenced, check_fence
 from hortus.kube.objects import ObjectKey
 from hortus.testing import FakeClock
 
 KEYS = [ObjectKey("default", str(number)) for number in range(10)]
-LATE = Record(
+LATE = LeaseRecord(
     member="late",
     identity="late",
     version=1,

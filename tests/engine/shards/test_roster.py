@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hortus.engine.shards import MemberRoster, Record, owner
+from hortus.engine.shards import LeaseRecord, MemberRoster, owner
 from hortus.kube.fencing import Fenced
 from hortus.kube.objects import ObjectKey
 
@@ -31,8 +31,8 @@ def roster(time: Time) -> MemberRoster:
     return made
 
 
-def record(member: str, version: int = 1, *, view: tuple[str, ...] = (), released: bool = False) -> Record:
-    return Record(
+def record(member: str, version: int = 1, *, view: tuple[str, ...] = (), released: bool = False) -> LeaseRecord:
+    return LeaseRecord(
         member=member,
         identity=member,
         version=version,

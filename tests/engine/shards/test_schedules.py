@@ -20,7 +20,7 @@ from hortus.engine import delays
 from hortus.engine.remote import Place, RemotePool, pool, watching
 from hortus.engine.remote.budget import WatchSlot
 from hortus.engine.remote.health import Health
-from hortus.engine.shards import MemberRoster, Permit, Record
+from hortus.engine.shards import LeaseRecord, MemberRoster, Permit
 from hortus.engine.shards.leasing import MemberLeases
 from hortus.kube.clock import Clock, Timer
 from hortus.kube.errors import KubeError
@@ -94,7 +94,7 @@ def test_without_waiting_for_requests_that_were_given_up_the_schedules_find_it(
 
 
 def test_without_asking_the_server_about_the_silent_the_schedules_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def believe(leases: MemberLeases, record: Record) -> None:
+    async def believe(leases: MemberLeases, record: LeaseRecord) -> None:
         return None
 
     monkeypatch.setattr(MemberLeases, "delete_unchanged", believe)

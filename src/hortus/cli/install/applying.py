@@ -14,13 +14,13 @@ from typing import NamedTuple
 from hortus.cli.install.rollout import established, rolled_out, why_not_ready
 from hortus.engine import Applier
 from hortus.engine.applysets import (
-    Action,
     ApplySet,
     ConfigMapParent,
     FieldDrift,
     ForeignParent,
     Member,
-    Outcome,
+    ObjectAction,
+    ObjectOutcome,
     Policy,
     drift,
 )
@@ -112,11 +112,11 @@ class Installation:
         report = await self._set().apply(self._members, whole=True)
         for outcome in report.outcomes:
             title = _member_title(outcome.member)
-            if outcome.action is Action.APPLIED:
+            if outcome.action is ObjectAction.APPLIED:
                 self._tell(f"{title} {verbs.get(title, 'configured')}")
-            elif outcome.action is Action.UNCHANGED:
+            elif outcome.action is ObjectAction.UNCHANGED:
                 self._tell(f"{title} unchanged")
-            elif outcome.action in (Action.PRUNED, Action.PRUNING):
+            elif outcome.action in (ObjectAction.PRUNED, ObjectAction.PRUNING):
                 self._tell(f"{title} pruned")
         if not report.complete:
             raise CommandError(report.message())
@@ -138,7 +138,7 @@ class Installation:
                 self._tell(f"{_title(obj)} deleted")
         if self._namespace:
             report = await self._set(removing=True).delete()
-            for outcome in report.of(Action.PRUNED):
+            for outcome in report.of(ObjectAction.PRUNED):
                 self._tell(f"{_member_title(outcome.member)} deleted")
 
     async def ready(self, timeout: float) -> None:
@@ -179,15 +179,15 @@ class Installation:
             return Change(_title(obj), "created")
         return Change(_title(obj), "configured", tuple(drift(live, obj, field_manager=FIELD_MANAGER)))
 
-    def _change(self, outcome: Outcome, problems: list[str]) -> Change | None:
+    def _change(self, outcome: ObjectOutcome, problems: list[str]) -> Change | None:
         title = _member_title(outcome.member)
         match outcome.action:
-            case Action.FAILED | Action.HELD:
+            case ObjectAction.FAILED | ObjectAction.HELD:
                 problems.append(outcome.message)
                 return None
-            case Action.UNCHANGED:
+            case ObjectAction.UNCHANGED:
                 return Change(title, "unchanged")
-            case Action.PRUNED | Action.PRUNING:
+            case ObjectAction.PRUNED | ObjectAction.PRUNING:
                 return Change(title, "pruned")
         if outcome.message.partition(": ")[2].startswith("would be deleted"):
             return Change(title, "pruned")

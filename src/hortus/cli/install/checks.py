@@ -18,7 +18,7 @@ from hortus.cli.install import contents
 from hortus.cli.install.rollout import established, rolled_out, why_not_ready
 from hortus.cli.program import FLAGS
 from hortus.domains import all_domains
-from hortus.engine.configuration import Configuration
+from hortus.engine.configuration import FlagValues
 from hortus.engine.flags import FlagError, FlagSet
 from hortus.engine.rbac import Permission
 from hortus.kube import Client, ConnectionSettings, Resource, yaml
@@ -144,7 +144,7 @@ async def _configuration(client: Client, parts: _Parts, namespace: str, values: 
             config["converter-config-filepath"] = _file(folder, "converter.json", content)
         file = _file(folder, "config.yaml", yaml.dump(config).encode())
         try:
-            chosen = Configuration(FlagSet(FLAGS), [f"--config={file}"], {}).load()
+            chosen = FlagValues(FlagSet(FLAGS), [f"--config={file}"], {}).load()
             for domain in all_domains():
                 domain.check(chosen)
         except FlagError as error:

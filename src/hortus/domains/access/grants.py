@@ -19,7 +19,7 @@ from hortus.domains.access.policy import AccessPolicy
 from hortus.domains.access.service import Withdrawal
 from hortus.domains.access.types import ClusterAccess, Label, Reason, RoleRef
 from hortus.engine import Actor, StepError, metadata_of
-from hortus.engine.applysets import Action, Report
+from hortus.engine.applysets import ApplyReport, ObjectAction
 from hortus.kube import Client
 from hortus.kube.errors import Garbage, KubeError, NotFound, TransportError
 from hortus.kube.objects import shaped
@@ -87,7 +87,7 @@ async def check_account(remote: Client, access: ClusterAccess) -> None:
         )
 
 
-def failure_of_set(report: Report) -> StepError | KubeError:
+def failure_of_set(report: ApplyReport) -> StepError | KubeError:
     """The error that an incomplete run of the set means."""
     for outcome in report.failures:
         missing = isinstance(outcome.error, NotFound) and outcome.member.namespace
@@ -103,7 +103,7 @@ def failure_of_set(report: Report) -> StepError | KubeError:
             return outcome.error
     return StepError(
         f"{report.message()} (cluster owner: see why it refuses; tried again)",
-        reason=Reason.REFUSED if report.of(Action.FAILED) else Reason.REMOVING,
+        reason=Reason.REFUSED if report.of(ObjectAction.FAILED) else Reason.REMOVING,
         actor=Actor.PROVIDER,
         after=report.retry_after,
     )

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, field
 
 from hortus.kube.objects import Resource
-from hortus.schema import AGE, Column, Condition, Fields, Format, Kind, ListMap, ListSet, Rule, kind
+from hortus.schema import AGE, Column, Condition, Fields, Format, Kind, ListMap, ListSet, ValidationRule, kind
 
 GROUP: Final = "access.hortus.dev"
 VERSION: Final = "v1alpha1"
@@ -44,7 +44,7 @@ class AccessRule(Fields, frozen=True):
     """Permissions, as a rule of a Role."""
 
     __rules__ = (
-        Rule(
+        ValidationRule(
             "has(self.nonResourceURLs) ? !has(self.resources) && !has(self.apiGroups) && !has(self.resourceNames)"
             " : has(self.resources) && has(self.apiGroups)",
             message="name either apiGroups and resources, or nonResourceURLs",
@@ -102,18 +102,20 @@ class ClusterAccessSpec(Fields, frozen=True):
     """The cluster, the client and its permissions."""
 
     __rules__ = (
-        Rule("has(self.rules) != has(self.roleRef)", message="name either rules or roleRef"),
-        Rule(
+        ValidationRule("has(self.rules) != has(self.roleRef)", message="name either rules or roleRef"),
+        ValidationRule(
             "!has(self.roleRef) || self.roleRef.kind != 'Role' || has(self.namespaces)",
             message="a Role is one of a namespace: name namespaces",
         ),
-        Rule(
+        ValidationRule(
             "!has(self.namespaces) || !has(self.rules) || self.rules.all(r, !has(r.nonResourceURLs))",
             message="nonResourceURLs have no namespace: leave namespaces out",
         ),
-        Rule("self.clusterRef == oldSelf.clusterRef", message="clusterRef is immutable: make another ClusterAccess"),
-        Rule("self.client == oldSelf.client", message="client is immutable: make another ClusterAccess"),
-        Rule(
+        ValidationRule(
+            "self.clusterRef == oldSelf.clusterRef", message="clusterRef is immutable: make another ClusterAccess"
+        ),
+        ValidationRule("self.client == oldSelf.client", message="client is immutable: make another ClusterAccess"),
+        ValidationRule(
             "has(self.serviceAccount) == has(oldSelf.serviceAccount) && (!has(self.serviceAccount) ||"
             " self.serviceAccount.name == oldSelf.serviceAccount.name &&"
             " self.serviceAccount.__namespace__ == oldSelf.serviceAccount.__namespace__)",

@@ -24,38 +24,38 @@ from hortus.engine.applysets.applying import ApplySet
 from hortus.engine.applysets.clients import ClusterClient, SetClient
 from hortus.engine.applysets.drift import FieldDrift, drift
 from hortus.engine.applysets.identity import PART_OF, part_of, set_id
-from hortus.engine.applysets.inventory import Entry, Inventory, Member
+from hortus.engine.applysets.inventory import Inventory, InventoryEntry, Member
 from hortus.engine.applysets.live import Live, ServerLive, WatchedLive
 from hortus.engine.applysets.parents import ConfigMapParent, ForeignParent, Parent
 from hortus.engine.applysets.policy import Conflicts, Policy
-from hortus.engine.applysets.readiness import Readiness, Status, readiness
-from hortus.engine.applysets.report import Action, Outcome, Report
+from hortus.engine.applysets.readiness import ObjectStatus, Readiness, readiness
+from hortus.engine.applysets.report import ApplyReport, ObjectAction, ObjectOutcome
 from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, Namespaced, UnknownKind, UnreadableKinds
 
 __all__ = [
     "PART_OF",
-    "Action",
+    "ApplyReport",
     "ApplySet",
     "ClusterClient",
     "ConfigMapParent",
     "Conflicts",
     "DiscoveredKinds",
-    "Entry",
     "FieldDrift",
     "ForeignParent",
     "Inventory",
+    "InventoryEntry",
     "Kinds",
     "Live",
     "Member",
     "Namespaced",
-    "Outcome",
+    "ObjectAction",
+    "ObjectOutcome",
+    "ObjectStatus",
     "Parent",
     "Policy",
     "Readiness",
-    "Report",
     "ServerLive",
     "SetClient",
-    "Status",
     "UnknownKind",
     "UnreadableKinds",
     "WatchedLive",

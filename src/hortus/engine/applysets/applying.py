@@ -19,7 +19,7 @@ from hortus.engine.apply import Applier
 from hortus.engine.applysets.clients import ClusterClient, SetClient
 from hortus.engine.applysets.drift import FieldDrift, drift
 from hortus.engine.applysets.identity import part_of
-from hortus.engine.applysets.inventory import Entry, Inventory, Member, entry_of, member_of
+from hortus.engine.applysets.inventory import Inventory, InventoryEntry, Member, entry_of, member_of
 from hortus.engine.applysets.live import Live, ServerLive
 from hortus.engine.applysets.ordering import rank
 from hortus.engine.applysets.parallel import each
@@ -27,7 +27,7 @@ from hortus.engine.applysets.parents import Parent
 from hortus.engine.applysets.policy import Conflicts, Policy
 from hortus.engine.applysets.pruning import Pruning, not_whole
 from hortus.engine.applysets.readiness import readiness
-from hortus.engine.applysets.report import Action, Outcome, Report
+from hortus.engine.applysets.report import ApplyReport, ObjectAction, ObjectOutcome
 from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, UnknownKind
 from hortus.engine.applysets.wanted import Wanted, wanted_of
 from hortus.engine.scope import current_scope
@@ -89,7 +89,7 @@ class ApplySet:
             clock=clock,
         )
 
-    async def apply(self, objects: Sequence[Object], *, whole: bool = False) -> Report:
+    async def apply(self, objects: Sequence[Object], *, whole: bool = False) -> ApplyReport:
         """Make the cluster hold `objects`. Failures of objects are in the report, and then nothing is pruned.
 
         `whole` says that `objects` are all there are, however few: without it nothing is pruned when they are none, or
@@ -98,16 +98,16 @@ class ApplySet:
         """
         return await self._run(objects, whole=whole, dry_run=False)
 
-    async def plan(self, objects: Sequence[Object], *, whole: bool = False) -> Report:
+    async def plan(self, objects: Sequence[Object], *, whole: bool = False) -> ApplyReport:
         """The report that `apply` would give, with drift by field; nothing is written."""
         return await self._run(objects, whole=whole, dry_run=True)
 
-    async def _run(self, objects: Sequence[Object], *, whole: bool, dry_run: bool) -> Report:
+    async def _run(self, objects: Sequence[Object], *, whole: bool, dry_run: bool) -> ApplyReport:
         stored = await self._stored()
         wanted, refused = await wanted_of(
             objects, self._kinds, identity=self._parent.identity, namespace=self._parent.namespace
         )
-        report = Report(_refusal(obj, error) for obj, error in refused)
+        report = ApplyReport(_refusal(obj, error) for obj, error in refused)
         found = await self._found(wanted)
         accepted = self._accepted(found, stored, report)
         if not dry_run:
@@ -118,7 +118,7 @@ class ApplySet:
         kept = {member: entry for member, entry in stored.items() if member not in members}
         if not (whole or not kept or (objects and 2 * len(objects) >= len(stored))):
             report.outcomes += not_whole(kept, len(objects), len(stored))
-        elif self._policy.prune and not report.of(Action.FAILED, Action.WAITING):
+        elif self._policy.prune and not report.of(ObjectAction.FAILED, ObjectAction.WAITING):
             outcomes, kept = await self._pruning(dry_run=dry_run).prune(kept)
             report.outcomes += outcomes
         refused_ones = {member: stored[member] for member in members if member in stored and member not in entries}
@@ -126,7 +126,7 @@ class ApplySet:
             await self._parent.store({**refused_ones, **kept, **entries})
         return report
 
-    async def delete(self) -> Report:
+    async def delete(self) -> ApplyReport:
         """Delete every object of the set and, when all are gone, forget it. Repeat until `report.complete`."""
         stored = await self._stored()
         outcomes, kept = await self._pruning(dry_run=False).prune(stored)
@@ -134,7 +134,7 @@ class ApplySet:
             await self._parent.store(kept)
         else:
             await self._parent.remove()
-        return Report(outcomes)
+        return ApplyReport(outcomes)
 
     def _pruning(self, *, dry_run: bool) -> Pruning:
         return Pruning(
@@ -148,7 +148,7 @@ class ApplySet:
 
     # Looking.
 
-    async def _stored(self) -> dict[Member, Entry]:
+    async def _stored(self) -> dict[Member, InventoryEntry]:
         """The inventory, and what another tool has marked as part of the set."""
         stored = dict(await self._parent.load())
         for group_kind in self._parent.shared_kinds:
@@ -170,7 +170,7 @@ class ApplySet:
             return error
 
     def _accepted(
-        self, found: list[tuple[Wanted, Object | KubeError | None]], stored: Inventory, report: Report
+        self, found: list[tuple[Wanted, Object | KubeError | None]], stored: Inventory, report: ApplyReport
     ) -> list[tuple[Wanted, Object | None]]:
         """Those that may be applied; the others are reported."""
         accepted: list[tuple[Wanted, Object | None]] = []
@@ -179,9 +179,9 @@ class ApplySet:
                 report.outcomes.append(_failure(one.member, live))
             elif live is not None and (problem := self._foreign(one, live, stored)):
                 report.outcomes.append(
-                    Outcome(
+                    ObjectOutcome(
                         member=one.member,
-                        action=Action.FAILED,
+                        action=ObjectAction.FAILED,
                         readiness=readiness(live),
                         message=f"{one.member}: {problem}",
                     )
@@ -198,7 +198,7 @@ class ApplySet:
             return "it exists and is part of no set: delete it, or allow adopt"
         return ""
 
-    def _entry(self, one: Wanted, live: Object | None) -> Entry:
+    def _entry(self, one: Wanted, live: Object | None) -> InventoryEntry:
         """The entry to store before applying: the uid of an object that is in the set already, none for a new one."""
         ours = live is not None and part_of(live) == self._parent.identity
         return entry_of(one.resource, live["metadata"].get("uid", "") if live is not None and ours else "")
@@ -211,8 +211,8 @@ class ApplySet:
     # Applying.
 
     async def _apply_all(
-        self, accepted: list[tuple[Wanted, Object | None]], report: Report, *, dry_run: bool
-    ) -> dict[Member, Entry]:
+        self, accepted: list[tuple[Wanted, Object | None]], report: ApplyReport, *, dry_run: bool
+    ) -> dict[Member, InventoryEntry]:
         """Apply in order; returns what to remember of each."""
         entries = {one.member: self._entry(one, live) for one, live in accepted}
         missing: list[Wanted] = []
@@ -233,32 +233,36 @@ class ApplySet:
                 missing += await self._not_ready(foundations)
         return entries
 
-    def _postponed(self, one: Wanted, live: Object | None, foundation: Wanted, *, dry_run: bool) -> Outcome:
+    def _postponed(self, one: Wanted, live: Object | None, foundation: Wanted, *, dry_run: bool) -> ObjectOutcome:
         """The outcome of an object whose namespace or definition is not ready, or, in a plan, would come first."""
         if dry_run and live is not None and self._applier.matches(live, one.config):
-            return Outcome(member=one.member, action=Action.UNCHANGED, readiness=readiness(live))
+            return ObjectOutcome(member=one.member, action=ObjectAction.UNCHANGED, readiness=readiness(live))
         if dry_run:
             message = f"{one.member}: would be {'changed' if live else 'created'}, after {foundation.member}"
             return self._planned(one, live, message)
         message = f"{one.member}: waits for {foundation.member}"
-        return Outcome(member=one.member, action=Action.WAITING, readiness=readiness(live), message=message)
+        return ObjectOutcome(member=one.member, action=ObjectAction.WAITING, readiness=readiness(live), message=message)
 
-    def _planned(self, one: Wanted, live: Object | None, message: str) -> Outcome:
-        return Outcome(
+    def _planned(self, one: Wanted, live: Object | None, message: str) -> ObjectOutcome:
+        return ObjectOutcome(
             member=one.member,
-            action=Action.PENDING,
+            action=ObjectAction.PENDING,
             readiness=readiness(live),
             drift=self._drift(one, live),
             message=message,
         )
 
-    async def _apply_one(self, item: tuple[Wanted, Object | None], *, dry_run: bool) -> tuple[Outcome, Object | None]:
+    async def _apply_one(
+        self, item: tuple[Wanted, Object | None], *, dry_run: bool
+    ) -> tuple[ObjectOutcome, Object | None]:
         one, live = item
         if live is not None and live["metadata"].get("deletionTimestamp"):
             message = f"{one.member}: it is being deleted; it is made again when it is gone"
-            return Outcome(member=one.member, action=Action.WAITING, readiness=readiness(live), message=message), None
+            return ObjectOutcome(
+                member=one.member, action=ObjectAction.WAITING, readiness=readiness(live), message=message
+            ), None
         if live is not None and self._applier.matches(live, one.config):
-            return Outcome(member=one.member, action=Action.UNCHANGED, readiness=readiness(live)), live
+            return ObjectOutcome(member=one.member, action=ObjectAction.UNCHANGED, readiness=readiness(live)), live
         try:
             written = await self._client.apply(
                 one.resource,
@@ -272,18 +276,18 @@ class ApplySet:
         if dry_run:
             return self._planned(one, live, f"{one.member}: would be {'changed' if live else 'created'}"), live
         self._live.learn(one.resource, written)
-        found = Outcome(
-            member=one.member, action=Action.APPLIED, readiness=readiness(written), drift=self._drift(one, live)
+        found = ObjectOutcome(
+            member=one.member, action=ObjectAction.APPLIED, readiness=readiness(written), drift=self._drift(one, live)
         )
         return found, written
 
-    async def _not_ready(self, foundations: list[tuple[Wanted, Outcome, Object | None]]) -> list[Wanted]:
+    async def _not_ready(self, foundations: list[tuple[Wanted, ObjectOutcome, Object | None]]) -> list[Wanted]:
         """Wait for namespaces and definitions; returns those that are not ready in time."""
         if not foundations:
             return []
         return [one for one in await each(foundations, self._awaited, limit=self._policy.parallel) if one is not None]
 
-    async def _awaited(self, item: tuple[Wanted, Outcome, Object | None]) -> Wanted | None:
+    async def _awaited(self, item: tuple[Wanted, ObjectOutcome, Object | None]) -> Wanted | None:
         one, outcome, live = item
         if live is None:
             return one
@@ -318,8 +322,8 @@ class ApplySet:
                 await self._clock.sleep(_SERVED_PAUSE)
 
 
-def _usable(foundation: Outcome) -> bool:
-    return foundation.action is Action.UNCHANGED and foundation.readiness.ready
+def _usable(foundation: ObjectOutcome) -> bool:
+    return foundation.action is ObjectAction.UNCHANGED and foundation.readiness.ready
 
 
 def _divided(
@@ -337,22 +341,24 @@ def _divided(
     return ready, waiting
 
 
-def _refusal(obj: Object, error: Exception) -> Outcome:
+def _refusal(obj: Object, error: Exception) -> ObjectOutcome:
     metadata = obj.get("metadata")
     names = metadata if isinstance(metadata, dict) else {}
     group = str(obj.get("apiVersion") or "").rpartition("/")[0]
     member = Member(group, str(obj.get("kind") or ""), str(names.get("namespace") or ""), str(names.get("name") or ""))
     message = str(error) if str(member) in str(error) or not isinstance(error, UnknownKind) else f"{member}: {error}"
-    return Outcome(member=member, action=Action.FAILED, message=message, error=error)
+    return ObjectOutcome(member=member, action=ObjectAction.FAILED, message=message, error=error)
 
 
-def _failure(member: Member, error: KubeError, found: tuple[FieldDrift, ...] = ()) -> Outcome:
+def _failure(member: Member, error: KubeError, found: tuple[FieldDrift, ...] = ()) -> ObjectOutcome:
     text = str(error)
     if member.kind == "Secret" and isinstance(error, ApiError):
         # The server quotes values.
         fields = [str(cause.get("field", "")) for cause in error.details.get("causes") or ()]
         text = f"{error.status_reason}: {', '.join(fields) or 'see the API server'}"
-    return Outcome(member=member, action=Action.FAILED, drift=found, message=f"{member}: {text}", error=error)
+    return ObjectOutcome(
+        member=member, action=ObjectAction.FAILED, drift=found, message=f"{member}: {text}", error=error
+    )
 
 
 __all__ = ["ApplySet", "ClusterClient", "SetClient"]

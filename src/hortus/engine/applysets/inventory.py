@@ -28,7 +28,7 @@ class Member(NamedTuple):
         return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
 
 
-class Entry(NamedTuple):
+class InventoryEntry(NamedTuple):
     """One member of a set: how it is reached, and its uid, "" before it was seen."""
 
     version: str
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
         return Resource(member.group, self.version, self.plural, member.kind, bool(member.namespace))
 
 
-Inventory = Mapping[Member, Entry]
+Inventory = Mapping[Member, InventoryEntry]
 
 
 def member_of(resource: Resource, obj: Object) -> Member:
@@ -47,8 +47,8 @@ def member_of(resource: Resource, obj: Object) -> Member:
     return Member(resource.group, resource.kind, metadata.get("namespace", ""), metadata["name"])
 
 
-def entry_of(resource: Resource, uid: str) -> Entry:
-    return Entry(resource.version, resource.plural, uid)
+def entry_of(resource: Resource, uid: str) -> InventoryEntry:
+    return InventoryEntry(resource.version, resource.plural, uid)
 
 
 def encode(inventory: Inventory) -> str:
@@ -57,9 +57,9 @@ def encode(inventory: Inventory) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def decode(text: str) -> dict[Member, Entry]:
+def decode(text: str) -> dict[Member, InventoryEntry]:
     """Raises ValueError, which says which line is not one of ours."""
-    found: dict[Member, Entry] = {}
+    found: dict[Member, InventoryEntry] = {}
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
         try:
             parts = orjson.loads(line)
@@ -67,7 +67,7 @@ def decode(text: str) -> dict[Member, Entry]:
             parts = None
         if not isinstance(parts, list) or len(parts) != 7 or not all(isinstance(part, str) for part in parts):
             raise ValueError(f"line {number} is not a list of group, kind, namespace, name, version, plural and uid")
-        found[Member(*parts[:4])] = Entry(*parts[4:])
+        found[Member(*parts[:4])] = InventoryEntry(*parts[4:])
     return found
 
 

@@ -16,12 +16,12 @@ from itertools import groupby
 from hortus.engine.applysets.clients import SetClient
 from hortus.engine.applysets.content import Contents
 from hortus.engine.applysets.identity import part_of
-from hortus.engine.applysets.inventory import Entry, Inventory, Member
+from hortus.engine.applysets.inventory import Inventory, InventoryEntry, Member
 from hortus.engine.applysets.ordering import is_definition, stage
 from hortus.engine.applysets.parallel import each
 from hortus.engine.applysets.policy import Policy
 from hortus.engine.applysets.readiness import readiness
-from hortus.engine.applysets.report import Action, Outcome
+from hortus.engine.applysets.report import ObjectAction, ObjectOutcome
 from hortus.engine.applysets.resources import Kinds, UnreadableKinds
 from hortus.engine.scope import current_scope
 from hortus.engine.within import within
@@ -31,7 +31,7 @@ from hortus.kube.objects import Object, Resource
 
 _LOOKS = 5
 """Attempts in one run for an object that changes between the look and its deletion."""
-_REMEMBERED = (Action.FAILED, Action.HELD, Action.PENDING, Action.PRUNING, Action.WAITING)
+_REMEMBERED = (ObjectAction.FAILED, ObjectAction.HELD, ObjectAction.PENDING, ObjectAction.PRUNING, ObjectAction.WAITING)
 """A later run has to come back to these."""
 
 
@@ -49,20 +49,21 @@ class Pruning:
         self._clock = clock
         self._dry_run = dry_run
 
-    async def prune(self, leaving: Inventory) -> tuple[list[Outcome], dict[Member, Entry]]:
+    async def prune(self, leaving: Inventory) -> tuple[list[ObjectOutcome], dict[Member, InventoryEntry]]:
         """Delete the members of `leaving` stage by stage; what became of them, and those still to remember."""
-        outcomes: list[Outcome] = []
+        outcomes: list[ObjectOutcome] = []
         before: Member | None = None
         """A member that is not gone yet: later stages wait, because it may need them to go."""
 
-        def place(item: tuple[Member, Entry]) -> int:
+        def place(item: tuple[Member, InventoryEntry]) -> int:
             return stage(item[1].resource(item[0]))
 
         for _, group in groupby(sorted(leaving.items(), key=lambda item: (place(item), item[0])), key=place):
             items = list(group)
             if before is not None and not self._dry_run:
                 outcomes += [
-                    _outcome(member, Action.WAITING, f"it is deleted when {before} is gone") for member, _ in items
+                    _outcome(member, ObjectAction.WAITING, f"it is deleted when {before} is gone")
+                    for member, _ in items
                 ]
                 continue
             found = [one for one in await each(items, self._one, limit=self._policy.parallel) if one is not None]
@@ -70,7 +71,7 @@ class Pruning:
             before = before or next((one.member for one in found if one.action in _REMEMBERED and one.blocks), None)
         return outcomes, {one.member: leaving[one.member] for one in outcomes if one.action in _REMEMBERED}
 
-    async def _one(self, item: tuple[Member, Entry]) -> Outcome | None:
+    async def _one(self, item: tuple[Member, InventoryEntry]) -> ObjectOutcome | None:
         """The outcome for one member; None when it is gone already."""
         member, entry = item
         try:
@@ -83,19 +84,21 @@ class Pruning:
         except KubeError as error:
             if isinstance(error, NotFound) and not isinstance(error, NotServed):
                 return None
-            return Outcome(member=member, action=Action.FAILED, message=f"{member}: not deleted: {error}", error=error)
+            return ObjectOutcome(
+                member=member, action=ObjectAction.FAILED, message=f"{member}: not deleted: {error}", error=error
+            )
 
-    async def _attempt(self, member: Member, entry: Entry) -> Outcome | None:
+    async def _attempt(self, member: Member, entry: InventoryEntry) -> ObjectOutcome | None:
         resource, live = await self._find(member, entry)
         if live is None:
             return None
         if (foreign := self._foreign(live, entry)) is not None:
-            return _outcome(member, Action.KEPT, foreign)
+            return _outcome(member, ObjectAction.KEPT, foreign)
         if live["metadata"].get("deletionTimestamp"):
-            return _outcome(member, Action.PRUNING, "it is being deleted, and its finalizers hold it", live)
+            return _outcome(member, ObjectAction.PRUNING, "it is being deleted, and its finalizers hold it", live)
         if not self._policy.prune_content and (content := await self._contents.of(member, live)) is not None:
             why = f"it holds {content.text}: remove that first, or allow prune_content"
-            return _outcome(member, Action.HELD, why, live, blocks=content.finalized)
+            return _outcome(member, ObjectAction.HELD, why, live, blocks=content.finalized)
         metadata = live["metadata"]
         answer = await self._client.delete(
             resource,
@@ -108,12 +111,14 @@ class Pruning:
         )
         gone = answer.get("kind") == "Status"
         if self._dry_run:
-            return _outcome(member, Action.PENDING, "would be deleted", live, blocks=bool(metadata.get("finalizers")))
+            return _outcome(
+                member, ObjectAction.PENDING, "would be deleted", live, blocks=bool(metadata.get("finalizers"))
+            )
         if gone or (is_definition(resource) and await self._goes(resource, answer)):
-            return _outcome(member, Action.PRUNED, "deleted")
-        return _outcome(member, Action.PRUNING, "deleted, and its finalizers hold it", answer)
+            return _outcome(member, ObjectAction.PRUNED, "deleted")
+        return _outcome(member, ObjectAction.PRUNING, "deleted, and its finalizers hold it", answer)
 
-    async def _find(self, member: Member, entry: Entry) -> tuple[Resource, Object | None]:
+    async def _find(self, member: Member, entry: InventoryEntry) -> tuple[Resource, Object | None]:
         """The object as the server has it now, where its kind is served now; None when it is known to be gone."""
         resource = entry.resource(member)
         try:
@@ -130,7 +135,7 @@ class Pruning:
             raise UnreadableKinds(f"the server says that it serves {kind} in {served.version}, and does not")
         return served, await self._client.get(served, member.name, member.namespace)
 
-    def _foreign(self, live: Object, entry: Entry) -> str | None:
+    def _foreign(self, live: Object, entry: InventoryEntry) -> str | None:
         found = part_of(live)
         if found != self._identity:
             return "it is part of another set now" if found else "it is not marked as part of this set any more"
@@ -150,17 +155,21 @@ class Pruning:
         return True
 
 
-def not_whole(leaving: Iterable[Member], given: int, held: int) -> list[Outcome]:
+def not_whole(leaving: Iterable[Member], given: int, held: int) -> list[ObjectOutcome]:
     """The outcomes of members that are left alone because what was given may be only a part of what is wanted."""
     why = f"it stays: the set has {held} members and was given {given} objects; if that is all of it, say whole=True"
-    return [_outcome(member, Action.HELD, why) for member in sorted(leaving)]
+    return [_outcome(member, ObjectAction.HELD, why) for member in sorted(leaving)]
 
 
-def _put_off(outcome: Outcome, before: Member) -> Outcome:
-    if outcome.action is not Action.PENDING:
+def _put_off(outcome: ObjectOutcome, before: Member) -> ObjectOutcome:
+    if outcome.action is not ObjectAction.PENDING:
         return outcome
-    return _outcome(outcome.member, Action.PENDING, f"would be deleted, when {before} is gone")
+    return _outcome(outcome.member, ObjectAction.PENDING, f"would be deleted, when {before} is gone")
 
 
-def _outcome(member: Member, action: Action, why: str, live: Object | None = None, *, blocks: bool = True) -> Outcome:
-    return Outcome(member=member, action=action, readiness=readiness(live), message=f"{member}: {why}", blocks=blocks)
+def _outcome(
+    member: Member, action: ObjectAction, why: str, live: Object | None = None, *, blocks: bool = True
+) -> ObjectOutcome:
+    return ObjectOutcome(
+        member=member, action=action, readiness=readiness(live), message=f"{member}: {why}", blocks=blocks
+    )

@@ -15,7 +15,7 @@ from hortus.engine.conditions import find_condition
 from hortus.kube.objects import Object
 
 
-class Status(StrEnum):
+class ObjectStatus(StrEnum):
     """The states of kstatus."""
 
     CURRENT = "Current"
@@ -27,16 +27,16 @@ class Status(StrEnum):
 
 
 class Readiness(NamedTuple):
-    status: Status
+    status: ObjectStatus
     message: str = ""
 
     @property
     def ready(self) -> bool:
-        return self.status is Status.CURRENT
+        return self.status is ObjectStatus.CURRENT
 
 
-CURRENT = Readiness(Status.CURRENT)
-NOT_FOUND = Readiness(Status.NOT_FOUND, "the object does not exist")
+CURRENT = Readiness(ObjectStatus.CURRENT)
+NOT_FOUND = Readiness(ObjectStatus.NOT_FOUND, "the object does not exist")
 
 
 def readiness(obj: Object | None) -> Readiness:
@@ -46,18 +46,18 @@ def readiness(obj: Object | None) -> Readiness:
     try:
         return _readiness(obj)
     except (TypeError, ValueError, AttributeError, KeyError):
-        return Readiness(Status.UNKNOWN, "its status has an unexpected shape")
+        return Readiness(ObjectStatus.UNKNOWN, "its status has an unexpected shape")
 
 
 def _readiness(obj: Object) -> Readiness:
     metadata, status = obj["metadata"], obj.get("status") or {}
     if metadata.get("deletionTimestamp"):
-        return Readiness(Status.TERMINATING, "it is being deleted")
+        return Readiness(ObjectStatus.TERMINATING, "it is being deleted")
     observed, generation = status.get("observedGeneration"), metadata.get("generation")
     if observed is not None and generation is not None and observed < generation:
         return _progress(f"generation {generation} is not looked at yet, only {observed}")
     if (found := _is_true(obj, "Stalled")) is not None:
-        return Readiness(Status.FAILED, _words(found))
+        return Readiness(ObjectStatus.FAILED, _words(found))
     if (found := _is_true(obj, "Reconciling")) is not None:
         return _progress(_words(found))
     group = obj.get("apiVersion", "").rpartition("/")[0]
@@ -66,7 +66,7 @@ def _readiness(obj: Object) -> Readiness:
 
 
 def _progress(message: str) -> Readiness:
-    return Readiness(Status.IN_PROGRESS, message)
+    return Readiness(ObjectStatus.IN_PROGRESS, message)
 
 
 def _is_true(obj: Object, kind: str, value: str = "True") -> Object | None:
@@ -88,9 +88,9 @@ def _by_ready(obj: Object) -> Readiness:
 def _deployment(obj: Object, spec: Object, status: Object) -> Readiness:
     progressing = find_condition(obj, "Progressing")
     if progressing is not None and progressing.get("reason") == "ProgressDeadlineExceeded":
-        return Readiness(Status.FAILED, _words(progressing))
+        return Readiness(ObjectStatus.FAILED, _words(progressing))
     if (failed := _is_true(obj, "ReplicaFailure")) is not None:
-        return Readiness(Status.FAILED, _words(failed))
+        return Readiness(ObjectStatus.FAILED, _words(failed))
     wanted = spec.get("replicas", 1)
     counts = {name: status.get(name) or 0 for name in ("replicas", "updatedReplicas", "readyReplicas")}
     counts["availableReplicas"] = status.get("availableReplicas") or 0
@@ -107,7 +107,7 @@ def _deployment(obj: Object, spec: Object, status: Object) -> Readiness:
 
 def _replica_set(obj: Object, spec: Object, status: Object) -> Readiness:
     if (failed := _is_true(obj, "ReplicaFailure")) is not None:
-        return Readiness(Status.FAILED, _words(failed))
+        return Readiness(ObjectStatus.FAILED, _words(failed))
     wanted = spec.get("replicas", 1)
     for name in ("fullyLabeledReplicas", "availableReplicas", "readyReplicas"):
         if (status.get(name) or 0) < wanted:
@@ -154,7 +154,7 @@ def _daemon_set(obj: Object, spec: Object, status: Object) -> Readiness:
 def _job(obj: Object, spec: Object, status: Object) -> Readiness:
     """A Job that runs is Current: whether it succeeds is another question than whether it was taken up."""
     if (failed := _is_true(obj, "Failed")) is not None:
-        return Readiness(Status.FAILED, _words(failed))
+        return Readiness(ObjectStatus.FAILED, _words(failed))
     if _is_true(obj, "Complete") is not None or _is_true(obj, "Suspended") is not None or "startTime" in status:
         return CURRENT
     return _progress("it has not started")
@@ -165,14 +165,16 @@ def _pod(obj: Object, spec: Object, status: Object) -> Readiness:
     if phase == "Succeeded":
         return CURRENT
     if phase == "Failed":
-        return Readiness(Status.FAILED, str(status.get("message") or status.get("reason") or "the pod has failed"))
+        return Readiness(
+            ObjectStatus.FAILED, str(status.get("message") or status.get("reason") or "the pod has failed")
+        )
     if phase == "Running" and _is_true(obj, "Ready") is not None:
         return CURRENT
     states: list[Any] = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     for container in states:
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") == "CrashLoopBackOff":
-            return Readiness(Status.FAILED, f"container {container.get('name')} crashes again and again")
+            return Readiness(ObjectStatus.FAILED, f"container {container.get('name')} crashes again and again")
     scheduled = _is_true(obj, "PodScheduled", "False")
     return _progress(_words(scheduled) if scheduled is not None else f"phase {phase or 'Pending'}, not ready")
 
@@ -191,7 +193,7 @@ def _service(obj: Object, spec: Object, status: Object) -> Readiness:
 def _definition(obj: Object, spec: Object, status: Object) -> Readiness:
     refused = _is_true(obj, "NamesAccepted", "False")
     if refused is not None:
-        return Readiness(Status.FAILED, _words(refused))
+        return Readiness(ObjectStatus.FAILED, _words(refused))
     established = find_condition(obj, "Established")
     if established is not None and established.get("status") == "True":
         return CURRENT
@@ -204,7 +206,7 @@ def _budget(obj: Object, spec: Object, status: Object) -> Readiness:
 
 def _namespace(obj: Object, spec: Object, status: Object) -> Readiness:
     phase = status.get("phase", "Active")
-    return CURRENT if phase == "Active" else Readiness(Status.TERMINATING, f"phase {phase}")
+    return CURRENT if phase == "Active" else Readiness(ObjectStatus.TERMINATING, f"phase {phase}")
 
 
 _RULES: dict[tuple[str, str], Callable[[Object, Object, Object], Readiness]] = {

@@ -12,7 +12,7 @@ from hortus.engine.applysets.inventory import Member
 from hortus.engine.applysets.readiness import NOT_FOUND, Readiness
 
 
-class Action(StrEnum):
+class ObjectAction(StrEnum):
     """The action taken on one object."""
 
     APPLIED = "applied"
@@ -32,11 +32,11 @@ class Action(StrEnum):
     """It left the set and stays: it is not ours any more."""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """One object. `message` names it and says what is wrong; `error` is what was raised."""
 
     member: Member
-    action: Action
+    action: ObjectAction
     readiness: Readiness = NOT_FOUND
     drift: tuple[FieldDrift, ...] = ()
     """The fields that differed before it was applied."""
@@ -46,22 +46,22 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """True when what is deleted after it has to wait until it is gone."""
 
 
-_UNDONE = (Action.FAILED, Action.HELD, Action.PENDING, Action.PRUNING, Action.WAITING)
+_UNDONE = (ObjectAction.FAILED, ObjectAction.HELD, ObjectAction.PENDING, ObjectAction.PRUNING, ObjectAction.WAITING)
 
 
-class Report:
+class ApplyReport:
     """The outcomes of one run, in the order in which they came."""
 
-    def __init__(self, outcomes: Iterable[Outcome] = ()) -> None:
+    def __init__(self, outcomes: Iterable[ObjectOutcome] = ()) -> None:
         self.outcomes = list(outcomes)
 
-    def of(self, *actions: Action) -> list[Outcome]:
+    def of(self, *actions: ObjectAction) -> list[ObjectOutcome]:
         """The outcomes with one of these actions."""
         return [outcome for outcome in self.outcomes if outcome.action in actions]
 
     @property
-    def failures(self) -> list[Outcome]:
-        return self.of(Action.FAILED)
+    def failures(self) -> list[ObjectOutcome]:
+        return self.of(ObjectAction.FAILED)
 
     @property
     def complete(self) -> bool:
@@ -71,11 +71,13 @@ class Report:
     @property
     def ready(self) -> bool:
         """True when it is complete and every object of it is Current."""
-        return self.complete and all(outcome.readiness.ready for outcome in self.of(Action.APPLIED, Action.UNCHANGED))
+        return self.complete and all(
+            outcome.readiness.ready for outcome in self.of(ObjectAction.APPLIED, ObjectAction.UNCHANGED)
+        )
 
     @property
     def writes(self) -> int:
-        return len(self.of(Action.APPLIED, Action.PRUNED, Action.PRUNING))
+        return len(self.of(ObjectAction.APPLIED, ObjectAction.PRUNED, ObjectAction.PRUNING))
 
     @property
     def retry_after(self) -> float | None:
@@ -89,7 +91,7 @@ class Report:
             outcome.message or f"{outcome.member}: {outcome.readiness.message}"
             for outcome in self.outcomes
             if outcome.action in _UNDONE
-            or (outcome.action in (Action.APPLIED, Action.UNCHANGED) and not outcome.readiness.ready)
+            or (outcome.action in (ObjectAction.APPLIED, ObjectAction.UNCHANGED) and not outcome.readiness.ready)
         ]
         more = f"; and {len(wrong) - limit} more" if len(wrong) > limit else ""
         return "; ".join(wrong[:limit]) + more

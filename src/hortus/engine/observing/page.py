@@ -14,7 +14,7 @@ from aiohttp import web
 
 from hortus.engine.health import Address, HttpServer
 from hortus.engine.manager import Manager
-from hortus.engine.observing.snapshot import CacheState, Failing, QueueState, Snapshot, Work, as_object, snapshot
+from hortus.engine.observing.snapshot import CacheState, Failing, QueueState, Snapshot, TimedKey, as_object, snapshot
 
 _STYLE = """
 :root { color-scheme: light dark; font: 14px/1.45 system-ui, sans-serif }
@@ -85,7 +85,7 @@ def _queue(queue: QueueState) -> str:
     return "\n".join(parts)
 
 
-def _works(works: Sequence[Work], head: str) -> str:
+def _works(works: Sequence[TimedKey], head: str) -> str:
     return _table(("Object", head), ((work.key, _seconds(work.seconds)) for work in works), numbers=(1,))
 
 

@@ -30,7 +30,7 @@ SAMPLE = 64
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Work(msgspec.Struct, frozen=True):
+class TimedKey(msgspec.Struct, frozen=True):
     """A key and a number of seconds: in work, until due, or of the longest reconcile."""
 
     key: str
@@ -51,15 +51,15 @@ class QueueState(msgspec.Struct, frozen=True):
     """The number of keys that wait now, by priority."""
     next: list[str]
     """The first of those that wait."""
-    running: list[Work]
+    running: list[TimedKey]
     """Longest first."""
     delayed: int
-    due: list[Work]
+    due: list[TimedKey]
     """The next whose time comes."""
     failing: list[Failing]
     """Most often first."""
     failing_count: int
-    slowest: list[Work]
+    slowest: list[TimedKey]
     """The longest reconciles since the start, one of each object."""
 
 
@@ -114,7 +114,7 @@ def queue_state(controller: Controller) -> QueueState:
         next=[str(key) for key in heapq.nsmallest(MOST_KEYS, waiting, key=waiting.__getitem__)],
         running=_longest((str(key), now - since) for key, since in queue.running.items()),
         delayed=queue.delayed,
-        due=[Work(str(key), seconds) for key, seconds in queue.next_due(MOST_KEYS)],
+        due=[TimedKey(str(key), seconds) for key, seconds in queue.next_due(MOST_KEYS)],
         failing=[_failing(controller, key) for key in heapq.nlargest(MOST_KEYS, failures, key=failures.__getitem__)],
         failing_count=len(failures),
         slowest=_longest((str(key), seconds) for key, seconds in controller.slowest.items()),
@@ -125,8 +125,8 @@ def _failing(controller: Controller, key: ObjectKey) -> Failing:
     return Failing(str(key), controller.queue.failures(key), controller.queue.due_in(key))
 
 
-def _longest(pairs: Iterable[tuple[str, float]]) -> list[Work]:
-    return [Work(*pair) for pair in heapq.nlargest(MOST_KEYS, pairs, key=lambda pair: pair[1])]
+def _longest(pairs: Iterable[tuple[str, float]]) -> list[TimedKey]:
+    return [TimedKey(*pair) for pair in heapq.nlargest(MOST_KEYS, pairs, key=lambda pair: pair[1])]
 
 
 def cache_state(cache: Cache, problem: Exception | None) -> CacheState:
@@ -167,4 +167,4 @@ def as_object(state: Snapshot) -> Object:
     return made
 
 
-__all__ = ["CacheState", "Failing", "QueueState", "Snapshot", "Work", "as_object", "snapshot"]
+__all__ = ["CacheState", "Failing", "QueueState", "Snapshot", "TimedKey", "as_object", "snapshot"]

@@ -25,7 +25,7 @@ from hortus.engine.kubeconfigs.secrets import SECRETS
 from hortus.engine.remote.budget import Budget
 from hortus.engine.remote.credentials import (
     CredentialMissing,
-    Credentials,
+    KubeconfigSource,
     Place,
     SecretCredentials,
 )
@@ -40,7 +40,7 @@ __all__ = [
     "SECRETS",
     "Budget",
     "CredentialMissing",
-    "Credentials",
+    "KubeconfigSource",
     "Phase",
     "Place",
     "RemoteMetrics",

@@ -32,7 +32,7 @@ class CredentialMissing(KubeError):
     """There is no such Secret, or no such key in it."""
 
 
-class Credentials(Protocol):
+class KubeconfigSource(Protocol):
     """The source of kubeconfigs."""
 
     async def read(self, place: Place) -> bytes:

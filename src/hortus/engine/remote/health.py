@@ -14,6 +14,7 @@ import structlog
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.remote.breaker import Breaker, Waiters
+from hortus.engine.remote.context import PoolContext
 from hortus.engine.remote.credentials import CredentialMissing, Place
 from hortus.engine.remote.states import (
     CONNECTED,
@@ -25,7 +26,6 @@ from hortus.engine.remote.states import (
     state_for,
     unread,
 )
-from hortus.engine.remote.surroundings import Surroundings
 from hortus.kube.errors import (
     ApiError,
     ConnectionFailed,
@@ -48,7 +48,7 @@ class Health:
     def __init__(
         self,
         place: Place,
-        pool: Surroundings,
+        pool: PoolContext,
         *,
         connected: Callable[[], bool],
         changed: Callable[[RemoteState], None],

@@ -6,7 +6,7 @@ import hashlib
 
 import orjson
 
-from hortus.engine.remote.surroundings import RemoteConnection
+from hortus.engine.remote.context import RemoteConnection
 from hortus.kube.dialing import Memory
 from hortus.kube.errors import Forbidden, Garbage, NotFound
 

@@ -22,11 +22,11 @@ from hortus.engine.backoff import spread
 from hortus.engine.delays import Delays
 from hortus.engine.remote.budget import Budget, WatchSlot
 from hortus.engine.remote.connection import Remote
-from hortus.engine.remote.credentials import Credentials, Place
+from hortus.engine.remote.context import Connect
+from hortus.engine.remote.credentials import KubeconfigSource, Place
 from hortus.engine.remote.metrics import Anonymous, RemoteMetrics
 from hortus.engine.remote.settings import RemoteSettings
 from hortus.engine.remote.states import IDLE, Phase, RemoteState
-from hortus.engine.remote.surroundings import Connect
 from hortus.engine.scope import current_scope, start_shared
 from hortus.engine.within import within
 from hortus.kube import Access, Answer, Client, Connection, ConnectionSettings, RequestObserver
@@ -54,7 +54,7 @@ class RemotePool:
 
     def __init__(
         self,
-        credentials: Credentials,
+        credentials: KubeconfigSource,
         *,
         settings: RemoteSettings | None = None,
         clock: Clock | None = None,

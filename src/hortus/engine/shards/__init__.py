@@ -13,16 +13,16 @@ What is guaranteed, and on which assumptions: docs/adr/0010-shards.md.
 """
 
 from hortus.engine.shards.membership import Shards
-from hortus.engine.shards.records import GROUP_LABEL, HELD, Record
+from hortus.engine.shards.records import GROUP_LABEL, HELD, LeaseRecord
 from hortus.engine.shards.rendezvous import owner, weight
 from hortus.engine.shards.roster import MemberRoster, Permit
 
 __all__ = [
     "GROUP_LABEL",
     "HELD",
+    "LeaseRecord",
     "MemberRoster",
     "Permit",
-    "Record",
     "Shards",
     "owner",
     "weight",

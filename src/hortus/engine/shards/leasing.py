@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from hortus.engine.leases import LEASES, LeaseTimes
-from hortus.engine.shards.records import GROUP_LABEL, Record, new_lease, record_of, release, renewal
+from hortus.engine.shards.records import GROUP_LABEL, LeaseRecord, new_lease, record_of, release, renewal
 from hortus.engine.shards.roster import MemberRoster
 from hortus.engine.within import within
 from hortus.kube.clock import Clock
@@ -80,7 +80,7 @@ class MemberLeases:
     def new_name(self) -> str:
         return f"{self.group}-{self._random.getrandbits(48):012x}"
 
-    def record(self, lease: Object) -> Record:
+    def record(self, lease: Object) -> LeaseRecord:
         return record_of(lease, default_duration=self._times.duration)
 
     async def create(self, name: str) -> None:
@@ -95,25 +95,25 @@ class MemberLeases:
         )
         await within(self._clock, self._times.renew_deadline, self._client.create(LEASES, lease))
 
-    async def renew(self, name: str, view: frozenset[str], *, held: int, seconds: float) -> Record:
+    async def renew(self, name: str, view: frozenset[str], *, held: int, seconds: float) -> LeaseRecord:
         """Renew within `seconds` and acknowledge `view`; returns the Lease as written. Raises KubeError, OSError."""
         patch = renewal(view, held=held, now=self._clock.now())
         writing = self._client.patch(LEASES, name, patch, self.namespace)
         return self.record(await within(self._clock, seconds, writing))
 
-    async def list(self, *, seconds: float) -> list[Record]:
+    async def list(self, *, seconds: float) -> list[LeaseRecord]:
         """The Leases of the group, within `seconds`. Raises KubeError, OSError."""
         listing = self._client.list(LEASES, self.namespace, labels=self.selector)
         return [self.record(lease) for lease in (await within(self._clock, seconds, listing)).items]
 
-    async def delete_unchanged(self, record: Record) -> Record | None:
+    async def delete_unchanged(self, record: LeaseRecord) -> LeaseRecord | None:
         """Delete an overdue Lease on condition that it is as `record` says.
 
         Returns None when it is deleted, otherwise the Lease as it is now. Raises KubeError, OSError.
         """
         return await within(self._clock, self._times.renew_deadline, self._delete_unchanged(record))
 
-    async def _delete_unchanged(self, record: Record) -> Record | None:
+    async def _delete_unchanged(self, record: LeaseRecord) -> LeaseRecord | None:
         name = record.member
         try:
             await self._client.delete(
@@ -141,7 +141,7 @@ class MemberLeases:
     def is_former(self, name: str) -> bool:
         return name in self._former
 
-    def seen(self, record: Record) -> None:
+    def seen(self, record: LeaseRecord) -> None:
         """Give the Lease back when it is a former one of this replica that is still held."""
         name = record.member
         if name in self._former and not record.released and name not in self._returning:
@@ -200,7 +200,7 @@ class OverdueCheck:
             if overdue:
                 self._round = asyncio.create_task(self._check(roster, overdue), name="overdue shards")
 
-    async def _check(self, roster: MemberRoster, overdue: Iterable[Record]) -> None:
+    async def _check(self, roster: MemberRoster, overdue: Iterable[LeaseRecord]) -> None:
         for record in overdue:
             try:
                 changed = await self._leases.delete_unchanged(record)

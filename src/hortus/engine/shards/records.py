@@ -19,7 +19,7 @@ ACKNOWLEDGED = "shards.hortus.dev/acknowledged"
 HELD = "shards.hortus.dev/objects"
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The content of one member's Lease when it was seen."""
 
     member: str
@@ -35,12 +35,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     released: bool
 
 
-def record_of(lease: Object, *, default_duration: float) -> Record:
+def record_of(lease: Object, *, default_duration: float) -> LeaseRecord:
     """The record in `lease`; a duration that somebody took off counts as `default_duration`."""
     metadata, spec = lease["metadata"], lease.get("spec") or {}
     version = metadata.get("resourceVersion", "")
     acknowledged = (metadata.get("annotations") or {}).get(ACKNOWLEDGED, "")
-    return Record(
+    return LeaseRecord(
         member=metadata["name"],
         identity=spec.get("holderIdentity") or "",
         version=int(version) if version.isascii() and version.isdigit() else 0,
@@ -80,4 +80,4 @@ def release(now: float) -> Object:
     return {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": format_micro_time(now)}}
 
 
-__all__ = ["ACKNOWLEDGED", "GROUP_LABEL", "HELD", "Record", "new_lease", "record_of", "release", "renewal"]
+__all__ = ["ACKNOWLEDGED", "GROUP_LABEL", "HELD", "LeaseRecord", "new_lease", "record_of", "release", "renewal"]

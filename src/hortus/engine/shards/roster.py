@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from hortus.engine.shards.records import Record
+from hortus.engine.shards.records import LeaseRecord
 from hortus.engine.shards.rendezvous import weight
 from hortus.kube.fencing import Fenced
 from hortus.kube.objects import ObjectKey
@@ -48,7 +48,7 @@ class Permit:
 class _Other:
     __slots__ = ("record", "since")
 
-    def __init__(self, record: Record, since: float) -> None:
+    def __init__(self, record: LeaseRecord, since: float) -> None:
         self.record = record
         self.since = since
         """When this very record was first seen."""
@@ -167,7 +167,7 @@ class MemberRoster:
 
     # The others.
 
-    def first_look(self, records: Iterable[Record]) -> None:
+    def first_look(self, records: Iterable[LeaseRecord]) -> None:
         """The leases that a list showed which was asked for after our own lease had been made."""
         for record in records:
             self.saw(record)
@@ -175,7 +175,7 @@ class MemberRoster:
         self._awaited = {name for name, other in self._others.items() if self.name not in other.record.view}
         self._changed()
 
-    def saw(self, record: Record) -> None:
+    def saw(self, record: LeaseRecord) -> None:
         """The lease of a member is as `record` says; any order, any number of times."""
         name = record.member
         if name == self.name or name in self._gone:
@@ -201,7 +201,7 @@ class MemberRoster:
                 self._awaited.discard(name)
             self._changed()
 
-    def overdue(self) -> list[Record]:
+    def overdue(self) -> list[LeaseRecord]:
         """Members whose lease was unchanged for its duration as far as we saw: the server is to be asked about them."""
         now = self._monotonic()
         return [other.record for other in self._others.values() if now >= other.since + other.record.duration]

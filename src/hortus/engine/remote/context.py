@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from hortus.engine.remote.budget import Budget
-from hortus.engine.remote.credentials import Credentials, Place
+from hortus.engine.remote.credentials import KubeconfigSource, Place
 from hortus.engine.remote.settings import RemoteSettings
 from hortus.engine.remote.states import RemoteState
 from hortus.kube import Access, ConnectionSettings, Dialing, RateLimiter, RequestObserver, Transport
@@ -44,7 +44,7 @@ class Connect(Protocol):
     ) -> RemoteConnection: ...
 
 
-class Surroundings(Protocol):
+class PoolContext(Protocol):
     """The part of the pool that one cluster uses."""
 
     @property
@@ -56,7 +56,7 @@ class Surroundings(Protocol):
     budget: Budget
     contexts: Contexts
     memory: Memory
-    credentials: Credentials
+    credentials: KubeconfigSource
     connect: Connect
 
     def changed(self, place: Place, before: RemoteState, after: RemoteState) -> None:
