@@ -1,4 +1,4 @@
-"""What people type and what they see: get, kubeconfig, rotate, tree."""
+"""The commands get, kubeconfig, rotate and tree: arguments and output."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_file_that_is_no_kubeconfig_is_left_as_it_is(fleet: Fleet, tmp_path: P
     assert target.read_text() == "a: ["
 
 
-def test_rotate_asks_and_does_not_wait_when_told(fleet: Fleet) -> None:
+def test_rotate_with_no_wait_asks_and_returns(fleet: Fleet) -> None:
     asked = fleet.type("rotate", "one", "--no-wait")
     assert asked == (0, "gardenercluster/one rotation asked for\n", "")
     live = fleet.run(lambda client: client.get(GARDENER_CLUSTERS, "one", "kcp-system"))

@@ -1,4 +1,4 @@
-"""What a failing command shows."""
+"""Output of a failing command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state directory: one holder at a time, and what the others are told."""
+"""The state directory: one holder at a time, and the error that others get."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_port_that_cannot_be_had_for_another_reason_is_not_called_taken(monkey
         free_port(6443)
 
 
-def test_a_disk_full_before_the_start_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_full_before_the_start_is_reported_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

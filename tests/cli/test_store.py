@@ -1,4 +1,4 @@
-"""`--store` and the apiserver part of the configuration: what is taken, what is refused, and that nothing is told."""
+"""`--store` and the apiserver part of the configuration: valid values, refused values, and no secret in an error."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_url_of_another_form_is_refused(tmp_path: Path, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "words"),
     [
         ({"store_user": "x"}, "unknown field `store_user`"),
         ({"event_ttl": -1}, "event_ttl: -1 must not be negative"),
@@ -62,8 +62,8 @@ def test_a_url_of_another_form_is_refused(tmp_path: Path, url: str) -> None:
         ({"store_key": "x"}, "store_certificate and store_key belong together"),
     ],
 )
-def test_settings_that_cannot_be_are_named(part: dict[str, Any], told: str) -> None:
-    with pytest.raises(CannotRun, match=told):
+def test_settings_that_cannot_be_are_named(part: dict[str, Any], words: str) -> None:
+    with pytest.raises(CannotRun, match=words):
         server_settings({"apiserver": part})
 
 

@@ -93,7 +93,7 @@ async def test_the_end_of_a_keeper_does_not_go_unnoticed(child: Child) -> None:
         await asyncio.wait_for(kept, 30)
 
 
-async def test_a_run_file_that_cannot_be_written_is_told_once_and_written_later(
+async def test_a_run_file_that_cannot_be_written_is_reported_once_and_written_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = StateDirectory(tmp_path / "state")

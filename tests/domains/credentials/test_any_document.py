@@ -1,4 +1,4 @@
-"""Whatever the CRD of a GardenerCluster admits: no reconcile of it ends by an error that nobody foresaw."""
+"""No document that the CRD of a GardenerCluster admits ends its reconcile with an unexpected error."""
 
 from __future__ import annotations
 

@@ -398,7 +398,7 @@ async def test_where_the_garden_cannot_be_watched_a_missing_shoot_is_asked_for_a
 
 
 @pytest.mark.parametrize("change", [{"uid": "s-2"}, {"url": "https://api.elsewhere"}])
-async def test_a_cluster_made_anew_or_moved_gets_a_kubeconfig_at_once(here: World, change: dict[str, str]) -> None:
+async def test_a_cluster_made_again_or_moved_gets_a_kubeconfig_at_once(here: World, change: dict[str, str]) -> None:
     here.know_shoot()
     async with here.controlled():
         await here.create()
@@ -536,7 +536,7 @@ async def test_a_secret_that_somebody_laid_out_elsewhere_for_the_shoot_gets_no_k
         assert await here.client.get(SECRETS, "bait", "default") == made
 
 
-async def test_two_clusters_of_one_shoot_that_want_different_keys_are_told(here: World) -> None:
+async def test_two_clusters_of_one_shoot_that_want_different_keys_get_a_report(here: World) -> None:
     async with here.controlled():
         await here.create()
         await here.until_condition(CREATED)
@@ -764,7 +764,7 @@ async def test_no_credential_ever_leaves_the_secret(here: World) -> None:
             scraped = here.metrics()
         cluster = await here.client.get(GARDENER_CLUSTERS, "rt-1", here.namespace)
         secret = await here.secret()
-        told = [logs, scraped, cluster, await here.events(), secret["metadata"]]
-    assert CANARY not in repr(told)
-    assert base64.b64encode(CANARY.encode())[:6].decode() not in repr(told)
+        shown = [logs, scraped, cluster, await here.events(), secret["metadata"]]
+    assert CANARY not in repr(shown)
+    assert base64.b64encode(CANARY.encode())[:6].decode() not in repr(shown)
     assert CANARY.encode() in content(secret)

@@ -21,7 +21,7 @@ GRANT = {"status": {"kubeconfig": base64.b64encode(b"fine").decode(), "expiratio
 
 
 async def asked(answer: Any, shoot: str = "c-1") -> GardenFailure:
-    """How the garden's answer to a request for a kubeconfig is reported."""
+    """The failure that the garden's answer to a request for a kubeconfig raises."""
     script = Script(answer)
     async with serving(script) as access, Client(access, settings=IMPATIENT) as client:
         with pytest.raises(GardenFailure) as failed:
@@ -112,7 +112,7 @@ async def test_a_shoot_that_is_not_there_yet_is_no_fault_of_the_garden(shoot: Ob
     assert failed.value.actor is actor
 
 
-async def test_a_garden_that_is_down_is_told_by_its_address() -> None:
+async def test_a_garden_that_is_down_is_reported_with_its_address() -> None:
     async with Client(Access(server="http://127.0.0.1:9"), settings=IMPATIENT) as client:
         with pytest.raises(GardenFailure, match=r"127\.0\.0\.1:9: cannot connect.*operator: the garden cannot"):
             await GardenClient(client, "garden-demo").admin_kubeconfig("c-1", 86400)

@@ -137,7 +137,7 @@ def test_the_force_annotation_counts_whatever_its_value(value: str) -> None:
         {"data": {"config": "sha256:of-something-else"}},
     ],
 )
-def test_a_secret_whose_content_was_touched_is_written_anew(damage: Object) -> None:
+def test_a_secret_whose_content_was_touched_is_written_again(damage: Object) -> None:
     decision = service.decide(cluster(), read_secret({**raw(cluster()), **damage}), POLICY, NOW)
     assert decision.action is Action.ROTATE
     assert "config" in decision.why

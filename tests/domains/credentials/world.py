@@ -1,7 +1,7 @@
-"""A management cluster, the controller on a clock that tests move, and a garden and a proof that do as they are told.
+"""A management cluster, the controller on a fake clock, and a garden and a proof whose answers tests choose.
 
-Everything between controller and API server goes through a real socket. What a test waits for, it waits for by a watch
-on the server or by the end of a reconcile, never by time.
+The controller reaches the API server through a real socket. A test waits by a watch on the server or for the end of a
+reconcile, never for a time.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class FakeProof:
 
 
 class Requests:
-    """What went over the wire, as the client counts it."""
+    """Requests on the wire, as the client counts them."""
 
     def __init__(self) -> None:
         self.answers: Counter[tuple[str, str]] = Counter()

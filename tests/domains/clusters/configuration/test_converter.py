@@ -119,7 +119,7 @@ def test_what_is_no_object_is_refused_as_a_whole(data: bytes) -> None:
     assert [problem.split(":")[0] for problem in _problems(data)] == ["<document>"]
 
 
-def test_the_outdated_sample_is_refused_and_told_where_its_keys_belong(upstream: Path) -> None:
+def test_the_outdated_sample_is_refused_with_the_right_places_of_its_keys(upstream: Path) -> None:
     with pytest.raises(ConfigurationError) as raised:
         read_configuration(upstream / "kim/testdata/migrator-converter_config.OUTDATED.json")
     text = str(raised.value)
@@ -129,7 +129,7 @@ def test_the_outdated_sample_is_refused_and_told_where_its_keys_belong(upstream:
     assert "cluster.defaultSharedIASTenant.clientID: Required value" in text
 
 
-def test_a_key_out_of_its_place_beside_a_whole_document_is_a_remark() -> None:
+def test_a_misplaced_key_in_an_otherwise_whole_document_is_a_remark() -> None:
     found = parse_configuration(_document("converter.aws.enableIMDSv2", True))
     assert [remark.split(":")[0] for remark in found.remarks] == ["converter.aws"]
 

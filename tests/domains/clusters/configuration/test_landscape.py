@@ -39,7 +39,7 @@ def test_the_sample_tenants_are_read(upstream: Path) -> None:
         ("aws", "r", "audit logs configuration not found: missing region: 'r' for providerType: 'aws'"),
     ],
 )
-def test_a_missing_tenant_is_told_in_the_go_systems_words(provider: str, region: str, words: str) -> None:
+def test_a_missing_tenant_is_reported_in_the_go_systems_words(provider: str, region: str, words: str) -> None:
     with pytest.raises(TenantMissing) as raised:
         parse_tenants(orjson.dumps({"aws": {"eu-central-1": TENANT}})).lookup(provider, region)
     assert str(raised.value) == words

@@ -87,7 +87,7 @@ def pool(name: str = "cpu-worker-0", *, zones: list[str] | None = None, **fields
 
 
 def runtime(provider: str = "aws", *, further: list[Object] | None = None, **shoot: Any) -> Object:
-    """A valid Runtime of that provider: the one of section 9 for aws. `shoot` replaces fields of spec.shoot."""
+    """A valid Runtime of that provider. `shoot` replaces fields of spec.shoot."""
     main = shoot.pop("pool", None) or pool(zones=ZONES[provider])
     providers: Object = {"type": provider, "workers": [main]}
     if further is not None:

@@ -205,23 +205,23 @@ def _patched_extensions(live: list[Object], context: Context = BARE, **spec: Any
 
 
 FILTER = {"type": "shoot-networking-filter", "disabled": False}
-STRANGER = {"type": "somebodys", "providerConfig": {"a": 1}}
+UNKNOWN = {"type": "somebodys", "providerConfig": {"a": 1}}
 CERTIFICATES = {"type": "shoot-cert-service", "providerConfig": {"old": True}}
 
 
 def test_a_patch_keeps_the_live_list_and_its_order() -> None:
-    live = [STRANGER, {"type": "shoot-networking-filter", "disabled": True}, CERTIFICATES]
-    assert _patched_extensions(live) == [STRANGER, FILTER, CERTIFICATES]
+    live = [UNKNOWN, {"type": "shoot-networking-filter", "disabled": True}, CERTIFICATES]
+    assert _patched_extensions(live) == [UNKNOWN, FILTER, CERTIFICATES]
 
 
 def test_a_patch_appends_what_is_missing_and_leaves_created_extensions_alone() -> None:
-    found = _patched_extensions([STRANGER], Context(tenant=TENANT))
+    found = _patched_extensions([UNKNOWN], Context(tenant=TENANT))
     assert [one["type"] for one in found] == ["somebodys", "shoot-auditlog-service", "shoot-networking-filter"]
 
 
 def test_audit_log_is_replaced_in_its_place_and_left_alone_without_data() -> None:
     other = AuditTenant(tenant_id="T2", service_url="https://audit.example.org", secret_name="s")
-    live = _patched_extensions([STRANGER], Context(tenant=TENANT))
+    live = _patched_extensions([UNKNOWN], Context(tenant=TENANT))
     replaced = _patched_extensions(live, Context(tenant=other))
     assert [one["type"] for one in replaced] == [one["type"] for one in live]
     assert replaced[1]["providerConfig"]["tenantID"] == "T2"

@@ -1,4 +1,4 @@
-"""What each provider's extension is told, for a new Shoot and for one that lives."""
+"""The configuration of each provider's extension, for a new Shoot and for a live one."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_network_that_exists_is_named_as_the_extension_wants_it(
     assert {name: infrastructure["networks"][name] for name in expected} == expected
 
 
-def test_dual_stack_on_aws_is_told_to_gardener_and_to_the_extension() -> None:
+def test_dual_stack_on_aws_is_set_for_gardener_and_for_the_extension() -> None:
     given = runtime()
     given["spec"]["shoot"]["networking"]["dualStack"] = True
     made = shoot_for(given, CONFIG, CONTEXT)
@@ -141,7 +141,7 @@ def test_a_new_zone_is_cut_as_if_it_had_been_there_from_the_start(provider: str)
     assert _patched(grown, live) == _configs(shoot_for(grown, CONFIG, CONTEXT))
 
 
-def test_what_the_live_network_has_beside_its_subnets_stays_when_a_zone_is_added() -> None:
+def test_further_settings_of_the_live_network_stay_when_a_zone_is_added() -> None:
     live = _live("aws", pool=pool(zones=ZONES["aws"][:1]))
     infrastructure = live["spec"]["provider"]["infrastructureConfig"]
     infrastructure |= {"ignoreTags": {"keys": ["a"]}, "enableECRAccess": True, "dualStack": {"enabled": True}}

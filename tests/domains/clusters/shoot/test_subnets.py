@@ -1,4 +1,4 @@
-"""The tables of section 3.6, and the laws behind them: disjoint, inside, stable."""
+"""Tables of subnets for each number of zones, and the laws behind them: disjoint, inside, stable."""
 
 from __future__ import annotations
 

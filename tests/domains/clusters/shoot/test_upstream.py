@@ -1,6 +1,6 @@
 """The Go system's own Runtimes: one for each plan of its broker, and its sample.
 
-`upstream.yaml` holds the whole Shoot for each, as the contract's sections 3.1 to 3.6 want it.
+`upstream.yaml` holds the whole Shoot that the contract requires for each.
 """
 
 from __future__ import annotations
