@@ -33,7 +33,7 @@ def lint(tree: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_package_tells_its_version() -> None:
+def test_the_package_has_a_version() -> None:
     assert hortus.__version__.count(".") == 2
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = "/home/you"
-"""What the pages call the reader's home."""
+"""The reader's home directory, as the pages write it."""
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = "=====step====="
@@ -44,7 +44,7 @@ def _steps(block: str) -> Iterator[Step]:
 
 
 def run(found: list[Step], home: Path, environment: Mapping[str, str]) -> list[str]:
-    """What each step prints, all of them typed into one shell whose home is `home`."""
+    """Returns the output of each step; all steps run in one shell whose home is `home`."""
     folder = home / "work"
     folder.mkdir(exist_ok=True)
     if not (folder / "examples").exists():
@@ -63,7 +63,7 @@ def run(found: list[Step], home: Path, environment: Mapping[str, str]) -> list[s
 
 
 def agree(shown: str, printed: str) -> bool:
-    """Whether `printed` is what the page shows, but for numbers, blanks and what `...` leaves out."""
+    """Returns True if `printed` equals the page's text, except for numbers, blanks and the lines that `...` omits."""
     pattern = r"\n".join(r"(?:.*\n)*?.*" if line == "..." else re.escape(line) for line in _plain(shown).splitlines())
     return re.fullmatch(pattern, _plain(printed)) is not None
 

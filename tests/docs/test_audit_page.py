@@ -76,7 +76,7 @@ def secret(name: str, namespace: str) -> Object:
 
 
 async def everything(kubeconfig: Path) -> None:
-    """What the page asks for, each by another person."""
+    """Performs the actions that the page asks about, each as another person."""
     async with Client.from_kubeconfig(kubeconfig) as root:
         for kind, resource in ((Runtime, RUNTIMES), (GardenerCluster, GARDENER_CLUSTERS)):
             await root.apply(CRDS, crd(kind), field_manager="test")
@@ -226,8 +226,8 @@ def said(audited: Audited, number: int) -> list[list[Any]]:
     """The question's answers: by jq where it is, else by the same in Python; by both where both are."""
     found = [answer for event in audited.events() if (answer := ANSWERS[number](event)) is not None]
     if jq := shutil.which("jq"):
-        told = subprocess.run([jq, "-c", QUERIES[number], str(audited.log)], capture_output=True, check=True).stdout
-        assert [orjson.loads(line) for line in told.splitlines()] == found
+        printed = subprocess.run([jq, "-c", QUERIES[number], str(audited.log)], capture_output=True, check=True).stdout
+        assert [orjson.loads(line) for line in printed.splitlines()] == found
     return found
 
 

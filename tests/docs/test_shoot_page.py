@@ -62,7 +62,7 @@ _PROBES: dict[str, Any] = {
 
 
 def _rows() -> dict[str, list[str]]:
-    """Each Runtime field of the page's first table, with the Shoot fields beside it."""
+    """Each Runtime field of the page's first table, with the Shoot fields of its row."""
     table = PAGE[PAGE.index("## Every field") : PAGE.index("Besides these")]
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
     return {_CODE.findall(cells[0])[0]: _CODE.findall(cells[1]) for cells in rows}

@@ -77,12 +77,12 @@ def build(name: str) -> Path:
     with binary.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not binary.exists():
-            beside = binary.with_suffix(".new")
+            unfinished = binary.with_suffix(".new")
             flags = SOURCES / name / "ldflags"
             linking = [f"-ldflags={flags.read_text().strip()}"] if flags.exists() else []
-            command = [found, "build", "-buildvcs=false", *linking, "-o", str(beside), "."]
+            command = [found, "build", "-buildvcs=false", *linking, "-o", str(unfinished), "."]
             subprocess.run(command, cwd=SOURCES / name, check=True)
-            beside.replace(binary)
+            unfinished.replace(binary)
     return binary
 
 
@@ -101,10 +101,10 @@ def _linked(binary: Path) -> Path:
     folder.mkdir(exist_ok=True)
     for role in _ROLES:
         link = folder / role
-        beside = folder / f".{role}-{os.getpid()}"
+        unfinished = folder / f".{role}-{os.getpid()}"
         if not link.is_symlink():
-            beside.symlink_to(binary)
-            beside.replace(link)
+            unfinished.symlink_to(binary)
+            unfinished.replace(link)
     return folder
 
 

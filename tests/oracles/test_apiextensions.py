@@ -113,7 +113,7 @@ def with_defaults(draw: st.DrawFn) -> dict[str, Json]:
     return spec
 
 
-def told(problems: list[FieldError]) -> set[tuple[str, str, str]]:
+def ours(problems: list[FieldError]) -> set[tuple[str, str, str]]:
     return {tuple(problem) for problem in problems}
 
 
@@ -170,12 +170,12 @@ def test_objects_are_pruned_defaulted_and_judged_alike(kubernetes: Any, trial: t
     assert structural.prune(mine) == answer.get("pruned", [])
     structural.default(mine)
     assert plain(mine) == answer["object"]
-    assert told(structural.validate(mine, before)) == theirs(answer)
+    assert ours(structural.validate(mine, before)) == theirs(answer)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_definitions_are_judged_alike(kubernetes: Any, case: Case) -> None:
-    assert theirs(kubernetes.ask(op="crd", crd=case.crd)) == told(_judged(case.crd))
+    assert theirs(kubernetes.ask(op="crd", crd=case.crd)) == ours(_judged(case.crd))
 
 
 def _judged(definition: Json) -> list[FieldError]:
@@ -232,7 +232,7 @@ def test_rules_hold_and_fail_alike(kubernetes: Any, rule: str, value: Json, old:
     question = {"schema": schema, "object": {"spec": value}} | ({} if old is None else {"old": {"spec": old}})
     answer = kubernetes.ask(op="object", **question)
     mine = Structural.compile(schema).validate({"spec": value}, None if old is None else {"spec": old})
-    assert told(mine) == theirs(answer)
+    assert ours(mine) == theirs(answer)
 
 
 WORDS: dict[str, list[str]] = {

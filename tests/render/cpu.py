@@ -1,4 +1,4 @@
-"""What renderings cost in CPU time: of a worker of ours for the first time and again, of helm as a process."""
+"""The CPU time of renderings: of a worker of ours for the first time and again, and of helm as a process."""
 
 from __future__ import annotations
 

@@ -91,8 +91,8 @@ def test_a_cluster_to_begin_with_becomes_ready_and_answers(fleet: Up) -> None:
 def test_a_cluster_of_ones_own_waits_for_its_shoot_and_its_old_kubeconfigs_end(fleet: Up) -> None:
     assert kubectl(fleet.kubeconfig, "apply", "-f", "-", stdin=CLUSTER).returncode == 0
     wait_for(fleet, "later", "Error")
-    told = kubectl(fleet.kubeconfig, "get", "gardenercluster", "-n", "kcp-system", "later", "-o", "yaml").stdout
-    assert "reason: FailedToGetKubeconfig" in told
+    shown = kubectl(fleet.kubeconfig, "get", "gardenercluster", "-n", "kcp-system", "later", "-o", "yaml").stdout
+    assert "reason: FailedToGetKubeconfig" in shown
     assert kubectl(fleet.garden, "apply", "-f", "-", stdin=SHOOT).returncode == 0
     wait_for(fleet, "later", "Ready")
     old = fleet.state / "old.yaml"
@@ -134,11 +134,11 @@ def test_tree_and_rotate_work_on_a_live_fleet(fleet: Up) -> None:
     assert "✓ Cluster demo-1  answers to this kubeconfig" in tree.stdout
 
 
-def test_status_tells_people_and_machines_and_by_its_exit_code(fleet: Up, tmp_path: Path) -> None:
+def test_status_reports_to_people_to_machines_and_by_its_exit_code(fleet: Up, tmp_path: Path) -> None:
     wait_for(fleet, "demo-1", "Ready")
-    told = hortus("status", "--state-dir", str(fleet.state), "-o", "json")
-    assert told.returncode == 0
-    answer = orjson.loads(told.stdout)
+    done = hortus("status", "--state-dir", str(fleet.state), "-o", "json")
+    assert done.returncode == 0
+    answer = orjson.loads(done.stdout)
     assert answer["running"] and answer["healthy"] and answer["clusters"].get("Ready")
     assert set(answer["processes"]) == {"apiserver", "simulation", "controllers"}
     by_root_option = hortus("--state-dir", str(fleet.state), "status")
@@ -157,7 +157,7 @@ def test_files_with_credentials_are_for_their_owner_alone(fleet: Up) -> None:
     assert [path for path in readable if path.name not in ("demo-1.yaml", "old.yaml", "new.yaml")] == []
 
 
-def test_a_second_one_on_the_same_state_is_told_who_has_it(fleet: Up) -> None:
+def test_a_second_run_on_the_same_state_names_the_process_that_uses_it(fleet: Up) -> None:
     second = hortus("up", "--state-dir", str(fleet.state), "--port", "0")
     assert second.returncode == 1
     assert f"Hortus already runs on {fleet.state} (process {fleet.process.pid}, https://127.0.0.1:" in second.stderr

@@ -35,7 +35,7 @@ PATIENCE = 20.0
 
 
 class _Bound:
-    """What the kubeconfig handlers need of a server that is made after them."""
+    """The server that the kubeconfig handlers use; it is created after them."""
 
     server: TestServer
 

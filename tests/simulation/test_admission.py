@@ -1,4 +1,4 @@
-"""What the simulated garden refuses of a Shoot, over the wire, in Gardener's words."""
+"""The refusals of Shoots by the simulated garden, over the wire, in Gardener's words."""
 
 from __future__ import annotations
 

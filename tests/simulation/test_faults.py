@@ -1,4 +1,4 @@
-"""Which faults strike whom, how often, and that it can be repeated."""
+"""Faults affect their configured share of the shoots, and the same shoots in each run."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def shoot(name: str, **changes: Any) -> Object:
 
 
 async def profile_of(garden: Garden, provider: str) -> dict[str, Any]:
-    """What a workerless shoot of a provider says that is not of the simulation; it has a CloudProfile, and no seed."""
+    """Returns spec fields of a workerless shoot whose provider is not simulated: it has a CloudProfile, but no seed."""
     profile = {"metadata": {"name": provider}, "spec": {**profile_spec("gcp"), "type": provider}}
     with suppress(AlreadyExists):
         await garden.client.create(CLOUD_PROFILES, profile)
@@ -213,7 +213,7 @@ async def test_conditions_are_progressing_between_success_and_the_next_look(gard
 
 
 def await_first(seen: list[Object], says: Callable[[Object], Any]) -> list[Object]:
-    """What was seen up to the first of which `says` holds."""
+    """Returns the objects up to the first for which `says` holds."""
     index = next(index for index, obj in enumerate(seen) if says(obj))
     return seen[: index + 1]
 
@@ -490,7 +490,7 @@ async def test_a_members_group_says_less_than_an_operators(garden: Garden, serve
         assert (await cluster.list(NAMESPACES)).items
 
 
-async def test_faults_of_kubeconfig_requests_come_as_told(garden: Garden) -> None:
+async def test_faults_of_kubeconfig_requests_come_as_configured(garden: Garden) -> None:
     await garden.ready("busy-1")
     async with Client(garden.client.access, settings=ConnectionSettings(retries=Retries(attempts=1))) as client:
         impatient = Garden(client)
@@ -552,7 +552,7 @@ async def test_the_fleet_is_made_once_and_left_to_people(garden: Garden, server:
             await root.get(GARDENER_CLUSTERS, "demo-1", "kcp-system")
 
 
-def test_a_run_that_was_interrupted_begins_again_and_a_moved_server_is_told_of(tmp_path: Path) -> None:
+def test_an_interrupted_run_starts_again_and_a_moved_server_is_advertised(tmp_path: Path) -> None:
     slow = GardenSettings(schedule_delay=0, create_duration=0.6, progress_period=0.05, care_period=0.1)
 
     async def watched(server: TestServer, says: Callable[[Object], Any], version: str = "") -> list[Object]:

@@ -70,7 +70,7 @@ def gardenlet(server: Server, clock: FakeClock) -> Gardenlet:
     )
 
 
-async def test_a_shoot_at_rest_is_told_where_its_server_is_now() -> None:
+async def test_an_idle_shoot_advertises_the_new_address_of_its_server() -> None:
     clock = FakeClock()
     server = Server(built(clock.now(), "https://127.0.0.1:1"))
     garden = gardenlet(server, clock)

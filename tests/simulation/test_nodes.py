@@ -1,4 +1,4 @@
-"""Which nodes a Shoot's pools have, what they look like, and how they are replaced."""
+"""The nodes of a Shoot's pools: their number, their content and their replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a simulated shoot's lastOperation and health walk, as Gardener's do."""
+"""The lastOperation and health of a simulated shoot pass through the same states as Gardener's."""
 
 from __future__ import annotations
 

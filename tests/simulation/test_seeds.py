@@ -1,4 +1,4 @@
-"""Which seed takes a shoot, and what is said when none does."""
+"""The choice of a seed for a shoot, and the message when no seed fits."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ async def test_what_takes_longer_ends_well(garden: Garden, name: str) -> None:
     assert {last(obj)["state"] for obj in seen if last(obj)} == {"Processing", "Succeeded"}
 
 
-async def test_what_was_aborted_begins_anew(garden: Garden) -> None:
+async def test_an_aborted_operation_starts_again(garden: Garden) -> None:
     made = await garden.create("cut-1")
     seen = await garden.until("cut-1", succeeded("Create"), version=made["metadata"]["resourceVersion"])
     states = [last(obj)["state"] for obj in seen if last(obj)]
@@ -241,8 +241,8 @@ async def test_a_silent_gardenlet_does_nothing_and_its_shoots_are_unknown(garden
 
     async def conditions(status: str) -> None:
         found = (await garden.client.get(SEEDS, seed))["status"]["conditions"]
-        told = [{**one, "status": status} if one["type"] == "GardenletReady" else one for one in found]
-        await garden.client.patch(SEEDS, seed, {"status": {"conditions": told}})
+        changed = [{**one, "status": status} if one["type"] == "GardenletReady" else one for one in found]
+        await garden.client.patch(SEEDS, seed, {"status": {"conditions": changed}})
 
     await conditions("Unknown")
     await garden.until("silent", _conditions("Unknown"))

@@ -1,4 +1,4 @@
-"""Whatever bytes come, the reader answers with a tree or an ArchiveError, soon and in bounded memory."""
+"""The reader answers any bytes with a tree or an ArchiveError, soon and in bounded memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEEDS = [
 
 
 def check_answer(data: bytes) -> bool:
-    """Whether it was read, within the limits, and not refused."""
+    """Returns True if the archive was read, within the limits, and False if it was refused."""
     try:
         tree = read_archive(data, limits=LIMITS)
     except ArchiveError:

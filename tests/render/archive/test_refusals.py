@@ -1,4 +1,4 @@
-"""What archives of strangers may not do, rule by rule."""
+"""Refusals of untrusted archives, rule by rule."""
 
 from __future__ import annotations
 

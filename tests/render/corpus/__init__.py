@@ -1,7 +1,7 @@
 """The corpus of templates: each line of templates/*.txt is one, rendered with values.yaml.
 
 golden/*.json hold what Helm's own engine gives for each, written by `python -m tests.render.corpus`. Lines whose
-result is random or tells the time hold only what does not change.
+result is random or depends on the time print only the parts that do not change.
 """
 
 from __future__ import annotations

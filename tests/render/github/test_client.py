@@ -161,7 +161,7 @@ async def test_an_asset_comes_from_storage_without_the_token(site: Site, github:
         assert "signature" not in str(caught.value)
 
 
-async def test_the_digest_that_github_tells_is_held_against_the_bytes(site: Site, github: GitHub) -> None:
+async def test_the_digest_that_github_reports_is_compared_with_the_bytes(site: Site, github: GitHub) -> None:
     good = Asset(id=7, name="a", size=len(DATA), digest=digest_of(DATA))
     bad = Asset(id=7, name="a", size=len(DATA), digest=digest_of(b"other"))
     async with GitHubClient(settings=settings(site)) as client:
@@ -286,7 +286,7 @@ async def test_a_list_that_goes_in_a_circle_or_elsewhere_is_given_up(site: Site,
             await client.releases("owner", "name")
 
 
-async def test_an_asset_that_is_not_there_is_named_beside_those_that_are(site: Site) -> None:
+async def test_the_error_for_a_missing_asset_names_the_assets_that_exist(site: Site) -> None:
     async with GitHubClient(settings=settings(site)) as client:
         found = await client.latest("owner", "name")
     assert found.asset("metadata.yaml").id == 5

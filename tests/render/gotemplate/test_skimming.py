@@ -36,7 +36,7 @@ def shown(node: Any, base: int = 0) -> Any:
 
 
 def check(text: str, skimmer: Skimmer) -> bool:
-    """Whether the quick way took the text; its trees must be the parser's."""
+    """Returns True if the skimmer read the text; its trees must equal those of the parser."""
     trees = skimmer.trees(text)
     if trees is None or NAME in trees:
         return False
@@ -116,7 +116,7 @@ def test_an_error_in_an_included_template_names_its_own_text_and_the_one_around_
         templates.execute("main", {"x": 1.5})
 
 
-def test_a_text_that_defines_a_template_of_its_own_name_is_told_by_its_name() -> None:
+def test_a_text_is_refused_if_it_holds_more_than_the_template_of_its_own_name() -> None:
     templates = TemplateSet({})
     text = '{{ define "a" }}one{{ end }}'
     templates.add("b", text)

@@ -17,7 +17,7 @@ from hortus.render.gotemplate import goyaml
 _SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-def told_by_go(text: str, go_templates: GoTemplates) -> Any:
+def read_by_go(text: str, go_templates: GoTemplates) -> Any:
     """The value as an object of the API holds it, or the error."""
     encoded = base64.b64encode(text.encode("utf-8", "surrogateescape")).decode()
     output, error = go_templates.ask(kind="yaml", text=encoded)
@@ -31,7 +31,7 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
-def told_here(text: str) -> Any:
+def read_here(text: str) -> Any:
     try:
         return goyaml.read(text, exact=True)
     except goyaml.GoYamlError as error:
@@ -133,7 +133,7 @@ def _cases(text: str) -> list[str]:
 @pytest.mark.oracle
 @pytest.mark.parametrize("text", [*_cases(MERGES), *_cases(FLOWS), *_cases(NUMBERS)])
 def test_a_text_means_what_it_means_to_go(text: str, go_templates: GoTemplates) -> None:
-    expected, found = told_by_go(text, go_templates), told_here(text)
+    expected, found = read_by_go(text, go_templates), read_here(text)
     assert found == expected
     assert types(found) == types(expected)
 
@@ -151,8 +151,8 @@ def test_a_text_means_what_it_means_to_go(text: str, go_templates: GoTemplates) 
     ],
 )
 def test_a_text_means_what_it_means_to_go_without_the_oracle(text: str, value: Any) -> None:
-    assert told_here(text) == value
-    assert types(told_here(text)) == types(value)
+    assert read_here(text) == value
+    assert types(read_here(text)) == types(value)
 
 
 NUMBER_TEXTS = st.one_of(
@@ -168,7 +168,7 @@ NUMBER_TEXTS = st.one_of(
 @settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
 @given(text=NUMBER_TEXTS)
 def test_a_number_is_stored_as_go_stores_it(text: str, go_templates: GoTemplates) -> None:
-    expected, found = told_by_go(text, go_templates), told_here(text)
+    expected, found = read_by_go(text, go_templates), read_here(text)
     assert (found, type(found)) == (expected, type(expected))
 
 
@@ -181,7 +181,7 @@ PIECES = st.sampled_from(
 @settings(max_examples=500, deadline=None, suppress_health_check=_SLOW)
 @given(text=st.lists(PIECES, max_size=14).map("".join))
 def test_a_text_of_chance_means_what_it_means_to_go(text: str, go_templates: GoTemplates) -> None:
-    expected, found = told_by_go(text, go_templates), told_here(text)
+    expected, found = read_by_go(text, go_templates), read_here(text)
     if isinstance(expected, str) and expected.startswith(("yaml:", "unsupported", "json:")):
         assert isinstance(found, str), expected
     elif expected not in ([], {}):

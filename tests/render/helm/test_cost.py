@@ -1,4 +1,4 @@
-"""Claims about what a rendering costs beside helm."""
+"""Claims about the cost of a rendering, compared with helm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about charts of strangers: what is refused, and that nothing else can happen."""
+"""Claims about untrusted charts: each is refused with a reason, or loaded without further effects."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_charts_are_refused_in_these_words(chart: dict[str, str], words: str) ->
     assert here(RenderRequest(ChartSource.from_files(_files(chart)))) == f"refused: {words}"
 
 
-def test_a_chart_is_told_which_go_its_helm_has() -> None:
+def test_a_chart_sees_the_go_version_of_its_helm() -> None:
     request = RenderRequest(ChartSource.from_files(_files({"templates/a.yaml": "v: {{ .Capabilities.HelmVersion }}"})))
     assert here(request).endswith("v: {v3.22   go1.26.8}\n")
 
@@ -265,7 +265,7 @@ def _schema_request(schema: Any, value: Any, *, skip: bool = False, old: bool = 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize(("schema", "value"), SCHEMAS)
-async def test_values_that_break_a_schema_are_told_in_helms_words(schema: Any, value: Any, helm: str) -> None:
+async def test_values_that_break_a_schema_are_refused_in_helms_words(schema: Any, value: Any, helm: str) -> None:
     request = _schema_request(schema, value)
     found = here(request)
     assert found.startswith("refused")
@@ -273,12 +273,12 @@ async def test_values_that_break_a_schema_are_told_in_helms_words(schema: Any, v
 
 
 @pytest.mark.oracle
-async def test_dependencies_of_an_old_draft_are_told_in_helms_words(helm: str) -> None:
+async def test_broken_dependencies_of_an_old_draft_are_refused_in_helms_words(helm: str) -> None:
     request = _schema_request({"dependencies": {"a": ["b"], "c": {"required": ["d"]}}}, {"a": 1}, old=True)
     assert here(request) == await there(request, helm)
 
 
-def test_every_value_that_breaks_a_schema_is_told() -> None:
+def test_every_value_that_breaks_a_schema_is_reported() -> None:
     found = here(_schema_request({"items": _STRING}, list(range(300))))
     assert found.count("got number, want string") == 300
 

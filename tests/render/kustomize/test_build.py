@@ -1,4 +1,4 @@
-"""What building refuses, and what it gives where no kustomize is at hand to compare with."""
+"""Refusals of building, and its results where no kustomize is installed to compare with."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def test_limits_hold() -> None:
             build(source, options=BuildOptions(limits=limits))
 
 
-def test_patterns_of_strangers_take_no_time() -> None:
+def test_untrusted_patterns_do_not_backtrack() -> None:
     target = "{name: '(a+)+x'}"
     source = tree(
         k=f"resources: [a.yaml]\npatches: [{{target: {target}, patch: '[]'}}]\n"

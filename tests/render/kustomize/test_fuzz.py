@@ -1,4 +1,4 @@
-"""Whatever stands in the files, building ends with objects or a KustomizeError."""
+"""Building ends with objects or a KustomizeError, for any content of the files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _bytes(data: bytes, chance: random.Random) -> bytes:
 
 
 def _attempts(count: int, damage: Callable[[bytes, random.Random], bytes], seed: int) -> Counter[str]:
-    """How many attempts were built, and how many refused."""
+    """Returns the number of attempts that were built, and of those that were refused."""
     ends: Counter[str] = Counter()
     chance = random.Random(seed)
     for _ in range(count):

@@ -697,7 +697,7 @@ async def test_a_closed_client_says_so() -> None:
 
 
 @pytest.mark.parametrize("status", [403, 500])
-async def test_a_registry_that_repeats_our_password_is_told_without_it(status: int) -> None:
+async def test_the_error_for_a_registry_that_repeats_our_password_omits_it(status: int) -> None:
     async def repeating(request: web.Request) -> web.Response:
         header = request.headers.get("Authorization", "")
         if not header:
