@@ -16,13 +16,15 @@ def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
     @click.argument(
         "kind", help="clusters, shoots, secrets, ... as kubectl names them.", shell_complete=completing(_kinds)
     )
-    @click.argument("name", default="", help="One object; all when left out.", shell_complete=completing(_names))
+    @click.argument(
+        "name", default="", help="Name of one object. All objects by default.", shell_complete=completing(_names)
+    )
     @click.option("--namespace", "-n", default="", help="Only this namespace.")
     @click.option("--all-namespaces", "-A", is_flag=True, help="All, which is the default.")
     @click.option("--selector", "-l", default="", help="Label selector.")
     @click.option("--output", "-o", default="table", help="Output format.")
-    @click.option("--watch", "-w", is_flag=True, help="Go on with changes until Ctrl-C.")
-    @click.option("--no-headers", is_flag=True, help="Leave out the heads of a table.")
+    @click.option("--watch", "-w", is_flag=True, help="Watch for changes until Ctrl-C.")
+    @click.option("--no-headers", is_flag=True, help="Omit the header of a table.")
     def get(
         kind: str,
         name: str,
@@ -33,7 +35,7 @@ def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
         watch: bool,
         no_headers: bool,
     ) -> None:
-        """Show clusters, shoots and whatever else there is.
+        """Show objects of any kind, such as clusters and shoots.
 
         Kinds of the management cluster come first, then those of the garden. Formats: table, wide, json, yaml, name,
         jsonpath=TEMPLATE, custom-columns=HEAD:PATH,...

@@ -42,10 +42,10 @@ def register(app: CommandGroup, connect: Connect) -> None:
         "--garden-account",
         default="",
         metavar="PROJECT",
-        help="Instead: the account that Hortus needs in the garden's project.",
+        help="Install only Hortus' account in this project of the garden.",
     )
-    @click.option("--diff", is_flag=True, help="Only show what would change; exit code 1 if anything would.")
-    @click.option("--wait/--no-wait", default=True, help="Wait until Hortus works.")
+    @click.option("--diff", is_flag=True, help="Show the changes and do nothing; exit code 1 if there are any.")
+    @click.option("--wait/--no-wait", default=True, help="Wait until Hortus is ready.")
     @timeout(300.0)
     def install(
         namespace: str,
@@ -61,8 +61,8 @@ def register(app: CommandGroup, connect: Connect) -> None:
         """Install or upgrade Hortus on the management cluster.
 
         The objects are those of the chart charts/hortus, with its values, and no Helm is needed. Everything is tried as
-        a dry run before the first write. Done again it changes only what differs, and deletes what the values no
-        longer ask for.
+        a dry run before the first write. A repeated run changes only what differs and prunes
+        objects that the values no longer ask for.
 
         \b
         Look first:  hortus install --export --set garden.projectName=demo
@@ -144,12 +144,12 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @_NAMESPACE
     @_VALUES
     @_SET
-    @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+    @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
     def uninstall(namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], yes: bool) -> None:
-        """Take Hortus off the management cluster; the CRDs and with them all clusters' objects stay.
+        """Uninstall Hortus from the management cluster; the CRDs and all objects of their kinds are kept.
 
-        Give the values that it was installed with. With --set crds.keep=false the CRDs go too, and everything of their
-        kinds with them.
+        Give the values of the installation. With --set crds.keep=false the CRDs are deleted too, and all objects of
+        their kinds with them.
         """
         from hortus.cli.install.applying import Installation
         from hortus.cli.install.chart import objects, values_of
@@ -165,7 +165,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
 
 
 def _show(changes: list[Change]) -> None:
-    """Print what would change. Raises click.exceptions.Exit with code 1 where anything would."""
+    """Prints the changes. Raises click.exceptions.Exit with code 1 if there are any."""
     changed = [change for change in changes if change.verb != "unchanged"]
     for change in changed:
         click.echo(f"{change.title} would be {change.verb}")

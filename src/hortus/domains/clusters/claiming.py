@@ -63,7 +63,7 @@ class Claiming:
         self._garden = garden
 
     async def check(self, context: RuntimeContext) -> None:
-        """End the reconcile of a Runtime that may not have the Shoot that it names."""
+        """End the reconcile of a Runtime that does not own the Shoot that it names."""
         runtime = context.object
         rivals = self._contenders.rivals(runtime, context.shoot_name)
         problem = claims.relabelled(runtime) or claims.objection(runtime, context.shoot, rivals)
@@ -84,7 +84,7 @@ class Claiming:
         )
 
     async def record(self, context: RuntimeContext) -> None:
-        """Record on the Runtime which Shoot it has."""
+        """Record the Runtime's Shoot on the Runtime."""
         runtime, shoot = context.object, context.present_shoot
         uid = runtime.metadata.uid
         wanted = service.Record(uid, service.runtime_id(runtime), shoot.name, shoot.uid)

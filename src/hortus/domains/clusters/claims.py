@@ -22,7 +22,7 @@ from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.types import Annotation, Label, Runtime, ShootAnnotation
 
 DISPUTED: Final = "Shoot cannot be managed: "
-"""Beginning of the message of a Runtime that had a Shoot and may not have it now."""
+"""Prefix of the message for a Runtime that had a Shoot and must not use it now."""
 
 
 def owns(runtime: Runtime, shoot: ShootOutline, rivals: Iterable[Runtime]) -> bool:

@@ -1,4 +1,4 @@
-"""`hortus why`, `suspend`, `resume`, `reconcile`, `retire`: a Runtime at the terminal."""
+"""The commands `hortus why`, `suspend`, `resume`, `reconcile` and `retire` for one Runtime."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @NAME
     @NAMESPACE
     def suspend(name: str, namespace: str) -> None:
-        """Leave the Shoot of a Runtime as it is until `hortus resume`, whatever changes in the Runtime."""
+        """Suspend patches of a Runtime's Shoot until `hortus resume`."""
         run(_suspend(connect(), name, namespace))
 
     @app.command(panel="Clusters")
     @NAME
     @NAMESPACE
     def resume(name: str, namespace: str) -> None:
-        """Let changes of a Runtime reach its Shoot again, those made meanwhile too."""
+        """Resume patches of a Runtime's Shoot, including changes made in the meantime."""
         run(_resume(connect(), name, namespace))
 
     @app.command(panel="Clusters")
@@ -78,7 +78,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @WAIT
     @timeout(600.0)
     def reconcile(name: str, namespace: str, wait: bool, timeout: float) -> None:
-        """Patch the Shoot of a Runtime now, also after a failure that was final.
+        """Patch the Shoot of a Runtime now, even after a permanent failure.
 
         Waits until the Runtime is Ready or has failed.
         """
@@ -95,7 +95,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @WAIT
     @timeout(1800.0)
     def retire(name: str, namespace: str, force: bool, wait: bool, timeout: float) -> None:
-        """Delete a Runtime with its cluster and all that was made for it."""
+        """Delete a Runtime, its cluster and all objects that were created for it."""
         run(_retire(connect(), name, namespace, force=force, timeout=timeout if wait else None))
 
     adopting.register(app, connect)

@@ -20,11 +20,11 @@ class RuntimeContext(ReconcileContext[Runtime]):
     shoot: ShootOutline | None = None
     """The Shoot of the name that the spec gives; None where there is none, and in a deletion where it stays."""
     taken = False
-    """In a deletion: somebody else has the Shoot of that name, or it stays."""
+    """True in a deletion if the Shoot of that name has another owner or is kept."""
     shared = False
-    """In a deletion: another Runtime has the same GardenerCluster."""
+    """True in a deletion if another Runtime has the same GardenerCluster."""
     unchanged = False
-    """This reconcile has patched the Shoot, and nothing of it differed."""
+    """True if this reconcile has patched the Shoot and the patch changed nothing."""
 
     @cached_property
     def object(self) -> Runtime:
@@ -56,7 +56,7 @@ class RuntimeContext(ReconcileContext[Runtime]):
     # The status to be.
 
     def pending(self, kind: str, status: ConditionStatus, reason: str, message: str) -> None:
-        """On the way; with a condition that is False what failed is tried again by itself."""
+        """Report that the reconcile is in progress. With a condition that is False, the failed step is retried."""
         self._report(State.PENDING, kind, status, reason, message)
 
     def failed(self, kind: str, reason: str, message: str) -> None:
@@ -66,7 +66,7 @@ class RuntimeContext(ReconcileContext[Runtime]):
         self._report(State.TERMINATING, ConditionType.DEPROVISIONED, status, reason, message)
 
     def completed(self, reason: str, message: str) -> None:
-        """All is as wanted."""
+        """Report the desired state as reached."""
         self._report(State.READY, ConditionType.CONFIGURED, TRUE, reason, message)
         self.set_status("provisioningCompleted", True)
 

@@ -1,4 +1,4 @@
-"""GardenerCluster and every name that is contract around it.
+"""The kind GardenerCluster, with its labels, annotations and reasons.
 
 Contract: Kyma infrastructure-manager, API group infrastructuremanager.kyma-project.io/v1; see docs/credentials.md.
 Reasons and labels are kept to the letter, misspellings included: dashboards and other controllers match on them.
@@ -35,7 +35,7 @@ class Kubeconfig(Fields, frozen=True):
     """The place for the kubeconfig."""
 
     secret: SecretKeyRef
-    """The Secret to keep it in. The controller makes it when it does not exist."""
+    """The Secret for the kubeconfig. The controller creates it if it does not exist."""
 
 
 class ShootRef(Fields, frozen=True):
@@ -60,7 +60,7 @@ class GardenerClusterStatus(Fields, frozen=True):
     state: str = ""
     """Ready, Processing, Error or Deleting."""
     conditions: Annotated[tuple[Condition, ...], ListMap("type")] = ()
-    """KubeconfigManagement says whether the kubeconfig is in place and, when not, why."""
+    """Conditions. KubeconfigManagement is true if the kubeconfig is in place; otherwise it has the reason."""
 
 
 @kind(

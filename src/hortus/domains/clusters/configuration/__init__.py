@@ -1,6 +1,6 @@
-"""The operator's configuration of clusters: what a Runtime leaves open, and what belongs to the landscape.
+"""The operator's configuration of clusters: defaults of Runtimes, and the settings of the landscape.
 
-Three JSON files of the Go system (infrastructure-manager, section 4), read without a change to them:
+The configuration is three JSON files in the formats of the Go system:
 
     configuration = read_configuration(path)       # Configuration, at start
     tenants = read_tenants(path)                   # AuditTenants, at start

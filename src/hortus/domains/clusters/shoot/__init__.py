@@ -8,7 +8,7 @@
 A Runtime comes as its struct, a live Shoot as `LiveShoot`, a CloudProfile as its `Offer`. Results are plain objects,
 ready to be sent, and share parts with the arguments: nobody changes either. A Runtime that cannot be converted raises
 ConversionError, whose `problems` name the field, the value and what is allowed.
-Contract: infrastructure-manager, sections 1.4, 2.4, 3 and 10. What becomes of each field: docs/clusters/shoot.md.
+Contract: kyma-project/infrastructure-manager, pkg/gardener/shoot. The treatment of each field: docs/clusters/shoot.md.
 """
 
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
