@@ -56,7 +56,9 @@ def read_alerts(path: Path) -> tuple[Alert, ...]:
 
 
 def own_series(expression: str, matchers: str) -> str:
-    """The expression with `matchers`, such as `namespace="a",container="hortus"`, in place of `$own`."""
+    """The expression with `matchers`, as `namespace="a",container="hortus"`, in place of `$own`; may be empty."""
+    if not matchers:
+        return expression.replace(f"{{{_OWN}}}", "").replace(f"{_OWN},", "")
     return expression.replace(_OWN, matchers)
 
 
