@@ -45,7 +45,7 @@ _REASONS: Final = (
     ("spec.extensions", "it follows from the Runtime, the flags and the configuration"),
     ("configmap", "structured authentication of a Runtime knows one provider, with these fields only"),
 )
-"""The first that the path begins with."""
+"""Reasons by prefix of the path; the first match counts."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -53,9 +53,9 @@ class Difference(msgspec.Struct, frozen=True):
 
     path: str
     live: Any
-    """None where the Shoot has no such field."""
+    """The value in the Shoot; None if the Shoot lacks the field."""
     patched: Any
-    """None where the patch takes it away."""
+    """The value after the patch; None if the patch removes the field."""
     why: str
 
 

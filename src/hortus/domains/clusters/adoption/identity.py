@@ -21,21 +21,21 @@ KNOWN: Final = (*RequiredLabels.IN_ORDER, Label.PLATFORM_REGION, Label.PROVIDER)
 
 
 class Holder(NamedTuple):
-    """Something that carries a cluster's labels."""
+    """An object with labels of a cluster."""
 
     name: str
-    """As it is called in messages, such as `Kyma kcp-system/k-1`."""
+    """Name of the object in messages, such as `Kyma kcp-system/k-1`."""
     labels: Mapping[str, str]
 
 
 class Inside(NamedTuple):
-    """Facts from inside the cluster."""
+    """Facts that were read inside the cluster."""
 
     administrators: tuple[str, ...] = ()
     providers: tuple[Object, ...] = ()
     """Its OpenIDConnects that infrastructure-manager made, as entries of `additionalOidcConfig`."""
     unseen: str = ""
-    """The reason why nothing could be read."""
+    """The reason of a failed read; empty after a successful one."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -43,12 +43,12 @@ class Identity(msgspec.Struct, frozen=True):
 
     labels: Mapping[str, str] = {}
     sources: Mapping[str, str] = {}
-    """The object that each label was found on."""
+    """The source of each label."""
     administrators: tuple[str, ...] = ()
     inside: Inside | None = None
-    """None where nobody looked."""
+    """Facts from inside the cluster; None if it was not read."""
     problems: tuple[FieldError, ...] = ()
-    """Labels that are missing, and those of which two sources say different things."""
+    """Missing labels, and labels with different values in two sources."""
 
     @property
     def runtime_id(self) -> str:

@@ -85,13 +85,13 @@ async def _providers(cluster: Client) -> tuple[Object, ...]:
 
 
 def _place(provider: Object) -> tuple[int, str]:
-    """By number: kyma-oidc-10 comes after kyma-oidc-9."""
+    """Sort key by number: kyma-oidc-10 comes after kyma-oidc-9."""
     name = key_of(provider).name
     return len(name), name
 
 
 def _provider(spec: Object) -> Object:
-    """An OpenIDConnect in the words of a Runtime."""
+    """An OpenIDConnect with the field names of a Runtime."""
     made = {here: spec[there] for here, there in oidc.FIELDS.items() if spec.get(there) not in (None, {}, [])}
     found = shaped(spec, _Provider)
     keys = found.jwks.keys if found is not None and found.jwks is not None else None

@@ -50,11 +50,11 @@ class Adoption(msgspec.Struct, frozen=True):
     differences: tuple[Difference, ...] = ()
     """The changes that a patch makes in the Shoot; marks of ownership do not count."""
     problems: tuple[FieldError, ...] = ()
-    """The reasons against an adoption at all."""
+    """The reasons to refuse the adoption."""
     notes: tuple[str, ...] = ()
-    """Things that people should know before they go on."""
+    """Notes for the user to read before the next step."""
     patched: Object | None = None
-    """The Shoot after such a patch; None where there cannot be one."""
+    """The Shoot after a patch; None if no patch is possible."""
 
 
 def runtime_from(
@@ -100,7 +100,7 @@ def shoot_after(live: LiveShoot, patch: Patch) -> Object:
 
 
 def _lacking(shoot: LiveShoot) -> list[FieldError]:
-    """The fields that no Runtime can do without."""
+    """The fields that every Runtime must have."""
     spec = shoot.spec
     problems = []
     if spec.provider.type not in PROVIDERS:

@@ -1,4 +1,4 @@
-"""The plan for each shoot, before anything is written: adopted, differing, present already, or refused and why."""
+"""Plans of the adoption of each shoot, made before any write: adopt, differing, present, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 
 class Wishes(msgspec.Struct, frozen=True):
-    """Facts that a person gives and no object has."""
+    """Facts that the user supplies because no object has them."""
 
     namespace: str
     labels: Mapping[str, str] = {}
@@ -38,7 +38,7 @@ class Wishes(msgspec.Struct, frozen=True):
 
 
 class PlannedObject(NamedTuple):
-    """An object to make."""
+    """An object to create."""
 
     resource: Resource
     document: Object
@@ -142,7 +142,7 @@ def _of_taken(shoot: LiveShoot, taken: list[ClusterObject], around: Surroundings
 
 
 def belongs(shoot: LiveShoot, runtime: Runtime) -> bool:
-    """True when a shoot is a Runtime's, or is to become so by its uid."""
+    """Returns true if a Runtime owns the shoot or adopts it by its uid."""
     if shoot.owner:
         return shoot.owner == service.runtime_id(runtime)
     return runtime.metadata.annotations.get(Annotation.ADOPT) == shoot.metadata.uid

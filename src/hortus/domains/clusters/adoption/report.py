@@ -32,12 +32,12 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     shoot: str
     outcome: str
     why: str
-    """In one line."""
+    """Summary of the entry in one line."""
     runtime_id: str = ""
     runtime: str = ""
     """Namespace and name of its Runtime; empty where there is none."""
     problems: tuple[str, ...] = ()
-    """Everything that stands in the way."""
+    """All problems that prevent the adoption."""
     differences: tuple[Difference, ...] = ()
     """The fields that a patch would change in the shoot."""
     notes: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     command: str
     project: str
     taken: str
-    """When, in RFC 3339."""
+    """Time of the report, in RFC 3339."""
     dry_run: bool
     summary: dict[str, int]
     """The number of clusters of each outcome."""
@@ -69,7 +69,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
 
     @property
     def differs(self) -> bool:
-        """True when somebody has to look before all is done."""
+        """Returns true if a cluster differs or is refused."""
         return bool(self.summary.get(Outcome.DIFFERS) or self.summary.get(Outcome.REFUSED))
 
     def table(self) -> Table:

@@ -1,4 +1,4 @@
-"""One command from start to end: read, decide or compare, write where asked, and tell.
+"""One command from start to end: it reads, plans or compares, writes on request, and reports.
 
 Raises CommandError with code 2 for what keeps a whole command from its end; what keeps one cluster is in its entry.
 """
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 EXIT_DIFFERS: Final = 1
 EXIT_FAILED: Final = 2
-"""As `kubectl diff`: 0 without a difference, 1 with one, above when it failed."""
+"""Exit codes as `kubectl diff` has them: 0 without a difference, 1 with one, more after a failure."""
 
 
 class Telling(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class Work(msgspec.Struct, frozen=True):
     telling: Telling
     apply: bool = False
     inside: bool = False
-    """True to look into the clusters themselves."""
+    """True to read inside the clusters."""
     at_once: int = 8
 
 

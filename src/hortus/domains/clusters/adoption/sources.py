@@ -35,14 +35,14 @@ _SHOWN: Final = 20
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """The clusters that are meant."""
+    """The selected clusters."""
 
     names: tuple[str, ...] = ()
     labels: str = ""
     everything: bool = False
 
     def check(self) -> None:
-        """Raises CommandError when nothing is chosen, or twice."""
+        """Raises CommandError for no selection, or for two kinds of it."""
         if not (self.names or self.labels or self.everything):
             raise CommandError("which clusters? Give names, --selector LABELS or --all", code=2)
         if self.names and (self.labels or self.everything):
@@ -227,7 +227,7 @@ N = TypeVar("N", bound=_Named)
 
 
 def named(listed: list[N], names: Sequence[str], what: str) -> list[N]:
-    """Those of the names, or all without any."""
+    """The items with these names; all items if there are no names."""
     if not names:
         return listed
     found = {one.metadata.name: one for one in listed}

@@ -61,7 +61,7 @@ async def structured_authentication(garden: Client, shoot: LiveShoot) -> Object 
 
 
 async def make(client: Client, plan: Plan) -> Entry:
-    """Make what a plan lacks."""
+    """Create the missing objects of a plan."""
     entry, made = plan.entry, list[str]()
     for manifest in plan.manifests:
         try:
@@ -100,7 +100,7 @@ def _failed(entry: Entry, why: str, made: Sequence[str]) -> Entry:
 
 
 class Comparing:
-    """Compares Runtimes with their shoots by the garden's word."""
+    """Compares Runtimes with their shoots by dry runs in the garden."""
 
     def __init__(self, client: Client, garden: Client, landscape: Landscape) -> None:
         self._client = client
@@ -171,7 +171,7 @@ class Comparing:
         return LiveShoot(tried)
 
     async def release(self, runtime: ClusterObject, *, accept: bool) -> Entry:
-        """Take the lock off, if nothing or only what is accepted would change."""
+        """Unlock the Runtime if nothing differs, or if differences are accepted."""
         entry = await self.compare(runtime)
         if entry.outcome != Outcome.EQUAL and not (accept and entry.outcome == Outcome.DIFFERS):
             return entry

@@ -36,7 +36,7 @@ _OIDC_FIELDS: Final = ("issuerURL", "clientID", "usernameClaim", "usernamePrefix
 
 
 class Source(NamedTuple):
-    """Everything that a Runtime is built from."""
+    """The inputs of a Runtime."""
 
     shoot: LiveShoot
     config: Configuration

@@ -1,4 +1,4 @@
-"""The audit tenant file: which tenant of the audit log service takes the log of a cluster, by provider and region."""
+"""The audit tenant file: the tenants of the audit log service by provider and region."""
 
 from __future__ import annotations
 

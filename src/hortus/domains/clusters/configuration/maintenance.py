@@ -1,4 +1,4 @@
-"""The maintenance window file: when Gardener may disturb productive clusters, by region."""
+"""The maintenance window file: times of maintenance of productive clusters by region."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def granted(binding: Object) -> list[Subject]:
 
 
 def _outdated(binding: Object, administrators: Sequence[str]) -> bool:
-    """It names a user, and nobody who is an administrator; others' roles are none of our business."""
+    """Returns true for a cluster-admin binding that names a user and no administrator."""
     subjects = granted(binding)
     return any(subject.kind == "User" for subject in subjects) and not _names(subjects) & set(administrators)
 

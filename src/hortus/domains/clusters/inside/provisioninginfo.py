@@ -41,7 +41,7 @@ def details(runtime: Runtime, shoot: Shoot) -> Object:
 
 
 async def publish_provisioning_info(cluster: Client, runtime: Runtime, shoot: Shoot, now: float) -> None:
-    """Have the ConfigMap say what is so; nothing is written while it does. Raises KubeError."""
+    """Bring the ConfigMap up to date; an equal one is not written. Raises KubeError."""
     facts = details(runtime, shoot)
     if await _published(cluster) == facts:
         return

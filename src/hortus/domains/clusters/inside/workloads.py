@@ -22,11 +22,11 @@ class InsideError(Exception):
     def __init__(self, text: str, *, transient: bool) -> None:
         super().__init__(text)
         self.transient = transient
-        """Trying again may help without anybody's doing."""
+        """A retry may succeed without anybody's action."""
 
 
 class NoWayIn(InsideError):
-    """There is no usable kubeconfig."""
+    """The cluster has no usable kubeconfig."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, transient=True)
