@@ -29,7 +29,7 @@ import uvloop
 
 from hortus.engine import Controller, Flows, Manager, Selection, Trigger
 from hortus.engine.kubeconfigs import sealed
-from hortus.engine.remote import SECRETS, Place, RemotePool, RemoteSettings, RemoteWatch, SecretCredentials
+from hortus.engine.remote import SECRETS, KubeconfigRef, RemotePool, RemoteSettings, RemoteWatch, SecretCredentials
 from hortus.kube import Client, SystemClock, yaml
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, ObjectKey, Resource
@@ -121,7 +121,7 @@ class _Asking:
         hangs = int(key.name.rpartition("-")[2]) % HANGING == 0
         since = self.due.pop(key, None)
         try:
-            await self._pool.at(Place("default", key.name, "config")).get(NAMESPACES, "default")
+            await self._pool.at(KubeconfigRef("default", key.name, "config")).get(NAMESPACES, "default")
         except KubeError:
             self.failed += 1
             if not hangs:
@@ -131,8 +131,8 @@ class _Asking:
             self.took.append(time.perf_counter() - since)
 
 
-def _place(secret: Object) -> Place:
-    return Place("default", secret["metadata"]["name"], "config")
+def _place(secret: Object) -> KubeconfigRef:
+    return KubeconfigRef("default", secret["metadata"]["name"], "config")
 
 
 def _thin(obj: Object) -> Object:

@@ -10,9 +10,9 @@ from structlog.testing import capture_logs
 from tests.engine.fake_api import SECRETS, WIDGETS, FakeApi, widget
 
 from hortus.engine.cache import Cache, Change, copy_of, version_of
-from hortus.engine.caches import Caches, Selection
+from hortus.engine.caches import Caches
 from hortus.engine.indexes import by_label, by_owner_uid, managed_fields_of, without_managed_fields
-from hortus.engine.reflector import Event, Reflector
+from hortus.engine.reflector import Event, Reflector, Selection
 from hortus.kube import ObjectList
 from hortus.kube.errors import ConnectionFailed, ResponseTooLarge, ServiceUnavailable
 from hortus.kube.objects import Object, ObjectKey

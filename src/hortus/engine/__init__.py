@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from hortus.engine.apply import Applied, Applier
     from hortus.engine.backoff import Backoff, spread
     from hortus.engine.cache import Cache, Change, copy_of
-    from hortus.engine.caches import Caches, Selection
+    from hortus.engine.caches import Caches
     from hortus.engine.conditions import (
         FALSE,
         TRUE,
@@ -118,6 +118,7 @@ if TYPE_CHECKING:
     from hortus.engine.process import cut_on_resume, run, run_manager, stop_on_signals
     from hortus.engine.queue import Priority, Queue, QueueClosed
     from hortus.engine.redaction import redact, redact_text
+    from hortus.engine.reflector import Selection
     from hortus.engine.runnables import LeadershipLost, PartEnded
     from hortus.engine.scope import current_scope
     from hortus.engine.shards import Shards
@@ -131,7 +132,7 @@ else:
             "apply": "Applied Applier",
             "backoff": "Backoff spread",
             "cache": "Cache Change copy_of",
-            "caches": "Caches Selection",
+            "caches": "Caches",
             "conditions": "FALSE TRUE UNKNOWN ConditionStatus find_condition "
             "has_condition mark_ready mark_reconciling mark_stalled remove_condition set_condition",
             "context": "Announcement ReconcileContext Wiring",
@@ -154,6 +155,7 @@ else:
             "process": "cut_on_resume run run_manager stop_on_signals",
             "queue": "Priority Queue QueueClosed",
             "redaction": "redact redact_text",
+            "reflector": "Selection",
             "runnables": "LeadershipLost PartEnded",
             "scope": "current_scope",
             "shards": "Shards",

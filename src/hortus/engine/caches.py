@@ -10,35 +10,11 @@ import asyncio
 from collections.abc import Iterator
 from random import Random
 
-import msgspec
-
 from hortus.engine.cache import Cache, Transform
-from hortus.engine.reflector import ListerWatcher, Reflector
+from hortus.engine.reflector import ListerWatcher, Reflector, Selection
 from hortus.engine.scope import start_shared
 from hortus.kube.clock import Clock
-from hortus.kube.objects import Object, Resource
-from hortus.kube.selectors import LabelSelector
-
-
-class Selection(msgspec.Struct, frozen=True):
-    """The objects that a cache holds: a resource, a namespace or all (empty), a label and a field selector."""
-
-    resource: Resource
-    namespace: str = ""
-    labels: str = ""
-    fields: str = ""
-
-    def __str__(self) -> str:
-        group = f".{self.resource.group}" if self.resource.group else ""
-        parts = [self.namespace, self.labels, self.fields]
-        return f"{self.resource.plural}{group}[{','.join(part for part in parts if part)}]"
-
-    def belongs(self, obj: Object) -> bool:
-        """True when a newly written object is certainly selected; with a field selector only the server knows."""
-        metadata = obj["metadata"]
-        if self.fields or (self.namespace and metadata.get("namespace", "") != self.namespace):
-            return False
-        return not self.labels or LabelSelector.parse(self.labels).matches(metadata.get("labels"))
+from hortus.kube.objects import Resource
 
 
 class Caches:

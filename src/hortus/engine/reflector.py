@@ -15,6 +15,7 @@ from contextlib import aclosing
 from random import Random
 from typing import Protocol
 
+import msgspec
 import orjson
 import structlog
 
@@ -24,6 +25,7 @@ from hortus.engine.within import being_cancelled
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Gone, KubeError, ResponseTooLarge
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
+from hortus.kube.selectors import LabelSelector
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -82,20 +84,25 @@ class ListerWatcher(Protocol):
         """Changes after `resource_version`; raises Expired when the server does not keep them any more."""
 
 
-class Selection(Protocol):
+class Selection(msgspec.Struct, frozen=True):
     """The objects to follow: a resource, a namespace or all (empty), a label and a field selector."""
 
-    @property
-    def resource(self) -> Resource: ...
+    resource: Resource
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
 
-    @property
-    def namespace(self) -> str: ...
+    def __str__(self) -> str:
+        group = f".{self.resource.group}" if self.resource.group else ""
+        parts = [self.namespace, self.labels, self.fields]
+        return f"{self.resource.plural}{group}[{','.join(part for part in parts if part)}]"
 
-    @property
-    def labels(self) -> str: ...
-
-    @property
-    def fields(self) -> str: ...
+    def belongs(self, obj: Object) -> bool:
+        """True when a newly written object is certainly selected; with a field selector only the server knows."""
+        metadata = obj["metadata"]
+        if self.fields or (self.namespace and metadata.get("namespace", "") != self.namespace):
+            return False
+        return not self.labels or LabelSelector.parse(self.labels).matches(metadata.get("labels"))
 
 
 class Reflector:

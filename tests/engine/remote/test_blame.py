@@ -21,7 +21,7 @@ from tests.engine.remote.world import (
 )
 
 from hortus.engine.backoff import Backoff
-from hortus.engine.remote import Phase, Place, RemotePool, RemoteUnavailable, health
+from hortus.engine.remote import KubeconfigRef, Phase, RemotePool, RemoteUnavailable, health
 from hortus.engine.remote.links import digest_of
 from hortus.kube import yaml
 from hortus.kube.errors import ConnectionFailed, KubeError, Unauthorized
@@ -34,12 +34,12 @@ class Drawer:
     """Kubeconfigs in the hands of a test; `problem` is what reading one fails with."""
 
     def __init__(self) -> None:
-        self.documents: dict[Place, bytes] = {}
+        self.documents: dict[KubeconfigRef, bytes] = {}
         self.problem: KubeError | None = None
         self.reads = 0
         self.changed: Callable[[str, str], None] = lambda namespace, name: None
 
-    async def read(self, place: Place) -> bytes:
+    async def read(self, place: KubeconfigRef) -> bytes:
         self.reads += 1
         if self.problem is not None:
             raise self.problem
@@ -49,7 +49,7 @@ class Drawer:
         self.changed = changed
         return lambda: None
 
-    def put(self, place: Place, kubeconfig: Object) -> bytes:
+    def put(self, place: KubeconfigRef, kubeconfig: Object) -> bytes:
         document = self.documents[place] = yaml.dump(kubeconfig).encode()
         self.changed(place.namespace, place.name)
         return document

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hortus.engine.cache import Cache
 from hortus.engine.kubeconfigs.secrets import sealed
-from hortus.engine.remote import CredentialMissing, Place, RemoteSettings, SecretCredentials
+from hortus.engine.remote import CredentialMissing, KubeconfigRef, RemoteSettings, SecretCredentials
 from hortus.engine.remote.budget import Account, Budget
 from hortus.engine.remote.states import IDLE, Phase, RemoteState, RemoteUnavailable, state_for
 from hortus.kube.errors import ConnectionFailed, NotFound, Unauthorized
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.testing import FakeClock
 
-PLACE = Place("default", "kubeconfig", "config")
+PLACE = KubeconfigRef("default", "kubeconfig", "config")
 
 
 def test_a_connection_has_the_limits_that_were_set() -> None:

@@ -20,7 +20,7 @@ from tests.engine.remote.world import (
 )
 
 from hortus.engine import Cache, Controller, Priority, Selection, Watch
-from hortus.engine.remote import Place, RemoteStates, RemoteUnavailable, RemoteWatch
+from hortus.engine.remote import KubeconfigRef, RemoteStates, RemoteUnavailable, RemoteWatch
 from hortus.kube import Client
 from hortus.kube.fencing import Fenced, set_fence
 from hortus.kube.objects import Object, ObjectKey, Resource
@@ -31,7 +31,7 @@ MEMBER = "example.org/member"
 WATCHED = Selection(CONFIGMAPS, NAMESPACE, "watched=yes")
 
 
-def member_place(member: Object) -> Place | None:
+def member_place(member: Object) -> KubeconfigRef | None:
     """A member is a ConfigMap of the management cluster that names its Secret."""
     name = (member.get("data") or {}).get("secret")
     return place_of(name) if name else None

@@ -11,7 +11,7 @@ from typing import Any
 from hortus.engine import Backoff, Cache, Manager
 from hortus.engine.cache import version_of
 from hortus.engine.kubeconfigs import sealed
-from hortus.engine.remote import SECRETS, Place, RemotePool, RemoteSettings, RemoteState, SecretCredentials
+from hortus.engine.remote import SECRETS, KubeconfigRef, RemotePool, RemoteSettings, RemoteState, SecretCredentials
 from hortus.kube import Client, yaml
 from hortus.kube.kubeconfig import Trust
 from hortus.kube.objects import Object, Resource, key_of
@@ -27,8 +27,8 @@ PATIENCE = 20.0
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def place_of(name: str) -> Place:
-    return Place(NAMESPACE, name, KEY)
+def place_of(name: str) -> KubeconfigRef:
+    return KubeconfigRef(NAMESPACE, name, KEY)
 
 
 def settings_with(**options: Any) -> RemoteSettings:
@@ -53,7 +53,7 @@ class World:
     def __init__(self, server: TestServer, client: Client, manager: Manager, pool: RemotePool, calls: Calls) -> None:
         self.server, self.client, self.manager, self.pool, self.calls = server, client, manager, pool, calls
 
-    async def give(self, name: str, kubeconfig: Object | str) -> Place:
+    async def give(self, name: str, kubeconfig: Object | str) -> KubeconfigRef:
         """Write the Secret `name` with a kubeconfig; return when the pool has heard of it."""
         text = kubeconfig if isinstance(kubeconfig, str) else yaml.dump(kubeconfig)
         secret = {
@@ -78,11 +78,11 @@ class World:
             while not holds():
                 await asyncio.sleep(0.005)
 
-    async def reaches(self, place: Place, reason: str) -> None:
+    async def reaches(self, place: KubeconfigRef, reason: str) -> None:
         """Return when the state of `place` has that reason."""
         reached = asyncio.Event()
 
-        def note(at: Place, before: RemoteState, after: RemoteState) -> None:
+        def note(at: KubeconfigRef, before: RemoteState, after: RemoteState) -> None:
             if at == place and after.reason == reason:
                 reached.set()
 

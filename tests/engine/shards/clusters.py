@@ -22,8 +22,8 @@ from yarl import URL
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache
-from hortus.engine.caches import Selection
-from hortus.engine.remote import Phase, Place, RemoteSettings, RemoteState, RemoteWatch
+from hortus.engine.reflector import Selection
+from hortus.engine.remote import KubeconfigRef, Phase, RemoteSettings, RemoteState, RemoteWatch
 from hortus.kube import Access, Answer, yaml
 from hortus.kube.errors import (
     AlreadyExists,
@@ -73,7 +73,7 @@ class Cluster:
         self.key = key
         self.world = world
         self.watched = watched
-        self.place = Place(NAMESPACE, f"kubeconfig-{key.name}", "config")
+        self.place = KubeconfigRef(NAMESPACE, f"kubeconfig-{key.name}", "config")
         self.up = True
         self.hangs = False
         self.faulty_until = float("-inf")
@@ -334,7 +334,7 @@ class Secrets:
         self._process = process
         self.changed: Callable[[str, str], None] = lambda namespace, name: None
 
-    async def read(self, place: Place) -> bytes:
+    async def read(self, place: KubeconfigRef) -> bytes:
         world = self._process.world
         return await self._process.exchange(lambda: world.secret(place), up=lambda: world.up)
 
@@ -353,7 +353,7 @@ class Tending:
         self.watch = RemoteWatch(
             process.pool,
             self.members,
-            place=lambda member: Place(*member["place"]),
+            place=lambda member: KubeconfigRef(*member["place"]),
             selection=Selection(CONFIGMAPS, NAMESPACE),
             random=process.random,
         )
@@ -398,7 +398,7 @@ class Tending:
                 self.members.drop(member)
         return 0
 
-    def _state_changed(self, place: Place, before: RemoteState, after: RemoteState) -> None:
+    def _state_changed(self, place: KubeconfigRef, before: RemoteState, after: RemoteState) -> None:
         world, process = self._process.world, self._process
         cluster = next(one for one in world.clusters.values() if one.place == place)
         now = world.clock.monotonic()

@@ -17,7 +17,7 @@ from tests.engine.shards import world
 from tests.engine.shards.schedules import play
 
 from hortus.engine import delays
-from hortus.engine.remote import Place, RemotePool, pool, watching
+from hortus.engine.remote import KubeconfigRef, RemotePool, pool, watching
 from hortus.engine.remote.budget import WatchSlot
 from hortus.engine.remote.health import Health
 from hortus.engine.shards import LeaseRecord, MemberRoster, Permit
@@ -142,11 +142,11 @@ def test_when_a_watch_waits_unseen_the_schedules_find_it(monkeypatch: pytest.Mon
 
 
 def test_when_a_check_takes_the_place_of_a_probe_the_schedules_find_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def probe_in(made: RemotePool, place: Place, seconds: float) -> None:
+    def probe_in(made: RemotePool, place: KubeconfigRef, seconds: float) -> None:
         made._due.cancel((place, pool._Due.CHECK))
         made._due.add((place, pool._Due.CHECK), seconds, 1)
 
-    def on_due(made: RemotePool, due: tuple[Place, pool._Due], wants_probe: int) -> None:
+    def on_due(made: RemotePool, due: tuple[KubeconfigRef, pool._Due], wants_probe: int) -> None:
         judge(made, (due[0], pool._Due.PROBE if wants_probe else pool._Due.CHECK), 0)
 
     judge = RemotePool._on_due

@@ -27,7 +27,7 @@ from hortus.engine.cache import Cache
 from hortus.engine.controller import Controller
 from hortus.engine.leases import LEASES
 from hortus.engine.outcomes import Result, StepError
-from hortus.engine.remote import Place, RemotePool
+from hortus.engine.remote import KubeconfigRef, RemotePool
 from hortus.engine.shards import Shards
 from hortus.engine.sources import Watch
 from hortus.kube.clock import Timer
@@ -269,7 +269,7 @@ class Process:
         obj = copy.deepcopy(obj)
         self._receive(lambda: self._take(kind, obj))
 
-    def hears_of_secret(self, place: Place) -> None:
+    def hears_of_secret(self, place: KubeconfigRef) -> None:
         self._receive(lambda: self.secrets.changed(place.namespace, place.name))
 
     def _receive(self, event: Callable[[], object]) -> None:
@@ -447,7 +447,7 @@ class World:
         """Seconds on the way: milliseconds, or seconds in a share of `slow` as long as the network is bad."""
         return random.uniform(0.5, SLOWEST) if self.slow and random.random() < slow else random.expovariate(1 / 0.02)
 
-    def secret(self, place: Place) -> bytes:
+    def secret(self, place: KubeconfigRef) -> bytes:
         """The answer of the management cluster."""
         if not self.secrets_readable:
             raise from_status(500, {"kind": "Status", "message": "etcdserver: request timed out"})

@@ -12,7 +12,7 @@ from hortus.engine.applysets import Inventory
 from hortus.engine.applysets.inventory import decode, encode
 from hortus.engine.context import Announcement
 from hortus.engine.kubeconfigs import KubeconfigSecret
-from hortus.engine.remote import Place
+from hortus.engine.remote import KubeconfigRef
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey
 
@@ -22,7 +22,7 @@ class AccessContext(ReconcileContext[ClusterAccess]):
 
     cluster: ObjectKey
     """The GardenerCluster that the request is for."""
-    place: Place
+    place: KubeconfigRef
     """The place of its admin kubeconfig."""
     remote: Client
     """The client of that cluster."""

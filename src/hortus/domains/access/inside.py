@@ -12,7 +12,7 @@ from hortus.domains.access.manifests import KINDS
 from hortus.domains.access.types import MANAGER, Label
 from hortus.engine import Cache, Selection, managed_fields_of, metadata_of
 from hortus.engine.applysets import ApplySet, ClusterClient, Namespaced, Parent, Policy, ServerLive, UnknownKind
-from hortus.engine.remote import Place, RemotePool, RemoteWatch
+from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteWatch
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource, key_of
@@ -70,7 +70,7 @@ class Clusters:
         self._clock = clock
         self._members = Cache("clusters with requests")
         self._members.replace((), 0)
-        self._places: dict[ObjectKey, Place] = {}
+        self._places: dict[ObjectKey, KubeconfigRef] = {}
         self._users: dict[ObjectKey, set[ObjectKey]] = {}
         self._member_of: dict[ObjectKey, ObjectKey] = {}
         self._accesses_of: Callable[[str], Iterable[ObjectKey]] = lambda mark: ()
@@ -92,13 +92,13 @@ class Clusters:
         """Say which request has a mark."""
         self._accesses_of = accesses_of
 
-    def users_of(self, place: Place) -> Iterable[ObjectKey]:
+    def users_of(self, place: KubeconfigRef) -> Iterable[ObjectKey]:
         """The requests for the cluster whose kubeconfig lies there."""
         for cluster, known in tuple(self._places.items()):
             if known == place:
                 yield from self._users.get(cluster, ())
 
-    def enter(self, access: ObjectKey, cluster: ObjectKey, place: Place) -> None:
+    def enter(self, access: ObjectKey, cluster: ObjectKey, place: KubeconfigRef) -> None:
         """`access` is for `cluster`, which is watched from now on."""
         if self._member_of.get(access, cluster) != cluster:
             self.leave(access)
@@ -128,7 +128,7 @@ class Clusters:
             self.leave(access)
         return 0
 
-    def set_of(self, parent: Parent, cluster: ObjectKey, place: Place) -> ApplySet:
+    def set_of(self, parent: Parent, cluster: ObjectKey, place: KubeconfigRef) -> ApplySet:
         """The set of one request's objects in `cluster`."""
         client = self.pool.at(place)
         return ApplySet(

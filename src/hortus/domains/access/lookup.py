@@ -10,7 +10,7 @@ from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
 from hortus.engine import NEVER, Actor, StepError, TypedCache, by_owner_uid, metadata_of
 from hortus.engine.kubeconfigs import KubeconfigSecret
-from hortus.engine.remote import Place
+from hortus.engine.remote import KubeconfigRef
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey
@@ -55,11 +55,11 @@ class ClusterLookup:
             )
         return found
 
-    def place_of(self, cluster: GardenerCluster) -> Place:
+    def place_of(self, cluster: GardenerCluster) -> KubeconfigRef:
         """The place of a GardenerCluster's admin kubeconfig. Raises StepError."""
         return service.place_of(cluster, self._kubeconfigs.by("owner", cluster.metadata.uid))
 
-    def known(self, access: ClusterAccess) -> tuple[ObjectKey, Place] | None:
+    def known(self, access: ClusterAccess) -> tuple[ObjectKey, KubeconfigRef] | None:
         """The cluster that a request was served in, and the way in; None when there is none now."""
         key = _noted(access)
         found = self._clusters.get(key)

@@ -18,7 +18,7 @@ from hortus.domains.credentials.types import GardenerCluster
 from hortus.domains.credentials.types import Label as ClusterLabel
 from hortus.engine import NEVER, Actor, StepError
 from hortus.engine.kubeconfigs import Due, KubeconfigSecret, RotationPolicy, SecretPlan, Stamps, fraction_of
-from hortus.engine.remote import Place
+from hortus.engine.remote import KubeconfigRef
 from hortus.kube.objects import ObjectKey
 from hortus.schema import ObjectMeta, OwnerReference
 
@@ -102,7 +102,7 @@ def check_account(policy: AccessPolicy, access: ClusterAccess) -> None:
         )
 
 
-def place_of(cluster: GardenerCluster, secrets: Iterable[KubeconfigSecret]) -> Place:
+def place_of(cluster: GardenerCluster, secrets: Iterable[KubeconfigSecret]) -> KubeconfigRef:
     """The place of a GardenerCluster's admin kubeconfig. Raises StepError.
 
     Only a Secret that was written for this very GardenerCluster, in its own namespace: whoever may make a
@@ -121,7 +121,7 @@ def place_of(cluster: GardenerCluster, secrets: Iterable[KubeconfigSecret]) -> P
     for secret in secrets:
         shoot = secret.labels.get(ClusterLabel.SHOOT_NAME)
         if shoot == cluster.spec.shoot.name and metadata.uid in secret.owner_uids:
-            return Place(metadata.namespace, secret.metadata.name, reference.key)
+            return KubeconfigRef(metadata.namespace, secret.metadata.name, reference.key)
     raise StepError(
         f"{title} has no kubeconfig yet (nobody needs to act: it is waited for; else see its condition)",
         reason=Reason.CLUSTER_MISSING,

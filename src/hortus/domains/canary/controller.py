@@ -34,7 +34,7 @@ from hortus.engine import (
     Wiring,
     metadata_of,
 )
-from hortus.engine.remote import Place
+from hortus.engine.remote import KubeconfigRef
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, ApiError, KubeError, TooManyRequests
 from hortus.kube.objects import Object, ObjectKey, key_of
@@ -47,7 +47,7 @@ AT_ONCE = Result(requeue_after=0.0)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-Clusters = Callable[[Place], Client]
+Clusters = Callable[[KubeconfigRef], Client]
 """A client for the cluster whose kubeconfig lies at a place."""
 
 
@@ -183,7 +183,7 @@ class CanaryController(KindController[CanaryContext]):
         await probe.tidy(self._cluster_of(context.run), context.run.name)
 
     def _cluster_of(self, run: Run) -> Client:
-        return self._clusters(Place(self.key.namespace, f"kubeconfig-{run.name}", KUBECONFIG_KEY))
+        return self._clusters(KubeconfigRef(self.key.namespace, f"kubeconfig-{run.name}", KUBECONFIG_KEY))
 
     async def _delete(self, context: CanaryContext) -> None:
         name = context.run.name

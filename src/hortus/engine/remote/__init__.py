@@ -2,7 +2,7 @@
 
     pool = RemotePool(SecretCredentials(client, manager.cache(SECRETS, labels="...", transform=sealed)))
     manager.on_stop(pool.close)
-    place = Place("kcp-system", "kubeconfig-a", "config")
+    place = KubeconfigRef("kcp-system", "kubeconfig-a", "config")
 
     remote = pool.at(place)                      # a `hortus.kube.Client`; nothing is connected yet
     await remote.list(configmaps, "kube-system")  # RemoteUnavailable at once while the breaker is open
@@ -10,8 +10,8 @@
     nodes = RemoteWatch(pool, clusters, place=kubeconfig_of, selection=Selection(NODES), transform=names_only)
     manager.controller("nodes", reconciler, sources=[Watch(clusters), nodes], flows=Flows(lambda key: key, limit=2))
 
-- **A cluster is known by the place of its kubeconfig** (`Place`: a key of a Secret), which is untrusted data: no
-  commands, files, proxies or plain http, no redirects, and not this machine (`RemoteSettings.trust`, `.deny`).
+- **A cluster is known by the place of its kubeconfig** (`KubeconfigRef`: a key of a Secret), which is untrusted data:
+  no commands, files, proxies or plain http, no redirects, and not this machine (`RemoteSettings.trust`, `.deny`).
 - **Rotation**: the new credential is proven, then streams move over and calls under way finish. 401: the Secret is
   read again first. Another cluster under the same name is noticed by its uid, and listed from nothing.
 - **A breaker for each** and one probe now and then (`RemoteState` fits a condition); a pause for 429, bounded.
@@ -25,8 +25,8 @@ from hortus.engine.kubeconfigs.secrets import SECRETS
 from hortus.engine.remote.budget import Budget
 from hortus.engine.remote.credentials import (
     CredentialMissing,
+    KubeconfigRef,
     KubeconfigSource,
-    Place,
     SecretCredentials,
 )
 from hortus.engine.remote.metrics import RemoteMetrics
@@ -40,9 +40,9 @@ __all__ = [
     "SECRETS",
     "Budget",
     "CredentialMissing",
+    "KubeconfigRef",
     "KubeconfigSource",
     "Phase",
-    "Place",
     "RemoteMetrics",
     "RemotePool",
     "RemoteSettings",

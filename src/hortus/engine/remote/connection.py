@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from hortus.engine.remote.budget import Account, WatchSlot
 from hortus.engine.remote.context import PoolContext
-from hortus.engine.remote.credentials import Place
+from hortus.engine.remote.credentials import KubeconfigRef
 from hortus.engine.remote.links import Line, Link
 from hortus.engine.remote.rotation import Rotation
 from hortus.engine.remote.states import RemoteState, RemoteUnavailable
@@ -23,7 +23,7 @@ from hortus.kube.transport import CallOptions, Reader
 class Remote:
     """One remote cluster, known by the place of its credential. Made by the pool; callers use a client over it."""
 
-    def __init__(self, place: Place, pool: PoolContext) -> None:
+    def __init__(self, place: KubeconfigRef, pool: PoolContext) -> None:
         self.place = place
         self._pool = pool
         self.account = Account(pool.budget, lambda: self._rotation.close_idle())

@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from hortus.engine.remote.budget import Budget
-from hortus.engine.remote.credentials import KubeconfigSource, Place
+from hortus.engine.remote.credentials import KubeconfigRef, KubeconfigSource
 from hortus.engine.remote.settings import RemoteSettings
 from hortus.engine.remote.states import RemoteState
 from hortus.kube import Access, ConnectionSettings, Dialing, RateLimiter, RequestObserver, Transport
@@ -59,13 +59,13 @@ class PoolContext(Protocol):
     credentials: KubeconfigSource
     connect: Connect
 
-    def changed(self, place: Place, before: RemoteState, after: RemoteState) -> None:
+    def changed(self, place: KubeconfigRef, before: RemoteState, after: RemoteState) -> None:
         """The state of the cluster at `place` is another one."""
 
-    def recreated(self, place: Place) -> None:
+    def recreated(self, place: KubeconfigRef) -> None:
         """Another cluster answers at `place`."""
 
-    def probe_in(self, place: Place, seconds: float) -> None:
+    def probe_in(self, place: KubeconfigRef, seconds: float) -> None:
         """Probe the cluster at `place` within `seconds`."""
 
     def rotated(self) -> None:

@@ -17,7 +17,7 @@ from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, Resource
 
 
-class Place(NamedTuple):
+class KubeconfigRef(NamedTuple):
     """One key of one Secret: what a connection is known by."""
 
     namespace: str
@@ -35,7 +35,7 @@ class CredentialMissing(KubeError):
 class KubeconfigSource(Protocol):
     """The source of kubeconfigs."""
 
-    async def read(self, place: Place) -> bytes:
+    async def read(self, place: KubeconfigRef) -> bytes:
         """The kubeconfig as it is now. Raises CredentialMissing, or KubeError when the place cannot be asked."""
 
     def subscribe(self, changed: Callable[[str, str], None]) -> Callable[[], None]:
@@ -55,7 +55,7 @@ class SecretCredentials:
         self._client = client
         self._cache = cache
 
-    async def read(self, place: Place) -> bytes:
+    async def read(self, place: KubeconfigRef) -> bytes:
         # Not from the cache: it may be a moment behind, and a moment later nobody would ask again.
         try:
             secret = await self._client.get(SECRETS, place.name, place.namespace)

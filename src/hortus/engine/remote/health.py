@@ -15,7 +15,7 @@ import structlog
 from hortus.engine.backoff import Backoff
 from hortus.engine.remote.breaker import Breaker, Waiters
 from hortus.engine.remote.context import PoolContext
-from hortus.engine.remote.credentials import CredentialMissing, Place
+from hortus.engine.remote.credentials import CredentialMissing, KubeconfigRef
 from hortus.engine.remote.states import (
     CONNECTED,
     IDLE,
@@ -47,7 +47,7 @@ class Health:
 
     def __init__(
         self,
-        place: Place,
+        place: KubeconfigRef,
         pool: PoolContext,
         *,
         connected: Callable[[], bool],

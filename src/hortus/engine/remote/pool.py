@@ -23,7 +23,7 @@ from hortus.engine.delays import Delays
 from hortus.engine.remote.budget import Budget, WatchSlot
 from hortus.engine.remote.connection import Remote
 from hortus.engine.remote.context import Connect
-from hortus.engine.remote.credentials import KubeconfigSource, Place
+from hortus.engine.remote.credentials import KubeconfigRef, KubeconfigSource
 from hortus.engine.remote.metrics import Anonymous, RemoteMetrics
 from hortus.engine.remote.settings import RemoteSettings
 from hortus.engine.remote.states import IDLE, Phase, RemoteState
@@ -38,7 +38,7 @@ from hortus.kube.transport import CallOptions, Reader
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-Listener = Callable[[Place, RemoteState, RemoteState], None]
+Listener = Callable[[KubeconfigRef, RemoteState, RemoteState], None]
 """Hears of a state: place, before, after."""
 
 
@@ -77,49 +77,49 @@ class RemotePool:
             sockets=chosen.sockets, watch_share=chosen.watch_share, handshakes=chosen.handshakes, clock=self.clock
         )
         self.connection_settings: ConnectionSettings = chosen.connection()
-        self._remotes: dict[Place, Remote] = {}
-        self._by_secret: dict[tuple[str, str], set[Place]] = {}
-        self._due: Delays[tuple[Place, _Due]] = Delays(self.clock, self._on_due)
+        self._remotes: dict[KubeconfigRef, Remote] = {}
+        self._by_secret: dict[tuple[str, str], set[KubeconfigRef]] = {}
+        self._due: Delays[tuple[KubeconfigRef, _Due]] = Delays(self.clock, self._on_due)
         self._probes = asyncio.Semaphore(chosen.probes)
         self._tasks: set[asyncio.Task[object]] = set()
         self._listeners: list[Listener] = []
-        self._recreated: list[Callable[[Place], None]] = []
+        self._recreated: list[Callable[[KubeconfigRef], None]] = []
         self._unsubscribe = credentials.subscribe(self._secret_changed)
         self._closed = False
         self.metrics = RemoteMetrics(self.budget, registry)
 
     # For callers.
 
-    def at(self, place: Place) -> Client:
+    def at(self, place: KubeconfigRef) -> Client:
         """A client of the cluster whose kubeconfig lies at `place`.
 
         Its calls end within `settings.deadline` and raise RemoteUnavailable at once while the breaker is open.
         """
         return Client.over(_Transport(self, place, patient=False))
 
-    def patient(self, place: Place) -> Client:
+    def patient(self, place: KubeconfigRef) -> Client:
         """The same for what runs in the background: calls wait until the cluster can be reached, however long."""
         return Client.over(_Transport(self, place, patient=True))
 
-    def watcher(self, place: Place) -> Client:
+    def watcher(self, place: KubeconfigRef) -> Client:
         """A patient client for one list and the watch that follows it, which count as one of the watches there may be.
 
         Its `close` gives that up when the watch was never begun.
         """
         return Client.over(_WatchTransport(self, place, patient=True))
 
-    def state(self, place: Place) -> RemoteState:
+    def state(self, place: KubeconfigRef) -> RemoteState:
         """The known state of that cluster."""
         remote = self._remotes.get(place)
         return remote.state if remote is not None else IDLE
 
-    def identity(self, place: Place) -> str:
+    def identity(self, place: KubeconfigRef) -> str:
         """The uid of the cluster's namespace kube-system, when it is known."""
         remote = self._remotes.get(place)
         return remote.identity if remote is not None else ""
 
     @asynccontextmanager
-    async def held(self, place: Place) -> AsyncIterator[Client]:
+    async def held(self, place: KubeconfigRef) -> AsyncIterator[Client]:
         """Keep the cluster connected, and probed when it falls silent; gives its patient client."""
         self.hold(place)
         try:
@@ -127,11 +127,11 @@ class RemotePool:
         finally:
             self.release(place)
 
-    def hold(self, place: Place) -> None:
+    def hold(self, place: KubeconfigRef) -> None:
         """Say that somebody wants the cluster watched, until `release`."""
         self.remote(place).holders += 1
 
-    def release(self, place: Place) -> None:
+    def release(self, place: KubeconfigRef) -> None:
         remote = self._remotes.get(place)
         if remote is not None:
             remote.holders -= 1
@@ -142,12 +142,12 @@ class RemotePool:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def on_recreated(self, listener: Callable[[Place], None]) -> Callable[[], None]:
+    def on_recreated(self, listener: Callable[[KubeconfigRef], None]) -> Callable[[], None]:
         """Have `listener` called when another cluster answers at a place; returns the way to stop it."""
         self._recreated.append(listener)
         return lambda: self._recreated.remove(listener)
 
-    def places(self) -> Iterable[Place]:
+    def places(self) -> Iterable[KubeconfigRef]:
         """The clusters that are known: connected, watched, or with an open breaker."""
         return tuple(self._remotes)
 
@@ -173,7 +173,7 @@ class RemotePool:
 
     # For the remotes.
 
-    def remote(self, place: Place) -> Remote:
+    def remote(self, place: KubeconfigRef) -> Remote:
         found = self._remotes.get(place)
         if found is None:
             found = self._remotes[place] = Remote(place, self)
@@ -182,7 +182,7 @@ class RemotePool:
             self._check_later(found)
         return found
 
-    def changed(self, place: Place, before: RemoteState, after: RemoteState) -> None:
+    def changed(self, place: KubeconfigRef, before: RemoteState, after: RemoteState) -> None:
         self.metrics.phases[before.phase] -= 1
         self.metrics.phases[after.phase] += 1
         if before.usable and not after.usable:
@@ -193,14 +193,14 @@ class RemotePool:
             except Exception:
                 _log.exception("a listener failed on a remote cluster's state", place=str(place))
 
-    def recreated(self, place: Place) -> None:
+    def recreated(self, place: KubeconfigRef) -> None:
         for listener in tuple(self._recreated):
             listener(place)
 
     def rotated(self) -> None:
         self.metrics.rotations += 1
 
-    def probe_in(self, place: Place, seconds: float) -> None:
+    def probe_in(self, place: KubeconfigRef, seconds: float) -> None:
         if not self._closed:
             self._due.add((place, _Due.PROBE), seconds, 0)
 
@@ -215,7 +215,7 @@ class RemotePool:
 
     # What is due.
 
-    def _on_due(self, due: tuple[Place, _Due], _: int) -> None:
+    def _on_due(self, due: tuple[KubeconfigRef, _Due], _: int) -> None:
         place, purpose = due
         remote = self._remotes.get(place)
         if remote is None:
@@ -267,7 +267,7 @@ class RemotePool:
 class _Transport:
     """The transport of a `Client`: one cluster, with a deadline for each call or, when patient, without."""
 
-    def __init__(self, pool: RemotePool, place: Place, *, patient: bool) -> None:
+    def __init__(self, pool: RemotePool, place: KubeconfigRef, *, patient: bool) -> None:
         self._pool = pool
         self._place = place
         self._patient = patient
@@ -322,7 +322,7 @@ class _Transport:
 class _WatchTransport(_Transport):
     """A patient one whose calls are the list before a watch: it keeps the watch's slot until its stream is over."""
 
-    def __init__(self, pool: RemotePool, place: Place, *, patient: bool) -> None:
+    def __init__(self, pool: RemotePool, place: KubeconfigRef, *, patient: bool) -> None:
         super().__init__(pool, place, patient=patient)
         self._slot = WatchSlot(pool.budget)
 

@@ -20,7 +20,7 @@ import structlog
 
 from hortus.engine.remote.budget import Account
 from hortus.engine.remote.context import PoolContext
-from hortus.engine.remote.credentials import CredentialMissing, Place
+from hortus.engine.remote.credentials import CredentialMissing, KubeconfigRef
 from hortus.engine.remote.health import Health
 from hortus.engine.remote.links import Link, digest_of
 from hortus.engine.remote.states import Phase, RemoteState, state_for
@@ -53,7 +53,7 @@ class _Unread(Exception):
 class Rotation:
     """Holds the connection of the moment, `link`, and makes the next one."""
 
-    def __init__(self, place: Place, pool: PoolContext, *, account: Account) -> None:
+    def __init__(self, place: KubeconfigRef, pool: PoolContext, *, account: Account) -> None:
         self.place = place
         self._pool = pool
         self._account = account

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from hortus.engine.conditions import FALSE, TRUE, UNKNOWN, ConditionStatus
-from hortus.engine.remote.credentials import CredentialMissing, Place
+from hortus.engine.remote.credentials import CredentialMissing, KubeconfigRef
 from hortus.kube import CredentialsFailed
 from hortus.kube.errors import ApiError, Forbidden, Garbage, KubeError, RequestTimedOut, TransportError, Unauthorized
 
@@ -104,7 +104,7 @@ class RemoteUnavailable(TransportError):
     `retry_after` is in seconds: when a probe will have been made.
     """
 
-    def __init__(self, place: Place, state: RemoteState, retry_after: float | None) -> None:
+    def __init__(self, place: KubeconfigRef, state: RemoteState, retry_after: float | None) -> None:
         problem = (state.message or state.reason).removeprefix(f"{place}: ")
         super().__init__(str(place), problem, "it is tried again by itself")
         self.state = state

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from hortus.engine.cache import Cache, Change, Transform
-from hortus.engine.caches import Selection
 from hortus.engine.queue import Priority
-from hortus.engine.reflector import Reflector
-from hortus.engine.remote.credentials import Place
+from hortus.engine.reflector import Reflector, Selection
+from hortus.engine.remote.credentials import KubeconfigRef
 from hortus.engine.remote.pool import RemotePool
 from hortus.engine.remote.states import Phase, RemoteState, RemoteUnavailable
 from hortus.engine.scope import start_shared
@@ -40,7 +39,7 @@ class _Follower:
 
     __slots__ = ("cache", "client", "place", "reflector", "task")
 
-    def __init__(self, place: Place, cache: Cache, client: Client, reflector: Reflector) -> None:
+    def __init__(self, place: KubeconfigRef, cache: Cache, client: Client, reflector: Reflector) -> None:
         self.place = place
         self.cache = cache
         self.client = client
@@ -62,7 +61,7 @@ class RemoteWatch:
         pool: RemotePool,
         members: Cache,
         *,
-        place: Callable[[Object], Place | None],
+        place: Callable[[Object], KubeconfigRef | None],
         selection: Selection,
         transform: Transform | None = None,
         to: RemoteMapper = to_member,
@@ -85,7 +84,7 @@ class RemoteWatch:
         self._holds = holds
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self._followers: dict[ObjectKey, _Follower] = {}
-        self._at: dict[Place, set[ObjectKey]] = {}
+        self._at: dict[KubeconfigRef, set[ObjectKey]] = {}
         self._adds: list[Add] = []
         self._undo: list[Callable[[], None]] = []
         self._ended: set[asyncio.Task[None]] = set()
@@ -166,14 +165,14 @@ class RemoteWatch:
         if follower is None and place is not None:
             self._follow(member, place)
 
-    def _follow(self, member: ObjectKey, place: Place) -> None:
+    def _follow(self, member: ObjectKey, place: KubeconfigRef) -> None:
         cache = Cache(str(self._selection), transform=self._transform)
         self._at.setdefault(place, set()).add(member)
         self._pool.hold(place)
         cache.subscribe(lambda change: self._notify(member, change, self._adds))
         self._followers[member] = self._follower(place, cache)
 
-    def _follower(self, place: Place, cache: Cache) -> _Follower:
+    def _follower(self, place: KubeconfigRef, cache: Cache) -> _Follower:
         client = self._pool.watcher(place)
         reflector = Reflector(
             client,
@@ -204,7 +203,7 @@ class RemoteWatch:
         self._ended.add(follower.task)
         follower.task.add_done_callback(self._ended.discard)
 
-    def _recreated(self, place: Place) -> None:
+    def _recreated(self, place: KubeconfigRef) -> None:
         """Another cluster answers there: what its predecessor held is gone, and its versions mean nothing."""
         for member in tuple(self._at.get(place, ())):
             follower = self._followers[member]
@@ -226,13 +225,13 @@ class RemoteWatch:
 class RemoteStates:
     """A source: members whose cluster has become usable, or is not any more."""
 
-    def __init__(self, pool: RemotePool, *, to: Callable[[Place], Iterable[ObjectKey]]) -> None:
+    def __init__(self, pool: RemotePool, *, to: Callable[[KubeconfigRef], Iterable[ObjectKey]]) -> None:
         """`to` gives the keys of the management cluster that a place concerns."""
         self._pool = pool
         self._to = to
 
     def attach(self, add: Add, clock: Clock) -> Detach:
-        def on_state(place: Place, before: RemoteState, after: RemoteState) -> None:
+        def on_state(place: KubeconfigRef, before: RemoteState, after: RemoteState) -> None:
             if before.usable != after.usable or (before.reason != after.reason and not after.usable):
                 for key in self._to(place):
                     add(key, int(Priority.EVENT))

@@ -10,7 +10,7 @@ from hortus.domains.clusters import service
 from hortus.domains.clusters.types import Runtime
 from hortus.domains.credentials.types import Label
 from hortus.engine import Cache, metadata_of
-from hortus.engine.remote import SECRETS, Phase, Place, RemotePool, RemoteUnavailable
+from hortus.engine.remote import SECRETS, KubeconfigRef, Phase, RemotePool, RemoteUnavailable
 from hortus.kube import Client
 from hortus.kube.errors import ApiError, KubeError, NotFound, TooManyRequests, TransportError
 from hortus.kube.objects import ObjectKey
@@ -65,7 +65,7 @@ class PoolWorkloads:
         except KubeError as error:
             raise InsideError(str(error), transient=_passes(error)) from error
 
-    async def _check_shoot(self, place: Place, shoot: str) -> None:
+    async def _check_shoot(self, place: KubeconfigRef, shoot: str) -> None:
         """See that the Secret was written for this shoot. Raises NoWayIn.
 
         Whoever may write Runtimes and no Secrets must not come by another cluster, whose kubeconfig happens to lie
@@ -85,9 +85,9 @@ class PoolWorkloads:
             )
 
 
-def place_of(runtime: Runtime) -> Place:
+def place_of(runtime: Runtime) -> KubeconfigRef:
     """The place of the kubeconfig of a Runtime's cluster."""
-    return Place(*service.secret_key(runtime), service.KUBECONFIG_KEY)
+    return KubeconfigRef(*service.secret_key(runtime), service.KUBECONFIG_KEY)
 
 
 def _passes(error: KubeError) -> bool:
