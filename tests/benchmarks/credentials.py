@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import uvloop
 
-from hortus.cli.up.supervisor import Report
+from hortus.cli.up.supervisor import ChildReport
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client
 from hortus.kube.objects import Object, Resource
@@ -44,7 +44,7 @@ def server(folder: Path) -> Iterator[tuple[Path, int]]:
     with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as child:
         assert child.stdout is not None
         for line in child.stdout:
-            if msgspec.json.decode(line, type=Report).state == "ready":
+            if msgspec.json.decode(line, type=ChildReport).state == "ready":
                 break
         try:
             yield folder / "kubeconfig", child.pid

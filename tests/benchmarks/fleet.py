@@ -26,7 +26,7 @@ import aiohttp
 import uvloop
 from tests.benchmarks.credentials import cluster
 
-from hortus.cli.up.state import Run, StateDirectory
+from hortus.cli.up.state import RunFile, StateDirectory
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client
 from hortus.kube.objects import Object
@@ -43,7 +43,7 @@ Figures = dict[str, float]
 
 
 @contextmanager
-def fleet_of(folder: Path, metrics_port: int) -> Iterator[Run]:
+def fleet_of(folder: Path, metrics_port: int) -> Iterator[RunFile]:
     """`hortus up` on a state directory of its own, with a garden whose operations take no time."""
     config = folder / "up.yaml"
     config.write_text(
@@ -148,7 +148,7 @@ async def _counted(client: Client, resource: object, count: int, ready: object) 
         yield
 
 
-async def measure(run: Run, state: StateDirectory, metrics_port: int, count: int, rest: float) -> Figures:
+async def measure(run: RunFile, state: StateDirectory, metrics_port: int, count: int, rest: float) -> Figures:
     pid = run.processes["controllers"]
     async with (
         Client.from_kubeconfig(state.kubeconfig) as client,

@@ -27,7 +27,7 @@ import uvloop
 from tests.benchmarks import fleet
 from tests.benchmarks.fleet import Figures, cpu_seconds, fleet_of, free_port, server_writes
 
-from hortus.cli.up.state import Run, StateDirectory
+from hortus.cli.up.state import RunFile, StateDirectory
 from hortus.kube import Client
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +80,7 @@ async def _steady(state: StateDirectory, port: int, count: int, before: int) -> 
     return done is not None and done >= count and waiting == 0 and active == 0
 
 
-async def _measure(run: Run, state: StateDirectory, port: int, count: int, rest: float, *, again: bool) -> Figures:
+async def _measure(run: RunFile, state: StateDirectory, port: int, count: int, rest: float, *, again: bool) -> Figures:
     figures = await fleet.measure(run, state, port, count, rest)
     return {**figures, **(await restart(state, port, count) if again else {})}
 

@@ -26,7 +26,7 @@ import uvloop
 from tests.benchmarks.fleet import PATIENCE, Figures, _counted, _each, cpu_seconds, resident_mib, server_writes
 
 from hortus.cli.up.metrics import metrics_socket
-from hortus.cli.up.state import Run, StateDirectory
+from hortus.cli.up.state import RunFile, StateDirectory
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client, yaml
@@ -42,7 +42,7 @@ _GARDEN_KINDS = ("shoots", "seeds", "cloudprofiles", "secretbindings")
 
 
 @contextmanager
-def landscape(folder: Path) -> Iterator[Run]:
+def landscape(folder: Path) -> Iterator[RunFile]:
     """`hortus up` on a state directory of its own."""
     config = folder / "up.yaml"
     config.write_text(
@@ -55,7 +55,7 @@ def landscape(folder: Path) -> Iterator[Run]:
 
 
 @contextmanager
-def running(folder: Path, config: Path) -> Iterator[Run]:
+def running(folder: Path, config: Path) -> Iterator[RunFile]:
     """`hortus up` without clusters to begin with; its state is in `folder`/state."""
     state = StateDirectory(folder / "state")
     command = [sys.executable, "-m", "hortus", "up", "--state-dir", str(state.path), "--port", "0"]
@@ -98,7 +98,7 @@ async def garden_requests(client: Client) -> float:
     return sum(float(value) for kind, value in found if kind in _GARDEN_KINDS)
 
 
-async def measure(run: Run, state: StateDirectory, count: int, rest: float) -> Figures:
+async def measure(run: RunFile, state: StateDirectory, count: int, rest: float) -> Figures:
     processes = {name: run.processes[name] for name in ("controllers", "simulation", "apiserver")}
     async with (
         Client.from_kubeconfig(state.kubeconfig) as client,

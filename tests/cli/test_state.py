@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from hortus.cli.shell import app
 from hortus.cli.up import state as module
 from hortus.cli.up.session import PortTaken, free_port
-from hortus.cli.up.state import Run, StateDirectory, StateError, default_directory, write_private
+from hortus.cli.up.state import RunFile, StateDirectory, StateError, default_directory, write_private
 from hortus.cli.up.status import UNHEALTHY, look
 
 
@@ -50,7 +50,7 @@ def test_its_end_is_waited_for_as_long_as_one_likes(held: StateDirectory) -> Non
 
 
 def test_a_recorded_process_is_named_only_while_it_is_the_holder(held: StateDirectory) -> None:
-    stale = Run(pid=1, server="https://127.0.0.1:1", version="0", started="2026-01-01T00:00:00Z")
+    stale = RunFile(pid=1, server="https://127.0.0.1:1", version="0", started="2026-01-01T00:00:00Z")
     held.write_run(stale)
     with pytest.raises(StateError) as refused:
         StateDirectory(held.path).acquire()
@@ -66,7 +66,9 @@ def test_children_of_a_holder_that_was_killed_are_waited_for(
         with subprocess.Popen(["true"]) as ended:
             pass
         (held.path / "lock").write_text(str(ended.pid))
-        run = Run(pid=ended.pid, server="", version="0", started="2026-01-01T00:00:00Z", processes={"cat": orphan.pid})
+        run = RunFile(
+            pid=ended.pid, server="", version="0", started="2026-01-01T00:00:00Z", processes={"cat": orphan.pid}
+        )
         held.write_run(run)
         held.release()
         monkeypatch.setattr(module, "ORPHANS_END", 0.05)
@@ -144,7 +146,7 @@ def test_a_disk_full_before_the_start_is_reported_as_that(tmp_path: Path, monkey
 
 
 def test_only_what_belongs_to_a_run_is_missed(held: StateDirectory) -> None:
-    run = Run(pid=os.getpid(), server="https://127.0.0.1:1", version="0", started="2026-01-01T00:00:00Z")
+    run = RunFile(pid=os.getpid(), server="https://127.0.0.1:1", version="0", started="2026-01-01T00:00:00Z")
     alone = msgspec.structs.replace(run, parts=["apiserver"], processes={"apiserver": os.getpid()})
     held.write_run(alone)
     assert "not up yet" not in look(held).problem

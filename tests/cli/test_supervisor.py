@@ -15,10 +15,10 @@ import pytest
 from rich.console import Console
 
 from hortus.cli.up.progress import Display
-from hortus.cli.up.session import Options, Session
-from hortus.cli.up.state import Run, StateDirectory
+from hortus.cli.up.session import Session, UpOptions
+from hortus.cli.up.state import RunFile, StateDirectory
 from hortus.cli.up.status import Status, lines
-from hortus.cli.up.supervisor import Child, ChildFailed, Report
+from hortus.cli.up.supervisor import Child, ChildFailed, ChildReport
 
 CHILD = 'print(\'{"state":"ready"}\', flush=True); input()'
 
@@ -27,11 +27,11 @@ class Heard:
     """The reports of a child, and a wait for the next report that says something."""
 
     def __init__(self) -> None:
-        self.reports: list[Report] = []
+        self.reports: list[ChildReport] = []
         self._grown = asyncio.Event()
         self.error: Exception | None = None
 
-    def __call__(self, name: str, said: Report) -> None:
+    def __call__(self, name: str, said: ChildReport) -> None:
         self.reports.append(said)
         self._grown.set()
         if self.error is not None:
@@ -100,11 +100,11 @@ async def test_a_run_file_that_cannot_be_written_is_reported_once_and_written_la
     state.acquire()
     output = io.StringIO()
     display = Display(Console(file=output, width=200), state=state.path, ephemeral=False)
-    session = Session(Options(state.path, 1, 0), state, display)
+    session = Session(UpOptions(state.path, 1, 0), state, display)
     written = asyncio.Event()
     failures = [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))]
 
-    def write(run: Run) -> None:
+    def write(run: RunFile) -> None:
         if failures:
             raise failures.pop()
         written.set()
@@ -121,7 +121,7 @@ async def test_a_run_file_that_cannot_be_written_is_reported_once_and_written_la
 def test_output_that_cannot_be_written_is_no_reason_to_end(tmp_path: Path) -> None:
     with Path("/dev/full").open("w", buffering=1) as full:
         display = Display(Console(file=full), state=tmp_path, ephemeral=False)
-        display.report("apiserver", Report("progress", "ended"))
+        display.report("apiserver", ChildReport("progress", "ended"))
         display.trouble("still there")
         with pytest.raises(OSError, match="No space left"):
             full.flush()

@@ -17,7 +17,7 @@ import structlog
 
 from hortus.cli import sharding
 from hortus.cli.up.processes import stop_with_supervisor
-from hortus.cli.up.supervisor import MODULE, Child, ChildFailed, Report, report
+from hortus.cli.up.supervisor import MODULE, Child, ChildFailed, ChildReport, report
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ def _command(arguments: Sequence[str], values: Mapping[str, Any], number: int) -
     return [*MODULE, "hortus.cli.replicas", *arguments, *own]
 
 
-def _heard(name: str, said: Report) -> None:
+def _heard(name: str, said: ChildReport) -> None:
     _log.info("replica", replica=name, state=said.state, message=said.message)
 
 

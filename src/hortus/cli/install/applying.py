@@ -44,7 +44,7 @@ _CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 Tell = Callable[[str], None]
 
 
-class Change(NamedTuple):
+class PlannedChange(NamedTuple):
     """One object that an installation would write or delete."""
 
     title: str
@@ -66,7 +66,7 @@ class Installation:
         self._kept = [obj for obj in objects if not namespace or _annotation(obj, KEEP) == "keep"]
         self._members = [obj for obj in objects if obj not in self._kept]
 
-    async def plan(self) -> list[Change]:
+    async def plan(self) -> list[PlannedChange]:
         """The changes that `apply` would make, all of them tried as a dry run. Raises KubeError, CommandError.
 
         The error names every object that would fail.
@@ -75,7 +75,7 @@ class Installation:
         problems = _unserved(served, self._objects)
         _raise(problems)
         missing = bool(self._namespace) and await self._live(_NAMESPACES, self._namespace) is None
-        changes = [Change(f"namespace/{self._namespace}", "created")] if missing else []
+        changes = [PlannedChange(f"namespace/{self._namespace}", "created")] if missing else []
         changes += [await self._tried(served, obj, problems) for obj in self._kept]
         if not self._namespace:
             _raise(problems)
@@ -166,33 +166,33 @@ class Installation:
         policy = Policy(prune_content=removing)
         return ApplySet.of(self._client, parent, field_manager=FIELD_MANAGER, policy=policy)
 
-    async def _tried(self, served: Discovery, obj: Object, problems: list[str]) -> Change:
+    async def _tried(self, served: Discovery, obj: Object, problems: list[str]) -> PlannedChange:
         resource, metadata = _resource(served, obj), obj["metadata"]
         live = await self._live(resource, metadata["name"], metadata.get("namespace", ""))
         if live is not None and self._applier.matches(live, obj):
-            return Change(_title(obj), "unchanged")
+            return PlannedChange(_title(obj), "unchanged")
         try:
             await self._client.apply(resource, obj, field_manager=FIELD_MANAGER, force=True, dry_run=True)
         except KubeError as error:
             problems.append(f"{_title(obj)}: {error}")
         if live is None:
-            return Change(_title(obj), "created")
-        return Change(_title(obj), "configured", tuple(drift(live, obj, field_manager=FIELD_MANAGER)))
+            return PlannedChange(_title(obj), "created")
+        return PlannedChange(_title(obj), "configured", tuple(drift(live, obj, field_manager=FIELD_MANAGER)))
 
-    def _change(self, outcome: ObjectOutcome, problems: list[str]) -> Change | None:
+    def _change(self, outcome: ObjectOutcome, problems: list[str]) -> PlannedChange | None:
         title = _member_title(outcome.member)
         match outcome.action:
             case ObjectAction.FAILED | ObjectAction.HELD:
                 problems.append(outcome.message)
                 return None
             case ObjectAction.UNCHANGED:
-                return Change(title, "unchanged")
+                return PlannedChange(title, "unchanged")
             case ObjectAction.PRUNED | ObjectAction.PRUNING:
-                return Change(title, "pruned")
+                return PlannedChange(title, "pruned")
         if outcome.message.partition(": ")[2].startswith("would be deleted"):
-            return Change(title, "pruned")
+            return PlannedChange(title, "pruned")
         there = outcome.readiness.status != "NotFound"
-        return Change(title, "configured" if there else "created", outcome.drift)
+        return PlannedChange(title, "configured" if there else "created", outcome.drift)
 
     async def _refuse_unsafe(self) -> None:
         """Raises CommandError where applying would take over a Helm release, or have two modes work at once."""

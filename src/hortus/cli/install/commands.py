@@ -11,7 +11,7 @@ import click
 from hortus.terminal import CommandGroup, Connections, OutputFormat, plain, run, timeout
 
 if TYPE_CHECKING:
-    from hortus.cli.install.applying import Change
+    from hortus.cli.install.applying import PlannedChange
     from hortus.kube.objects import Object
 
 Connect = Callable[[], Connections]
@@ -164,7 +164,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
         run(work())
 
 
-def _show(changes: list[Change]) -> None:
+def _show(changes: list[PlannedChange]) -> None:
     """Prints the changes. Raises click.exceptions.Exit with code 1 if there are any."""
     changed = [change for change in changes if change.verb != "unchanged"]
     for change in changed:

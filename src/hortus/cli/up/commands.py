@@ -13,7 +13,7 @@ import click
 from hortus.terminal import OUTPUT, CommandGroup, OutputFormat, plain
 
 if TYPE_CHECKING:
-    from hortus.cli.up.session import Options
+    from hortus.cli.up.session import UpOptions
     from hortus.cli.up.state import StateDirectory
 
 STATE_DIR = click.option(
@@ -96,14 +96,14 @@ def up(
     from rich.console import Console
 
     from hortus.cli.up.progress import Display
-    from hortus.cli.up.session import Options, PortTaken, Session
+    from hortus.cli.up.session import PortTaken, Session, UpOptions
     from hortus.cli.up.state import StateError
     from hortus.cli.up.supervisor import ChildFailed
 
     state = _state(context, state_dir)
     if store:
         _check_store(store, ephemeral=ephemeral)
-    options = Options(
+    options = UpOptions(
         state.path,
         port,
         clusters,
@@ -191,7 +191,7 @@ def _state(context: click.Context, given: Path | None) -> StateDirectory:
     return state
 
 
-def _detach(state: StateDirectory, options: Options) -> None:
+def _detach(state: StateDirectory, options: UpOptions) -> None:
     """Run `hortus up` as a background process whose output goes to a file, and show that output until it is up."""
     import subprocess
     import time

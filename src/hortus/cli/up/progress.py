@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hortus.cli.up.state import command_for
-from hortus.cli.up.supervisor import Report
+from hortus.cli.up.supervisor import ChildReport
 
 _TITLES = {
     "apiserver": "API server",
@@ -48,7 +48,7 @@ class Display:
         self._began = time.monotonic()
         self._is_up = False
 
-    def report(self, name: str, said: Report) -> None:
+    def report(self, name: str, said: ChildReport) -> None:
         """Shows one report of the child `name`."""
         title = _TITLES.get(name, name)
         mark = {"ready": "[green]✓[/]", "failed": "[red]✗[/]"}.get(said.state, "[dim]·[/]")

@@ -17,12 +17,12 @@ import msgspec
 
 from hortus import __version__
 from hortus.cli.up.progress import Display
-from hortus.cli.up.state import Run, StateDirectory
-from hortus.cli.up.supervisor import MODULE, Child, ChildFailed, Report
+from hortus.cli.up.state import RunFile, StateDirectory
+from hortus.cli.up.supervisor import MODULE, Child, ChildFailed, ChildReport
 from hortus.kube.objects import format_time
 
 
-class Options(msgspec.Struct, frozen=True):
+class UpOptions(msgspec.Struct, frozen=True):
     """Options of `hortus up` from its command line."""
 
     state: Path
@@ -80,7 +80,7 @@ def free_port(port: int, *, before: int = 0) -> int:
 class Session:
     """Starts the children in order, keeps them, and ends them in reverse order."""
 
-    def __init__(self, options: Options, state: StateDirectory, display: Display) -> None:
+    def __init__(self, options: UpOptions, state: StateDirectory, display: Display) -> None:
         self._options = options
         self._state = state
         self._display = display
@@ -134,7 +134,7 @@ class Session:
             arguments += ["--store", self._options.store]
         server = self._child("apiserver", "--port", str(port), *arguments)
 
-        def heard(name: str, said: Report) -> None:
+        def heard(name: str, said: ChildReport) -> None:
             # `hortus status` reads run.json, which must not name a process that was restarted since.
             self._record(port)
             self._display.report(name, said)
@@ -166,7 +166,7 @@ class Session:
         if self._later is not None:
             self._later.cancel()
             self._later = None
-        run = Run(
+        run = RunFile(
             pid=os.getpid(),
             server=f"https://127.0.0.1:{port}",
             version=__version__,

@@ -34,7 +34,7 @@ class StateError(Exception):
     """The state directory cannot be used; the message says why and what helps."""
 
 
-class Run(msgspec.Struct):
+class RunFile(msgspec.Struct):
     """The content of `run.json`."""
 
     pid: int
@@ -201,13 +201,13 @@ class StateDirectory:
             return int(self._lock_path.read_text())
         return None
 
-    def run(self) -> Run | None:
+    def run(self) -> RunFile | None:
         """The record of the present or last holder; None if it is missing or unreadable."""
         with suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
-            return msgspec.json.decode(self._run.read_bytes(), type=Run)
+            return msgspec.json.decode(self._run.read_bytes(), type=RunFile)
         return None
 
-    def write_run(self, run: Run) -> None:
+    def write_run(self, run: RunFile) -> None:
         write_private(self._run, msgspec.json.format(msgspec.json.encode(run)))
 
     def holds_database(self) -> bool:
@@ -267,4 +267,4 @@ def write_private(path: Path, content: bytes) -> None:
         raise
 
 
-__all__ = ["FORMAT", "Run", "StateDirectory", "StateError", "default_directory", "is_alive", "write_private"]
+__all__ = ["FORMAT", "RunFile", "StateDirectory", "StateError", "default_directory", "is_alive", "write_private"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hortus.cli.up.state import Run, StateDirectory, command_for, is_alive
+from hortus.cli.up.state import RunFile, StateDirectory, command_for, is_alive
 from hortus.kube.objects import Resource, parse_time
 
 HEALTHY, UNHEALTHY, NOT_RUNNING = 0, 1, 3
@@ -71,7 +71,7 @@ def look(state: StateDirectory) -> Status:
     return found
 
 
-def _dead(run: Run) -> str:
+def _dead(run: RunFile) -> str:
     dead = [name for name, pid in run.processes.items() if not is_alive(pid)]
     missing = [name for name in run.parts if name not in run.processes]
     if missing:

@@ -1,8 +1,8 @@
 """Supervision of child processes.
 
 Each child is a Python program of ours that keeps three rules: it reports its progress on standard output in JSON lines
-(`Report`); it logs to standard error, which is appended to a file; and it stops at the end of its standard input, so
-that no child survives a supervisor that is killed.
+(`ChildReport`); it logs to standard error, which is appended to a file; and it stops at the end of its standard input,
+so that no child survives a supervisor that is killed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STEADY = 30.0
 """A child that ran this many seconds starts again at the first delay."""
 
 
-class Report(msgspec.Struct, omit_defaults=True):
+class ChildReport(msgspec.Struct, omit_defaults=True):
     """One line from a child. `ready` comes once; `failed` means that a restart would not help."""
 
     state: Literal["progress", "ready", "failed"]
@@ -39,7 +39,7 @@ class Report(msgspec.Struct, omit_defaults=True):
 
 def report(state: Literal["progress", "ready", "failed"], message: str = "", **facts: str) -> None:
     """Reports the progress of this child process to its supervisor."""
-    sys.stdout.buffer.write(msgspec.json.encode(Report(state, message, facts)) + b"\n")
+    sys.stdout.buffer.write(msgspec.json.encode(ChildReport(state, message, facts)) + b"\n")
     sys.stdout.buffer.flush()
 
 
@@ -55,7 +55,7 @@ class ChildFailed(Exception):
         self.name = name
 
 
-Listener = Callable[[str, Report], None]
+Listener = Callable[[str, ChildReport], None]
 """Callback for the reports of a child; it must not raise."""
 
 
@@ -165,7 +165,7 @@ class Child:
         while not self._stopping:
             row = 0 if loop.time() - since > STEADY else row + 1
             delay = RESTART_DELAYS[min(row, len(RESTART_DELAYS)) - 1] if row else RESTART_DELAYS[0]
-            listener(self.name, Report("progress", f"{ended}; starts again in {delay:g} s"))
+            listener(self.name, ChildReport("progress", f"{ended}; starts again in {delay:g} s"))
             await asyncio.sleep(delay)
             self.restarts += 1
             since = loop.time()
@@ -207,9 +207,9 @@ def _fault(keeper: asyncio.Task[None]) -> str:
     return repr(keeper.exception())
 
 
-def _parse(line: bytes) -> Report | None:
+def _parse(line: bytes) -> ChildReport | None:
     try:
-        return msgspec.json.decode(line, type=Report)
+        return msgspec.json.decode(line, type=ChildReport)
     except (msgspec.DecodeError, msgspec.ValidationError):
         return None
 
@@ -218,4 +218,4 @@ def _ending(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-__all__ = ["CannotRun", "Child", "ChildFailed", "Listener", "Report", "report"]
+__all__ = ["CannotRun", "Child", "ChildFailed", "ChildReport", "Listener", "report"]
