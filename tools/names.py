@@ -4,8 +4,8 @@ Two laws. A public class has a name of its own, wherever it is defined: annotati
 A name that a package exports (`__all__`) is not exported by another one for another object; functions and constants
 that stay within a package are read with their module's name and may meet.
 
-`tools/names.toml` defends the exceptions, each with its reason, and lists the ones that are still to be renamed:
-`python tools/names.py --lower` removes the names that have one meaning by now.
+`tools/names.toml` defends the exceptions, each with its reason; `python tools/names.py --lower` removes the names that
+have one meaning by now.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def meanings(root: Path = ROOT) -> dict[str, list[str]]:
 
 def problems(root: Path = ROOT) -> list[str]:
     settings = tomllib.loads((root / SETTINGS).read_text())
-    listed = {name for group in settings["defended"] for name in group["names"]} | set(settings["open"])
+    listed = {name for group in settings["defended"] for name in group["names"]}
     return [
         f"{name} has several meanings: {', '.join(modules)}"
         for name, modules in meanings(root).items()

@@ -9,7 +9,7 @@ from .loading import tool
 names = tool("names")
 
 
-def tree(root: Path, files: dict[str, str], *, listed: str = "open = []\ndefended = []\n") -> Path:
+def tree(root: Path, files: dict[str, str], *, listed: str = "defended = []\n") -> Path:
     for path, source in {**files, "tools/names.toml": listed}.items():
         file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -52,14 +52,12 @@ def test_a_name_that_is_exported_again_has_one_meaning(tmp_path: Path) -> None:
     assert names.problems(tree(tmp_path, files)) == []
 
 
-def test_a_defended_name_is_allowed_and_a_listed_one_is_removed_when_it_is_unique(tmp_path: Path) -> None:
-    listed = 'open = [\n    "Gone",\n]\n[[defended]]\nreason = "r"\nnames = [\n    "Entry",\n    "Lost",\n]\n'
+def test_a_defended_name_is_allowed_and_removed_when_it_is_unique(tmp_path: Path) -> None:
+    listed = '[[defended]]\nreason = "r"\nnames = [\n    "Entry",\n    "Lost",\n]\n'
     root = tree(tmp_path, {"src/a/x.py": "class Entry: ...", "src/b/y.py": "class Entry: ..."}, listed=listed)
     assert names.problems(root) == []
     names.lower(root)
-    assert (root / "tools/names.toml").read_text() == (
-        'open = [\n]\n[[defended]]\nreason = "r"\nnames = [\n    "Entry",\n]\n'
-    )
+    assert (root / "tools/names.toml").read_text() == '[[defended]]\nreason = "r"\nnames = [\n    "Entry",\n]\n'
 
 
 def test_the_tree_is_in_order() -> None:

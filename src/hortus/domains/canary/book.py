@@ -48,7 +48,7 @@ class Run(msgspec.Struct, frozen=True):
     """Cause of the failure."""
 
 
-class Record(msgspec.Struct, frozen=True):
+class FinishedRun(msgspec.Struct, frozen=True):
     """A run that is over."""
 
     name: str
@@ -71,7 +71,7 @@ class Book(msgspec.Struct, frozen=True):
     period: float = 0.0
     """Seconds between the starts of two runs, as the controller was configured last."""
     run: Run | None = None
-    history: tuple[Record, ...] = ()
+    history: tuple[FinishedRun, ...] = ()
     """The newest first."""
     unclean: tuple[str, ...] = ()
     """Names of runs that are over and left something."""

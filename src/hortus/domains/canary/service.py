@@ -13,8 +13,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from hortus.domains.canary.book import LONGEST_HISTORY, LONGEST_MESSAGE, Book, Record, Run
-from hortus.domains.canary.settings import Settings, Template, TemplateMetadata, TemplateShoot
+from hortus.domains.canary.book import LONGEST_HISTORY, LONGEST_MESSAGE, Book, FinishedRun, Run
+from hortus.domains.canary.settings import RuntimeTemplate, Settings, TemplateMetadata, TemplateShoot
 from hortus.domains.clusters.types import RUNTIMES, Label, RequiredLabels, Runtime, State
 from hortus.kube.objects import Object, key_of, shaped
 from hortus.kube.patches import apply_merge_patch
@@ -95,7 +95,7 @@ def _timed(run: Run, now: float) -> Run:
 
 
 def _over(book: Book, run: Run, now: float, *, leftovers: tuple[str, ...]) -> Book:
-    record = Record(run.name, run.started, now, run.seconds, run.failed, run.message)
+    record = FinishedRun(run.name, run.started, now, run.seconds, run.failed, run.message)
     known = book.unclean if run.failed == SWEEP else (run.name,) if leftovers else ()
     ended = msgspec.structs.replace(
         book, run=None, history=(record, *book.history)[:LONGEST_HISTORY], unclean=known, leftovers=leftovers
@@ -106,7 +106,7 @@ def _over(book: Book, run: Run, now: float, *, leftovers: tuple[str, ...]) -> Bo
     return msgspec.structs.replace(ended, succeeded=book.succeeded + 1, consecutive_failures=0, last_success=now)
 
 
-def runtime(template: Template, name: str, namespace: str) -> Object:
+def runtime(template: RuntimeTemplate, name: str, namespace: str) -> Object:
     """The template's Runtime, as the run's own: named after it, and labelled so that it can be found again."""
     metadata, shoot = template.metadata or TemplateMetadata(), template.shoot or TemplateShoot()
     given = metadata.labels or {}

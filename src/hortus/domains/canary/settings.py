@@ -43,7 +43,7 @@ class _TemplateSpec(msgspec.Struct, frozen=True):
     shoot: TemplateShoot | None = None
 
 
-class Template(msgspec.Struct, frozen=True, rename="camel"):
+class RuntimeTemplate(msgspec.Struct, frozen=True, rename="camel"):
     """The manifest of the Runtime that a run grows, its spec as it was written."""
 
     api_version: str = ""
@@ -60,7 +60,7 @@ class Template(msgspec.Struct, frozen=True, rename="camel"):
 class Settings(msgspec.Struct, frozen=True):
     """FLAGS as values. Times in seconds."""
 
-    template: Template
+    template: RuntimeTemplate
     namespace: str
     period: float
     grow_timeout: float
@@ -85,9 +85,9 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
     )
 
 
-def read_template(document: object) -> Template:
+def read_template(document: object) -> RuntimeTemplate:
     """Raises ValueError, which names the field that is wrong."""
-    template = msgspec.convert(document, Template)
+    template = msgspec.convert(document, RuntimeTemplate)
     for field, value, wanted in (
         ("apiVersion", template.api_version, RUNTIMES.api_version),
         ("kind", template.kind, RUNTIMES.kind),
@@ -99,7 +99,7 @@ def read_template(document: object) -> Template:
     return template
 
 
-def _template(path: str) -> Template:
+def _template(path: str) -> RuntimeTemplate:
     try:
         found = yaml.load(Path(path).read_bytes())
     except OSError as error:
@@ -114,7 +114,7 @@ def _template(path: str) -> Template:
         raise FlagError(f"--canary-template {path}: {error}") from None
 
 
-def _namespace(path: str, template: Template, watched: str) -> str:
+def _namespace(path: str, template: RuntimeTemplate, watched: str) -> str:
     named = template.metadata.namespace or "" if template.metadata is not None else ""
     if named and watched and named != watched:
         raise FlagError(

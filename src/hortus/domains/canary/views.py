@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hortus.domains.canary import service
-from hortus.domains.canary.book import Book, Record, Run
+from hortus.domains.canary.book import Book, FinishedRun, Run
 from hortus.kube import durations
 from hortus.kube.objects import format_time
 from hortus.terminal import Table
@@ -33,7 +33,7 @@ def history(book: Book) -> Table:
     return Table(heads, [_row(record) for record in book.history])
 
 
-def _row(record: Record) -> tuple[str, ...]:
+def _row(record: FinishedRun) -> tuple[str, ...]:
     result = f"failed in {record.failed}" if record.failed else "succeeded"
     return (
         record.name,
@@ -76,7 +76,7 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
-def _record(record: Record) -> dict[str, Any]:
+def _record(record: FinishedRun) -> dict[str, Any]:
     return {
         "name": record.name,
         "started": format_time(record.started),

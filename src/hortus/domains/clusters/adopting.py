@@ -191,10 +191,10 @@ def _work(given: dict[str, Any]) -> Work:
     from hortus.domains.clusters.adoption.landscape import Choices
     from hortus.domains.clusters.adoption.planning import Wishes
     from hortus.domains.clusters.adoption.running import Telling, Work
-    from hortus.domains.clusters.adoption.sources import Selection
+    from hortus.domains.clusters.adoption.sources import ClusterSelection
 
     return Work(
-        selection=Selection(given["names"], given["selector"], given["everything"]),
+        selection=ClusterSelection(given["names"], given["selector"], given["everything"]),
         wishes=Wishes(
             namespace=given["namespace"],
             labels=dict(_pair(text) for text in given.get("labels", ())),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from hortus.domains.clusters.outline import ShootOutline, kept_outline, outline, outline_of
+from hortus.domains.clusters.outline import SHOOTS, ShootOutline, kept_outline, outline, outline_of
 from hortus.domains.clusters.types import FIELD_MANAGER, ShootAnnotation
 from hortus.kube.errors import Garbage, NotFound, NotServed
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hortus.engine import Cache
     from hortus.kube import Client
 
-SHOOTS: Final = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 SEEDS: Final = Resource("core.gardener.cloud", "v1beta1", "seeds", "Seed", namespaced=False)
 CLOUD_PROFILES: Final = Resource("core.gardener.cloud", "v1beta1", "cloudprofiles", "CloudProfile", namespaced=False)
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")

@@ -7,15 +7,17 @@ these facts, so it causes no reconcile. A patch reads the whole Shoot from the g
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import field
 
 from hortus.domains.clusters.types import ShootAnnotation
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, Resource
 from hortus.schema import Fields
 from hortus.schema.kind import ObjectMeta
+
+SHOOTS: Final = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 
 CREATE = "Create"
 RECONCILE = "Reconcile"

@@ -13,7 +13,7 @@ import msgspec
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.comparison import Difference, differences_between, why
 from hortus.domains.clusters.adoption.identity import Identity
-from hortus.domains.clusters.adoption.wanted import Source, runtime_document
+from hortus.domains.clusters.adoption.wanted import RuntimeInputs, runtime_document
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.reading import config_map_data
 from hortus.domains.clusters.shoot import (
@@ -69,7 +69,7 @@ def runtime_from(
     """The locked Runtime of a live Shoot. `structured` is its ConfigMap with structured authentication."""
     if lacking := list(_lacking(shoot)):
         return Adoption({}, {}, problems=(*lacking, *identity.problems))
-    document = runtime_document(Source(shoot, config, context, identity, structured), namespace)
+    document = runtime_document(RuntimeInputs(shoot, config, context, identity, structured), namespace)
     cluster = cluster_of(shoot, identity, namespace)
     problems, notes = list(identity.problems), _notes(shoot, identity)
     runtime = _complete(read(Runtime, document))

@@ -30,7 +30,7 @@ from hortus.domains.clusters.adoption.planning import (
     plan_shoot,
 )
 from hortus.domains.clusters.adoption.report import Entry, Report, report_of
-from hortus.domains.clusters.adoption.sources import KYMAS, ClusterObject, Selection, Surroundings
+from hortus.domains.clusters.adoption.sources import KYMAS, ClusterObject, ClusterSelection, Surroundings
 from hortus.domains.clusters.adoption.steps import Comparing, each, make, structured_authentication
 from hortus.domains.clusters.shoot import LiveShoot
 from hortus.domains.clusters.types import RUNTIMES
@@ -61,7 +61,7 @@ class Telling(msgspec.Struct, frozen=True):
 class Work(msgspec.Struct, frozen=True):
     """The options of all commands."""
 
-    selection: Selection
+    selection: ClusterSelection
     wishes: Wishes
     choices: Choices
     telling: Telling
@@ -186,7 +186,7 @@ async def _places(connections: Connections, work: Work) -> AsyncIterator[tuple[C
 
 
 async def _all_shoots(garden: Client, landscape: Landscape) -> list[LiveShoot]:
-    return await sources.shoots(garden, landscape.namespace, Selection(everything=True))
+    return await sources.shoots(garden, landscape.namespace, ClusterSelection(everything=True))
 
 
 async def _finish(command: str, client: Client, landscape: Landscape, work: Work, plans: Iterable[Plan]) -> None:

@@ -34,7 +34,7 @@ SECRETS: Final = Resource("", "v1", "secrets", "Secret")
 _SHOWN: Final = 20
 
 
-class Selection(msgspec.Struct, frozen=True):
+class ClusterSelection(msgspec.Struct, frozen=True):
     """The selected clusters."""
 
     names: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ def _by_shoot(listed: Iterable[ClusterObject]) -> dict[str, list[ClusterObject]]
     return found
 
 
-async def shoots(garden: Client, namespace: str, selection: Selection) -> list[LiveShoot]:
+async def shoots(garden: Client, namespace: str, selection: ClusterSelection) -> list[LiveShoot]:
     """The chosen shoots of a project."""
     listed = [LiveShoot(found) for found in (await garden.list(SHOOTS, namespace, labels=selection.labels)).items]
     return named(listed, selection.names, f"shoot of project namespace {namespace}")

@@ -35,7 +35,7 @@ MAIN_POOL: Final = "cpu-worker-0"
 _OIDC_FIELDS: Final = ("issuerURL", "clientID", "usernameClaim", "usernamePrefix", "groupsClaim", "groupsPrefix")
 
 
-class Source(NamedTuple):
+class RuntimeInputs(NamedTuple):
     """The inputs of a Runtime."""
 
     shoot: LiveShoot
@@ -88,7 +88,7 @@ class _Settings(msgspec.Struct, rename="camel", frozen=True):
     caches: tuple[Object, ...] | None = None
 
 
-def runtime_document(source: Source, namespace: str) -> Object:
+def runtime_document(source: RuntimeInputs, namespace: str) -> Object:
     """The locked Runtime, as an API server of today stores it."""
     shoot, identity = source.shoot, source.identity
     annotations = {Annotation.SUSPEND_PATCH: "true", Annotation.ADOPTION: service.LOCKED}
@@ -124,7 +124,7 @@ def _schema() -> Structural:
     return Structural.compile(schema(Runtime))
 
 
-def _shoot(source: Source) -> Object:
+def _shoot(source: RuntimeInputs) -> Object:
     shoot, spec = source.shoot, source.shoot.spec
     made: Object = {
         "name": shoot.name,
@@ -157,7 +157,7 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def _kubernetes(source: Source) -> Object:
+def _kubernetes(source: RuntimeInputs) -> Object:
     live, config, identity = source.shoot.spec.kubernetes, source.config, source.identity
     made: Object = {"version": live.version}
     api_server: Object = {}
@@ -202,7 +202,7 @@ def _structured_oidc(config_map: Object | None) -> Object:
     return {key: value for key, value in fields.items() if value not in (None, "") or key == "usernamePrefix"}
 
 
-def _acl(source: Source) -> Object | None:
+def _acl(source: RuntimeInputs) -> Object | None:
     extension, context = source.shoot.extension(ACL), source.context
     if not context.acl or not _is_on(extension) or source.shoot.spec.provider.type not in ACL_PROVIDERS:
         return None

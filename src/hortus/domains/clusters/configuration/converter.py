@@ -106,7 +106,7 @@ class ImageDefaults(_Part, frozen=True):
     default_version: str
 
 
-class Garden(_Part, frozen=True):
+class GardenProject(_Part, frozen=True):
     project_name: str
 
     @property
@@ -128,7 +128,7 @@ class Converter(_Part, frozen=True):
 
     kubernetes: KubernetesDefaults
     machine_image: ImageDefaults
-    gardener: Garden
+    gardener: GardenProject
     audit_logging: AuditLogging
     dns: Dns = Dns()
     provider: Providers = Providers()

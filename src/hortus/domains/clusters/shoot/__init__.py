@@ -11,8 +11,9 @@ ConversionError, whose `problems` name the field, the value and what is allowed.
 Contract: kyma-project/infrastructure-manager, pkg/gardener/shoot. The treatment of each field: docs/clusters/shoot.md.
 """
 
+from hortus.domains.clusters.outline import SHOOTS
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
-from hortus.domains.clusters.shoot.conversion import SHOOTS, shoot_for
+from hortus.domains.clusters.shoot.conversion import shoot_for
 from hortus.domains.clusters.shoot.kubernetes import authentication, authentication_name, has_structured_authentication
 from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.patching import Patch, patch_for, pools_in_place

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from hortus.domains.clusters.configuration import Configuration
+from hortus.domains.clusters.outline import SHOOTS
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.extensions import audit_resource, created_extensions, domain_of
 from hortus.domains.clusters.shoot.kubernetes import kubernetes, version
@@ -18,9 +19,8 @@ from hortus.domains.clusters.shoot.validation import problems_of
 from hortus.domains.clusters.shoot.workers import created_pools, pools_of, zones_of
 from hortus.domains.clusters.types import Label, Networking, Runtime, RuntimeShoot, ShootAnnotation, ShootLabel
 from hortus.domains.credentials.types import Annotation
-from hortus.kube import Object, Resource
+from hortus.kube import Object
 
-SHOOTS: Final = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 PRODUCTION: Final = "production"
 
 
