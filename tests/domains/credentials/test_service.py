@@ -10,8 +10,8 @@ import pytest
 from hortus.domains.credentials import ownership, service
 from hortus.domains.credentials.service import Action
 from hortus.domains.credentials.settings import contract_policy
-from hortus.domains.credentials.types import Annotation, GardenerCluster, Label
-from hortus.engine import read
+from hortus.domains.credentials.types import Annotation, GardenerCluster, Label, Reason
+from hortus.engine import Actor, read
 from hortus.engine.kubeconfigs import (
     IssuedKubeconfig,
     KubeconfigSecret,
@@ -229,3 +229,34 @@ def test_a_foreign_secret_that_has_the_wanted_name_is_not_taken() -> None:
     assert ownership.choose_secret(cluster(), [], foreign) is None
     ours = named("kubeconfig-rt-1", labels={})
     assert ownership.choose_secret(cluster(), [], ours) is ours
+
+
+def test_a_repair_that_only_stamps_is_no_damage() -> None:
+    stamped: Object = {"metadata": {"annotations": {"a": "b"}}}
+    assert not service.is_damage(stamped)
+    assert service.is_damage({"metadata": {**stamped["metadata"], "labels": {"a": "b"}}})
+    assert service.is_damage({"metadata": {"ownerReferences": []}})
+
+
+def test_a_secret_that_is_edited_again_and_again_names_where_to_look() -> None:
+    error = service.edited_again(cluster(), "it was edited", 40.0)
+    assert error.message == (
+        "secret kcp-system/kubeconfig-rt-1 is changed by somebody else each time it was written: it was edited "
+        "(operator: see its metadata.managedFields for who does; it is written less and less often)"
+    )
+    assert (error.actor, error.after, error.reason) == (Actor.OPERATOR, 40.0, Reason.UPDATE_FAILED)
+
+
+def test_a_secret_that_was_deleted_meanwhile_is_made_again_at_once() -> None:
+    error = service.secret_deleted()
+    assert (error.after, error.reason) == (0.0, "SecretDeleted")
+    assert error.message == "the secret was deleted while it was rotated"
+
+
+def test_a_cluster_that_was_created_again_is_given_as_the_reason() -> None:
+    issued = IssuedKubeconfig(KUBECONFIG, NOW, NOW + 24 * HOUR, "one")
+    secret = read_secret(sealed(service.secret_plan(cluster()).created(issued)))
+    assert service.decide(cluster(), secret, POLICY, NOW, home="one").action is Action.KEEP
+    decision = service.decide(cluster(), secret, POLICY, NOW, home="another")
+    assert (decision.action, decision.damaged) == (Action.ROTATE, False)
+    assert decision.why == "the shoot was created again, or its API server has moved"
