@@ -72,6 +72,7 @@ PACKAGES = {
             "tests/conformance/api/test_custom_resources.py",
             "tests/conformance/api/test_admission.py",
             "tests/apiserver/test_audit.py",
+            "tests/apiserver/test_isolated_writes.py",
         ],
         _IN_MEMORY,
     ),
