@@ -23,7 +23,7 @@ def test_an_error_with_escapes_from_a_server_does_not_reach_the_terminal(capsys:
 def test_what_an_object_holds_goes_into_a_pipe_as_it_is_and_to_a_terminal_harmlessly(
     monkeypatch: pytest.MonkeyPatch, tty: bool
 ) -> None:
-    """Kubeconfigs are printed so: who may write the Secret could else write to the terminal of whoever looks."""
+    """Kubeconfigs are printed this way: otherwise the writer of a Secret could write to the terminal of its reader."""
     content = "token: \x1b]0;owned\x07a\u202eb\x9b1m\n\tend\n".encode() + b"\xff"
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     monkeypatch.setattr(out, "isatty", lambda: tty)

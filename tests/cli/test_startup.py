@@ -50,7 +50,7 @@ def loaded(folder: Path, *words: str, **more: str) -> set[str]:
     with os.fdopen(reader) as answer:
         found = set(answer.read().split())
     assert "Traceback" not in done.stderr
-    # What an editable installation and coverage of tests bring by themselves.
+    # Modules that an editable installation and the coverage of tests load by themselves.
     return {name for name in found if not name.startswith(("_", "coverage"))}
 
 

@@ -160,6 +160,13 @@ async def test_a_change_of_mode_is_refused_while_pods_run(fresh: Client) -> None
     await installation(fresh, said, config={"sharding": True}).apply()
 
 
+async def test_a_config_map_of_another_that_has_the_sets_name_is_refused_in_words(fresh: Client) -> None:
+    await fresh.create(NAMESPACES, {"metadata": {"name": "hortus-system"}})
+    await fresh.create(CONFIG_MAPS, {"metadata": {"name": "hortus-install", "namespace": "hortus-system"}})
+    with pytest.raises(CommandError, match="ConfigMap hortus-system/hortus-install: it is not the parent of this set"):
+        await installation(fresh, []).apply()
+
+
 async def test_a_release_of_helm_is_left_to_helm(fresh: Client) -> None:
     said: list[str] = []
     await installation(fresh, said).apply()

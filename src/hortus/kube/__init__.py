@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hortus.kube.transport import Answer, ConnectionSettings, Transport
     from hortus.kube.watch import Watch, WatchEvent
 else:
-    # What needs aiohttp is loaded when it is first asked for.
+    # Modules that need aiohttp are loaded at the first use of one of their names.
     __getattr__ = lazy(
         __name__,
         {

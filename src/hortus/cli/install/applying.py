@@ -8,7 +8,8 @@ watched namespace) are applied first and are no part of the set, so nothing here
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from hortus.cli.install.rollout import established, rolled_out, why_not_ready
@@ -85,10 +86,11 @@ class Installation:
         created = {change.title for change in changes if change.verb == "created"}
         first = [obj for obj in self._kept if obj["kind"] == _NAMESPACES.kind and _title(obj) in created]
         first += [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}] if missing else []
-        report = await self._set().plan([*first, *self._members], whole=True)
+        with _explained():
+            report = await self._set().plan([*first, *self._members], whole=True)
         known = {change.title for change in changes}
         for outcome in report.outcomes:
-            # What is to be kept from now on leaves the set by being applied without its mark.
+            # An object that is kept from now on was applied without the mark of the set, and so has left it.
             change = None if _member_title(outcome.member) in known else self._change(outcome, problems)
             changes += [] if change is None else [change]
         _raise(problems)
@@ -109,7 +111,8 @@ class Installation:
             self._tell(f"{_title(obj)} {verbs[_title(obj)]}")
         if not self._namespace:
             return
-        report = await self._set().apply(self._members, whole=True)
+        with _explained():
+            report = await self._set().apply(self._members, whole=True)
         for outcome in report.outcomes:
             title = _member_title(outcome.member)
             if outcome.action is ObjectAction.APPLIED:
@@ -137,7 +140,8 @@ class Installation:
             else:
                 self._tell(f"{_title(obj)} deleted")
         if self._namespace:
-            report = await self._set(removing=True).delete()
+            with _explained():
+                report = await self._set(removing=True).delete()
             for outcome in report.of(ObjectAction.PRUNED):
                 self._tell(f"{_member_title(outcome.member)} deleted")
 
@@ -229,16 +233,26 @@ class Installation:
             return await self._client.get(resource, name, namespace)
         except NotFound:
             return None
-        except ForeignParent as error:
-            raise CommandError(str(error)) from None
 
     async def _until(self, resource: Resource, obj: Object, holds: Callable[[Object], bool]) -> None:
-        metadata = obj["metadata"]
-        place = metadata.get("namespace", "")
-        async with self._client.watch(resource, place, name=metadata["name"], initial_events=True) as events:
+        name, place = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+        live = await self._client.get(resource, name, place)
+        if holds(live):
+            return
+        version = live["metadata"]["resourceVersion"]
+        async with self._client.watch(resource, place, name=name, resource_version=version) as events:
             async for event in events:
                 if event.type in ("ADDED", "MODIFIED") and holds(event.object):
                     return
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Raises CommandError where the ConfigMap that remembers the set belongs to another."""
+    try:
+        yield
+    except ForeignParent as error:
+        raise CommandError(str(error)) from None
 
 
 def _raise(problems: Sequence[str]) -> None:

@@ -26,8 +26,8 @@ from hortus.kube.errors import Forbidden, KubeError, NotFound
 from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
 from hortus.kube.objects import Object
 
-OLDEST_MINOR = 28
-"""The first minor version with all that the CRDs use: CEL rules over optional fields, and messages by expression."""
+OLDEST_MINOR = 25
+"""The first minor version that checks the CEL rules of CRDs unless told otherwise (KEP-2876)."""
 _PARALLEL = 8
 _SECONDS = 10.0
 

@@ -32,6 +32,12 @@ _SET = click.option(
 
 
 def register(app: CommandGroup, connect: Connect) -> None:
+    _add_install(app, connect)
+    _add_check(app, connect)
+    _add_uninstall(app, connect)
+
+
+def _add_install(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel=_PANEL)
     @_NAMESPACE
     @_VALUES
@@ -101,6 +107,8 @@ def register(app: CommandGroup, connect: Connect) -> None:
 
         run(work())
 
+
+def _add_check(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel=_PANEL)
     @_NAMESPACE
     @_VALUES
@@ -140,6 +148,8 @@ def register(app: CommandGroup, connect: Connect) -> None:
         if not run(work()):
             raise click.exceptions.Exit(1)
 
+
+def _add_uninstall(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel=_PANEL)
     @_NAMESPACE
     @_VALUES

@@ -53,7 +53,7 @@ class Vault:
         return await self._change(found, plan.renewal(found, kubeconfig))
 
     async def repair(self, access: ClusterAccess, secret: KubeconfigSecret) -> KubeconfigSecret:
-        """Restore labels and owner of the Secret, where they are amiss."""
+        """Restore the labels and the owner of the Secret."""
         patch = service.plan_of(access).repair(secret)
         return secret if patch is None else await self._change(secret, patch)
 

@@ -159,7 +159,7 @@ def _of_unfinished(error: KubeError, found: GardenerShoot) -> GardenFailure | No
 
 
 def _failure(error: KubeError, shoot: str, namespace: str) -> GardenFailure:
-    """The failure for an error of the garden; brackets name the owner of the next step, for who reads the condition."""
+    """The failure for an error of the garden; the message names the owner of the next step in brackets."""
     request = "failed to create AdminKubeconfigRequest"
     match error:
         case NotFound():

@@ -105,7 +105,7 @@ def secret_plan(cluster: GardenerCluster, *, shared: bool = False) -> SecretPlan
 
 
 def repair(cluster: GardenerCluster, secret: KubeconfigSecret, *, home: str = "") -> Object | None:
-    """The merge patch that gives the Secret back its labels and its owner; None when nothing is amiss.
+    """The merge patch that restores the labels and the owner of the Secret; None when both are as planned.
 
     It also notes the `home` of the kubeconfig where that was not known when it was written.
     """

@@ -104,7 +104,7 @@ class SecretPlan(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def renewal(self, secret: KubeconfigSecret, kubeconfig: IssuedKubeconfig) -> Object:
-        """The merge patch that replaces the kubeconfig in `secret` and repairs what else is amiss with it."""
+        """The merge patch that replaces the kubeconfig in `secret` and repairs its labels, annotations and owner."""
         patch = self.repair(secret) or {"metadata": {}}
         stamps = self.stamps
         # None removes the stamps of the kubeconfig before, where nothing is known of this one.
@@ -119,7 +119,7 @@ class SecretPlan(msgspec.Struct, frozen=True, kw_only=True):
         return patch
 
     def repair(self, secret: KubeconfigSecret) -> Object | None:
-        """The merge patch that restores labels, annotations and owner; None when nothing is amiss.
+        """The merge patch that restores labels, annotations and owner; None when all are as planned.
 
         Owners of the same kind, and other controllers where ours is one, are replaced; all others stay.
         """

@@ -148,7 +148,7 @@ class _Compiler(Expressions):
         pipe = node.pipe
         evaluate = self.pipeline(pipe, inner)
         targets = [inner.get(variable.names[0]) for variable in pipe.declared]
-        # Whether Go knows the elements only as interface {}; used in errors alone.
+        # True when Go knows the elements only as interface {}; errors alone depend on it.
         slot = self.frame.take()
         opaque = {"." + variable.names[0]: slot for variable in pipe.declared[-1:]}
         body: Execute | None = None

@@ -59,7 +59,7 @@ def patched_configs(shoot: RuntimeShoot, live: LiveProvider, zones: Sequence[str
 
 
 def new_zones(present: Iterable[Object], zones: Iterable[str]) -> list[str]:
-    """Those of `zones` that have no subnets among the `present` entries of `networks.zones`."""
+    """The zones without subnets among the `present` entries of `networks.zones`."""
     names = {str(converted(zone, ZoneName, "zone of infrastructureConfig").name) for zone in present}
     return [zone for zone in dict.fromkeys(zones) if zone not in names]
 
