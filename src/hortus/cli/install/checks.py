@@ -27,7 +27,7 @@ from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
 from hortus.kube.objects import Object
 
 OLDEST_MINOR = 25
-"""The first minor version that checks the CEL rules of CRDs unless told otherwise (KEP-2876)."""
+"""The first minor version that checks the CEL rules of CRDs by default (KEP-2876)."""
 _PARALLEL = 8
 _SECONDS = 10.0
 
