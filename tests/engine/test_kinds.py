@@ -29,6 +29,7 @@ from hortus.engine import (
     StepError,
     Steps,
     find_condition,
+    read,
     sources_of,
     wire,
 )
@@ -396,3 +397,26 @@ async def test_an_object_without_the_shape_of_its_kind_is_reported_and_rests(cli
         await garden.until(lambda: find_condition(garden.cache[key], "Stalled"))
     message = (find_condition(garden.cache[key], "Stalled") or {})["message"]
     assert message == "Plant default/weed: Expected `int`, got `str` - at `$.spec.water`"
+
+
+async def test_another_object_without_the_shape_of_its_kind_is_reported_and_retried(client: Client) -> None:
+    garden, neighbour = Garden(client), {"metadata": {"name": "moss", "namespace": "default"}, "spec": {"water": "much"}}
+    outcomes = list[StepError]()
+
+    async def look(context: ReconcileContext[Plant]) -> None:
+        context.set_status("seen", read(Plant, neighbour).spec.water)
+
+    def outcome(context: ReconcileContext[Plant], error: StepError) -> Result | None:
+        outcomes.append(error)
+        raise error
+
+    garden.gardener.chosen = (look,)
+    garden.gardener.outcome = outcome  # type: ignore[method-assign]
+    async with garden.manager.running():
+        key = await garden.plant("fir")
+        await garden.until(lambda: find_condition(garden.cache[key], "Reconciling"))
+        neighbour["spec"] = {"water": 3}  # nothing watches it
+        await garden.until(lambda: (garden.cache[key].get("status") or {}).get("seen") == 3)
+    found = {(error.reason, error.actor, error.after, error.message) for error in outcomes}
+    message = "Plant default/moss: Expected `int`, got `str` - at `$.spec.water`"
+    assert found == {("InvalidDependency", Actor.USER, None, message)}

@@ -78,7 +78,9 @@ class KindController(Generic[C]):
     async def on_error(self, context: C, error: StepError | KubeError) -> StepError | None:
         """The failure to report for an error; None leaves the status as it is and the next attempt to the queue.
 
-        A controller gives the errors of servers a reason here, and takes back what a failed object must not keep.
+        A controller gives the errors of servers a reason here, and takes back what a failed object must not keep. An
+        object without the shape of its kind arrives as a StepError: InvalidObject for the controller's own object,
+        InvalidDependency for any other.
         """
         return error if isinstance(error, StepError) else None
 
@@ -110,13 +112,9 @@ class KindController(Generic[C]):
     async def _run(self, context: C) -> Result | None:
         try:
             result = await self._walk(context)
-        except NotReadable as error:
-            failure = StepError(str(error), reason="InvalidObject", actor=Actor.USER, after=NEVER)
-            self.report(context, failure)
-            await context.checkpoint()
-            raise failure from error
-        except (StepError, KubeError) as error:
-            reported = await self.on_error(context, error)
+        except (StepError, KubeError, NotReadable) as error:
+            failure = _misshapen(context, error) if isinstance(error, NotReadable) else error
+            reported = await self.on_error(context, failure)
             if reported is None:
                 raise
             if reported is not error:
@@ -133,6 +131,16 @@ class KindController(Generic[C]):
             if result is not None:
                 return result
         return None
+
+
+def _misshapen(context: ReconcileContext[Any], error: NotReadable) -> StepError:
+    """The failure for an object that cannot be read. The controller's own rests until it changes; a change of any other
+    may go unseen, so the reconcile is tried again with back-off."""
+    try:
+        context.object  # noqa: B018 - reading it is the question
+    except NotReadable:
+        return StepError(str(error), reason="InvalidObject", actor=Actor.USER, after=NEVER)
+    return StepError(str(error), reason="InvalidDependency", actor=Actor.USER)
 
 
 def wire(
