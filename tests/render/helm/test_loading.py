@@ -36,13 +36,14 @@ def packed(entries: dict[str, bytes], *, links: dict[str, tuple[bytes, str]] | N
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("c/../../etc/passwd", "parent directory"),
-        ("c/..", "parent directory"),
-        ("c//etc/passwd", "absolute paths"),
-        ("c/c:/windows", "illegally named"),
-        ("c\\..\\x", "parent directory"),
-        ("x", "outside the base directory"),
-        ("Chart.yaml", "outside the base directory"),
+        ("c/../../etc/passwd", "climbs out"),
+        ("c/..", "climbs out"),
+        ("/etc/passwd", "absolute path"),
+        ("c//etc/passwd", "empty part"),
+        ("c:/windows", "absolute path"),
+        ("c\\..\\x", "backslash"),
+        ("x", "outside of the chart's folder"),
+        ("Chart.yaml", "outside of the chart's folder"),
     ],
 )
 def test_a_path_that_leaves_the_chart_is_refused(name: str, problem: str) -> None:
@@ -52,22 +53,26 @@ def test_a_path_that_leaves_the_chart_is_refused(name: str, problem: str) -> Non
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
 def test_links_and_devices_are_refused(kind: bytes) -> None:
-    with pytest.raises(ChartError, match="link or a device"):
+    with pytest.raises(ChartError, match="chart archive: entry 'c/templates/a.yaml': .*only files and folders"):
         load_archive(packed({"c/Chart.yaml": CHART}, links={"c/templates/a.yaml": (kind, "/etc/passwd")}))
 
 
 def test_a_file_too_large_is_refused_before_it_is_read() -> None:
-    with pytest.raises(ChartError, match="larger than"):
+    with pytest.raises(ChartError, match="'c/big': 6291456 bytes are more than the allowed 5242880"):
         load_archive(packed({"c/Chart.yaml": CHART, "c/big": bytes(6 << 20)}))
 
 
 def test_a_bomb_is_refused() -> None:
-    entry = tarfile.TarInfo("c/x")
-    entry.size = 5 << 20
-    block = entry.tobuf() + bytes(5 << 20)
-    bomb = gzip.compress(block * 30, compresslevel=1)
-    with pytest.raises(ChartError, match="larger than the maximum"):
-        load_archive(bomb)
+    with pytest.raises(ChartError, match="grows more than 200 times"):
+        load_archive(packed({"c/Chart.yaml": CHART, "c/x": bytes(5 << 20)}))
+
+
+def test_charts_within_a_chart_share_its_limits() -> None:
+    inner = packed({"c/Chart.yaml": CHART, "c/x": bytes(3 << 20)})
+    few, many = ({f"c/charts/{number}.tgz": inner for number in range(count)} for count in (2, 40))
+    assert len(load_archive(packed({"c/Chart.yaml": CHART, **few})).dependencies) == 2
+    with pytest.raises(ChartError, match="unpacks to more than the allowed"):
+        load_archive(packed({"c/Chart.yaml": CHART, **many}))
 
 
 @pytest.mark.parametrize(
@@ -75,13 +80,14 @@ def test_a_bomb_is_refused() -> None:
     [
         (b"", "gzipped"),
         (b"PK\x03\x04", "gzipped"),
-        (gzip.compress(b"not a tar"), "not a readable archive"),
-        (gzip.compress(b""), "readable archive|no files"),
-        (packed({"c/Chart.yaml": CHART})[:40], "readable archive|no files"),
+        (gzip.compress(b"not a tar"), "ends without an end mark"),
+        (gzip.compress(b""), "ends without an end mark"),
+        (packed({}), "holds no files"),
+        (packed({"c/Chart.yaml": CHART})[:40], "ends in the middle"),
         (packed({"c/values.yaml": b""}), r"Chart\.yaml file is missing"),
     ],
     # An archive holds the second of its making: two workers would not agree on the tests' names.
-    ids=["nothing", "zip", "no-tar", "empty", "half", "no-chart"],
+    ids=["nothing", "zip", "no-tar", "empty", "no-files", "half", "no-chart"],
 )
 def test_what_is_no_chart_archive_is_named(data: bytes, problem: str) -> None:
     with pytest.raises(ChartError, match=problem):

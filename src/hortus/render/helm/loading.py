@@ -1,21 +1,17 @@
 """Load charts: from a directory, from an archive, from files in memory.
 
-An archive is untrusted: paths that leave the chart, links, devices and bombs are refused, and nothing is ever
-written to disk. The bounds are Helm's own.
+An archive is untrusted: `hortus.render.archive` refuses paths that leave it, links, devices and bombs, and nothing is
+ever written to disk. The bounds on a chart are Helm's own; the charts within it share them.
 """
 
 from __future__ import annotations
 
-import io
-import posixpath
-import re
 import stat
-import tarfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from hortus.render.archive import ArchiveError, Limits, RemainingLimits, Trailing, read_archive
 from hortus.render.gotemplate import goyaml
 from hortus.render.gotemplate.values import wire_text
 from hortus.render.helm.chart import Chart, digest_of
@@ -31,7 +27,10 @@ LARGEST_FILE = 5 << 20
 MOST_FILES = 10_000
 DEEPEST = 16
 """Charts within charts."""
-_DRIVE = re.compile(r"[a-zA-Z]:/")
+LIMITS = Limits(
+    compressed=LARGEST_CHART, total=LARGEST_CHART + MOST_FILES * 1024, file=LARGEST_FILE, entries=MOST_FILES
+)
+"""A tar has a header and up to one block of padding for each file."""
 _MARK = b"\xef\xbb\xbf"
 Files = list[tuple[str, bytes]]
 
@@ -87,90 +86,39 @@ def _walked(folder: Path, root: Path, prefix: str, rules: IgnoreRules, depth: in
 
 def load_archive(data: bytes, *, name: str = "archive") -> Chart:
     """A chart from the bytes of a .tgz. Raises ChartError."""
-    return load_files(read_archive(data, name=name))
+    budget = RemainingLimits(LIMITS)
+    return load_files(read_packed(data, name=name, budget=budget), budget=budget)
 
 
-def read_archive(data: bytes, *, name: str = "archive") -> Files:
-    """The files of a packed chart, without the folder they lie in. Raises ChartError."""
-    if not data.startswith(b"\x1f\x8b\x08"):
-        raise ChartError(f"file '{name}' does not appear to be a gzipped archive")
-    found: Files = []
-    left = LARGEST_CHART
+def read_packed(data: bytes, *, name: str = "archive", budget: RemainingLimits | None = None) -> Files:
+    """The files of a packed chart, without the folder they lie in. Raises ChartError.
+
+    Charts within a chart give the same `budget`, so that all of them together stay within one set of limits.
+    """
+    if not data.startswith(b"\x1f\x8b"):
+        raise ChartError(f"chart {name} is not a gzipped archive")
     try:
-        with tarfile.open(fileobj=_Unzipped(io.BytesIO(data)), mode="r|") as archive:
-            for entry in archive:
-                if entry.isdir():
-                    continue
-                path = _checked_path(entry.name)
-                if not entry.isreg():
-                    raise ChartError(f"chart {name}: {quote(entry.name)} is a link or a device: only files are taken")
-                if entry.size > LARGEST_FILE:
-                    raise ChartError(f"decompressed chart file {quote(entry.name)} is larger than {LARGEST_FILE} bytes")
-                left -= entry.size
-                if left <= 0 or len(found) >= MOST_FILES:
-                    raise ChartError(f"decompressed chart is larger than the maximum file size {LARGEST_CHART}")
-                content = archive.extractfile(entry)
-                assert content is not None
-                found.append((path, content.read(entry.size).removeprefix(_MARK)))
-    except (tarfile.TarError, EOFError, OSError, zlib.error, ValueError, UnicodeError, OverflowError) as error:
-        raise ChartError(f"chart {name}: not a readable archive: {error}") from None
-    if not found:
-        raise ChartError("no files in chart archive")
-    return found
+        tree = read_archive(data, budget=budget or RemainingLimits(LIMITS), trailing=Trailing.IGNORE, name=name)
+    except ArchiveError as error:
+        raise ChartError(f"chart {name}: {error}") from None
+    if not tree:
+        raise ChartError(f"chart {name}: the archive holds no files")
+    return [(_inside(path, name), file.data.removeprefix(_MARK)) for path, file in tree.items()]
 
 
-class _Unzipped(io.RawIOBase):
-    """A gzip stream that stops at the largest chart, whatever its headers say."""
-
-    def __init__(self, source: IO[bytes]) -> None:
-        self._source = source
-        self._inflate: Any = zlib.decompressobj(31)
-        self._left = LARGEST_CHART + (MOST_FILES + 2) * 1536
-        self._pending = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        wanted = size if size >= 0 else 1 << 16
-        while len(self._pending) < wanted:
-            chunk = self._inflate.unconsumed_tail or self._source.read(1 << 14)
-            if self._inflate.eof:
-                chunk = self._inflate.unused_data or self._source.read(1 << 14)
-                if not chunk or not chunk.strip(b"\0"):
-                    break
-                self._inflate = zlib.decompressobj(31)
-            if not chunk:
-                break
-            part = self._inflate.decompress(chunk, 1 << 16)
-            self._left -= len(part)
-            if self._left < 0:
-                raise ChartError(f"decompressed chart is larger than the maximum file size {LARGEST_CHART}")
-            self._pending += part
-        found, self._pending = self._pending[:wanted], self._pending[wanted:]
-        return found
+def _inside(path: str, name: str) -> str:
+    """A path without its first folder, the chart's own."""
+    _, _, rest = path.partition("/")
+    if not rest:
+        raise ChartError(f"chart {name}: {quote(path)} lies outside of the chart's folder")
+    return rest
 
 
-def _checked_path(name: str) -> str:
-    delimiter = "\\" if "\\" in name else "/"
-    first, _, rest = name.partition(delimiter)
-    rest = rest.replace(delimiter, "/")
-    if rest.startswith("/"):
-        raise ChartError("chart illegally contains absolute paths")
-    cleaned = posixpath.normpath(rest) if rest else "."
-    if cleaned == ".":
-        raise ChartError(f"chart illegally contains content outside the base directory: {quote(name)}")
-    if cleaned.startswith(".."):
-        raise ChartError("chart illegally references parent directory")
-    if _DRIVE.match(cleaned):
-        raise ChartError("chart contains illegally named files")
-    if first == "Chart.yaml":
-        raise ChartError("chart yaml not in base directory")
-    return cleaned
-
-
-def load_files(files: Iterable[tuple[str, bytes]], *, depth: int = 0) -> Chart:
+def load_files(
+    files: Iterable[tuple[str, bytes]], *, depth: int = 0, budget: RemainingLimits | None = None
+) -> Chart:
     """A chart from names and contents. Raises ChartError."""
+    budget = budget or RemainingLimits(LIMITS)
     if depth > DEEPEST:
         raise ChartError(f"charts are nested deeper than {DEEPEST} levels")
     found = list(files)
@@ -184,7 +132,7 @@ def load_files(files: Iterable[tuple[str, bytes]], *, depth: int = 0) -> Chart:
         else:
             _place(chart, name, data)
     check_metadata(chart.metadata)
-    chart.adopt([_subchart(chart, name, parts, depth) for name, parts in below.items() if name[:1] not in ("_", ".")])
+    chart.adopt([_subchart(chart, name, parts, depth, budget) for name, parts in below.items() if name[:1] not in ("_", ".")])
     return chart
 
 
@@ -229,13 +177,14 @@ def _place(chart: Chart, name: str, data: bytes) -> None:
         chart.files.append((name, data))
 
 
-def _subchart(parent: Chart, name: str, files: Files, depth: int) -> Chart:
+def _subchart(parent: Chart, name: str, files: Files, depth: int, budget: RemainingLimits) -> Chart:
     try:
         if name.endswith(".tgz"):
             if files[0][0] != name:
                 raise ChartError(f"expected {name}, got {files[0][0]}")
-            return load_files(read_archive(files[0][1], name=name), depth=depth + 1)
+            packed = read_packed(files[0][1], name=name, budget=budget)
+            return load_files(packed, depth=depth + 1, budget=budget)
         inner = [(path.partition("/")[2], data) for path, data in files if "/" in path]
-        return load_files(inner, depth=depth + 1)
+        return load_files(inner, depth=depth + 1, budget=budget)
     except ChartError as error:
         raise ChartError(f"error unpacking subchart {name} in {parent.name}: {error}") from None

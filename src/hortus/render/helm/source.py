@@ -12,7 +12,7 @@ import msgspec
 from hortus.render.gotemplate import goyaml
 from hortus.render.helm.chart import digest_of
 from hortus.render.helm.errors import ChartError
-from hortus.render.helm.loading import read_archive, read_directory
+from hortus.render.helm.loading import read_directory, read_packed
 from hortus.render.helm.metadata import Dependency, read_metadata
 
 Fetch = Callable[[Dependency], Awaitable[bytes]]
@@ -43,7 +43,7 @@ class ChartSource(msgspec.Struct, frozen=True):
     @classmethod
     def from_archive(cls, data: bytes, *, name: str = "archive") -> ChartSource:
         """A packed chart (.tgz). Raises ChartError."""
-        return cls.from_files(dict(read_archive(data, name=name)))
+        return cls.from_files(dict(read_packed(data, name=name)))
 
     def file(self, name: str) -> bytes | None:
         return next((data for path, data in self.files if path == name), None)
@@ -76,7 +76,7 @@ class ChartSource(msgspec.Struct, frozen=True):
             if parts[0] != "charts" or len(parts) < 2:
                 continue
             if len(parts) == 2 and path.endswith(".tgz"):
-                inner = dict(read_archive(data, name=path)).get("Chart.yaml", b"")
+                inner = dict(read_packed(data, name=path)).get("Chart.yaml", b"")
             elif len(parts) == 3 and parts[2] == "Chart.yaml":
                 inner = data
             else:
