@@ -400,7 +400,10 @@ async def test_an_object_without_the_shape_of_its_kind_is_reported_and_rests(cli
 
 
 async def test_another_object_without_the_shape_of_its_kind_is_reported_and_retried(client: Client) -> None:
-    garden, neighbour = Garden(client), {"metadata": {"name": "moss", "namespace": "default"}, "spec": {"water": "much"}}
+    garden, neighbour = (
+        Garden(client),
+        {"metadata": {"name": "moss", "namespace": "default"}, "spec": {"water": "much"}},
+    )
     outcomes = list[StepError]()
 
     async def look(context: ReconcileContext[Plant]) -> None:

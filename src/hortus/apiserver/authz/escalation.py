@@ -13,9 +13,10 @@ from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authz.attributes import Attributes
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.authz.rbac import MASTERS, RbacAuthorizer
-from hortus.apiserver.authz.rules import PolicyRule, atoms, compact, covers, quote, quoted, rules_of
+from hortus.apiserver.authz.rules import PolicyRule, atoms, compact, covers, quoted, rules_of
 from hortus.kube.errors import Forbidden, NotFound
 from hortus.kube.objects import Object
+from hortus.schema.quoting import quote
 
 GUARDED = frozenset({"clusterroles", "roles", "clusterrolebindings", "rolebindings"})
 """Plurals of the RBAC group whose writes go through `check_rbac_write`."""

@@ -14,10 +14,11 @@ import msgspec
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authz.attributes import Attributes, AuthorizationDecision
 from hortus.apiserver.authz.rbac import RbacAuthorizer
-from hortus.apiserver.authz.rules import PolicyRule, quote
+from hortus.apiserver.authz.rules import PolicyRule
 from hortus.apiserver.resources.definition import WriteContext
 from hortus.kube.errors import BadRequest, Invalid
 from hortus.kube.objects import Object
+from hortus.schema.quoting import quote
 
 _Shape = TypeVar("_Shape")
 

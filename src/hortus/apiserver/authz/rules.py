@@ -15,6 +15,7 @@ import msgspec
 from hortus.apiserver.authz.attributes import Attributes
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object
+from hortus.schema.quoting import quote
 
 ALL = "*"
 
@@ -47,11 +48,6 @@ class PolicyRule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 def quoted(values: Iterable[str]) -> str:
     """A list of strings as Go's %q prints it: `["a" "b"]`."""
     return "[" + " ".join(quote(value) for value in values) + "]"
-
-
-def quote(value: str) -> str:
-    """A string as Go's %q prints it, for the characters that names consist of."""
-    return msgspec.json.encode(value).decode()
 
 
 def rules_of(role: Object) -> tuple[PolicyRule, ...]:

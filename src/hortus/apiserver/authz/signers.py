@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authz.attributes import Attributes, Authorizer
 from hortus.apiserver.authz.rbac import MASTERS
-from hortus.apiserver.authz.rules import quote
 from hortus.kube.objects import Object
+from hortus.schema.quoting import quote
 
 GROUP = "certificates.k8s.io"
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"

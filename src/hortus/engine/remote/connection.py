@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from hortus.engine.remote.activelink import ActiveLink
 from hortus.engine.remote.budget import Account, WatchSlot
 from hortus.engine.remote.context import PoolContext
 from hortus.engine.remote.credentials import KubeconfigRef
 from hortus.engine.remote.links import Line, Link
-from hortus.engine.remote.rotation import Rotation
 from hortus.engine.remote.states import RemoteState, RemoteUnavailable
 from hortus.kube import Access, Answer
 from hortus.kube.errors import Expired, KubeError, RequestTimedOut, ResponseTooLarge, Unauthorized
@@ -26,9 +26,9 @@ class Remote:
     def __init__(self, place: KubeconfigRef, pool: PoolContext) -> None:
         self.place = place
         self._pool = pool
-        self.account = Account(pool.budget, lambda: self._rotation.close_idle())
-        self._rotation = Rotation(place, pool, account=self.account)
-        self.health = self._rotation.health
+        self.account = Account(pool.budget, lambda: self._active.close_idle())
+        self._active = ActiveLink(place, pool, account=self.account)
+        self.health = self._active.health
         self.holders = 0
         """The number of holders that want it connected and watched, also while nothing is under way."""
         self.asked = pool.clock.monotonic()
@@ -41,12 +41,12 @@ class Remote:
     @property
     def identity(self) -> str:
         """The uid of the cluster's namespace kube-system; empty when it is not known."""
-        return self._rotation.identity
+        return self._active.identity
 
     @property
     def link(self) -> Link | None:
         """The connection of the moment."""
-        return self._rotation.link
+        return self._active.link
 
     @property
     def host(self) -> str:
@@ -72,15 +72,15 @@ class Remote:
 
     async def probe(self) -> None:
         """See whether the cluster answers, with a fresh credential when there may be one. Never raises KubeError."""
-        await self._rotation.probe()
+        await self._active.probe()
 
     def credential_changed(self) -> None:
         """The Secret has changed: try what it holds now, at once when somebody needs it."""
-        self._rotation.credential_changed()
+        self._active.credential_changed()
 
     async def close(self) -> None:
         """Drop everything; calls and streams fail, and so does who waits for the breaker."""
-        await self._rotation.close()
+        await self._active.close()
 
     # Calls and streams.
 
@@ -103,7 +103,7 @@ class Remote:
             try:
                 answer = await link.connection.call(method, target, body, **options)
             except Unauthorized as error:
-                if renewed or not await self._rotation.renewed(link):
+                if renewed or not await self._active.renewed(link):
                     self._failed(error, link)
                     raise
                 renewed = True
@@ -117,7 +117,7 @@ class Remote:
             if answer.body[:1] == b"<":
                 self._failed(garbage := link.not_json(method, target), link)
                 raise garbage
-            if link is self._rotation.link:
+            if link is self._active.link:
                 self.health.succeeded()
             return answer
 
@@ -153,7 +153,7 @@ class Remote:
         try:
             async with link.connection.stream(target, accept=accept, idle_timeout=idle_timeout) as read:
                 began = True
-                if link is self._rotation.link:
+                if link is self._active.link:
                     self.health.succeeded()
                 else:
                     link.connection.end_streams()
@@ -161,7 +161,7 @@ class Remote:
         except KubeError as error:
             # What the reader of the stream makes of its content is not the connection's fault.
             refused = isinstance(error, Unauthorized) and not began
-            if not began and not (refused and await self._rotation.renewed(link)):
+            if not began and not (refused and await self._active.renewed(link)):
                 self._failed(error, link)
             raise
         finally:
@@ -177,7 +177,7 @@ class Remote:
                 if slot is not None and not slot.taken:
                     await self._take(slot)
                 await self.account.enter()
-                if link is self._rotation.link:
+                if link is self._active.link:
                     return link
                 self._left()  # it was closed or replaced while this one waited
         except BaseException:
@@ -211,19 +211,19 @@ class Remote:
                     slot.give()  # others can use it meanwhile
                 await self.health.waiters.wait()
                 continue
-            if self._rotation.link is not None:
-                return self._rotation.link
-            await self._rotation.connect()
+            if self._active.link is not None:
+                return self._active.link
+            await self._active.connect()
 
     def _failed(self, error: KubeError, link: Link) -> None:
         """Something went wrong with a call over `link`; of a former one it says nothing about the present."""
-        if link is self._rotation.link:
+        if link is self._active.link:
             self.health.failed(error)
 
     def _broke(self, error: KubeError, link: Link) -> None:
         """A stream ended in the middle. One that was silent may have had nothing to say: a probe finds out."""
         if isinstance(error, RequestTimedOut):
-            if link is self._rotation.link:
+            if link is self._active.link:
                 self._pool.probe_in(self.place, 0.0)
         else:
             self._failed(error, link)

@@ -114,9 +114,7 @@ def _inside(path: str, name: str) -> str:
     return rest
 
 
-def load_files(
-    files: Iterable[tuple[str, bytes]], *, depth: int = 0, budget: RemainingLimits | None = None
-) -> Chart:
+def load_files(files: Iterable[tuple[str, bytes]], *, depth: int = 0, budget: RemainingLimits | None = None) -> Chart:
     """A chart from names and contents. Raises ChartError."""
     budget = budget or RemainingLimits(LIMITS)
     if depth > DEEPEST:
@@ -132,7 +130,9 @@ def load_files(
         else:
             _place(chart, name, data)
     check_metadata(chart.metadata)
-    chart.adopt([_subchart(chart, name, parts, depth, budget) for name, parts in below.items() if name[:1] not in ("_", ".")])
+    chart.adopt(
+        [_subchart(chart, name, parts, depth, budget) for name, parts in below.items() if name[:1] not in ("_", ".")]
+    )
     return chart
 
 

@@ -1,4 +1,4 @@
-"""The connection to one cluster, and how one credential follows another without anybody noticing.
+"""The connection to one cluster, replaced without an interruption when its credential rotates.
 
     closed ── first call ──▶ read the Secret ──▶ connect ──▶ probe ──▶ ready
        ▲                          │ missing, malformed      │ refused, silent, not an API server
@@ -7,9 +7,10 @@
 
 The probe asks for the namespace kube-system: that is proof of the credential, and its uid is the cluster's identity, by
 which one that was created again under the same name is known. When the Secret changes, the new credential is tried
-before the old one goes; then streams end (watches go on where they stopped, over the new connection) and calls under
-way finish. A cluster of another identity ends its streams with `Expired`: what was seen of the old one says nothing. A
-Secret that cannot be read decides nothing: the old credential serves on, and the new one is still to be tried.
+before the old one is dropped; then streams end (watches go on where they stopped, over the new connection) and calls
+under way finish. A cluster of another identity ends its streams with `Expired`: what was seen of the old one says
+nothing. A Secret that cannot be read decides nothing: the old credential serves on, and the new one is still to be
+tried.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class _Unread(Exception):
         self.cause = cause
 
 
-class Rotation:
+class ActiveLink:
     """Holds the connection of the moment, `link`, and makes the next one."""
 
     def __init__(self, place: KubeconfigRef, pool: PoolContext, *, account: Account) -> None:
