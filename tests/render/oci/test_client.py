@@ -711,3 +711,21 @@ async def test_the_error_for_a_registry_that_repeats_our_password_omits_it(statu
             with pytest.raises(ArtifactError, match="DENIED: not by me:") as caught:
                 await client.tags(reference(found))
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [404, 500])
+async def test_the_error_for_a_realm_that_repeats_our_refresh_token_omits_it(status: int) -> None:
+    async def repeating(request: web.Request) -> web.Response:
+        if request.method == "GET":
+            realm = f"{request.url.origin()}/token"
+            return web.Response(status=401, headers={"WWW-Authenticate": f'Bearer realm="{realm}",service="s"'})
+        sent = (await request.post())["refresh_token"]
+        return web.json_response({"errors": [{"code": "DENIED", "message": f"not by {sent}"}]}, status=status)
+
+    async with serving(repeating) as found:
+        quick = settings(found, transfer=loopback(found.host, attempts=1))
+        store = CredentialStore({found.host: RegistryCredentials(identity_token=Secret(CANARY))})
+        async with OciClient(settings=quick, credentials=store) as client:
+            with pytest.raises(ArtifactError, match="DENIED: not by ") as caught:
+                await client.tags(reference(found))
+    assert CANARY not in str(caught.value)

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 import orjson
 from yarl import URL
 
-from hortus.kube import Secret
+from hortus.kube.secret import Secret, without_credential
 from hortus.render.artifacts import AccessDenied, BadAnswer, PolicyRefused, Transfer
 from hortus.render.artifacts.redirects import authority, listed
 from hortus.render.oci.answers import refusal
@@ -84,13 +84,16 @@ class Authorizer:
     async def _token(self, challenge: Challenge, scope: str) -> Secret:
         realm = self._realm(challenge.parameters.get("realm", ""))
         service = challenge.parameters.get("service", "")
-        if self._credentials.identity_token is not None:
+        refresh = self._credentials.identity_token
+        if refresh is not None:
             answer = await self._transfer.document(
                 "POST",
                 realm,
                 headers={"Content-Type": "application/x-www-form-urlencoded"},
-                body=self._form(service, scope, self._credentials.identity_token),
+                body=self._form(service, scope, refresh),
             )
+            if answer.status != 200:
+                answer = answer._replace(body=without_credential(answer.body, f"Bearer {refresh.reveal()}"))
         else:
             query = urlencode({"service": service, "scope": scope}, quote_via=quote)
             answer = await self._transfer.document(
