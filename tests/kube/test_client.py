@@ -492,6 +492,62 @@ async def test_an_error_that_repeats_the_credential_is_shown_without_it(credenti
                 assert (caught.value.retry_after or 0) <= 600
 
 
+async def test_no_way_to_write_json_brings_a_credential_past_the_search() -> None:
+    """Encoders may escape any character, and some always escape "=" and "/"."""
+
+    def escaped(value: object) -> bytes:
+        text = orjson.dumps(value).decode().replace("0", "\\u0030")
+        return text.replace("/", "\\/").replace("=", "\\u003d").encode()
+
+    async def refusing(request: web.Request) -> web.Response:
+        text = f"denied: {dict(request.headers)}"
+        status = {"kind": "Status", "code": "500", "reason": text, "message": text, "details": {"causes": [text]}}
+        if not request.path.endswith("/events"):
+            return web.Response(body=escaped(status), status=403)
+        return web.Response(body=escaped({"type": "ERROR", "object": status}) + b"\n")
+
+    for token in ("opaque/0123456789==", 'opaque"0123456789"'):
+        async with serving(refusing) as access:
+            access = msgspec.structs.replace(access, credentials=Credentials(token=Secret(token)))
+            async with Client(access) as client:
+                for resource in (CONFIGMAPS, Resource("", "v1", "events", "Event")):
+                    with pytest.raises(errors.ApiError, match="denied: ") as caught:
+                        await anext(client.watch(resource, resource_version="1"))
+                    assert "opaque" not in f"{caught.value} {caught.value.status()}"
+
+
+async def test_a_credential_that_was_replaced_during_the_call_is_hidden_too() -> None:
+    def with_token(access: Access, token: str) -> Access:
+        return msgspec.structs.replace(access, credentials=Credentials(token=Secret(token)))
+
+    async def refusing(request: web.Request) -> web.Response:
+        client.become(with_token(access, "newer-0123456789"))
+        return json({"kind": "Status", "message": echo_of(request)}, 403)
+
+    async with serving(refusing) as access, Client(with_token(access, "older-0123456789")) as client:
+        with pytest.raises(errors.Forbidden, match="denied: ") as caught:
+            await client.get(CONFIGMAPS, "one", "default")
+    assert "older" not in str(caught.value)
+
+
+async def test_an_error_nested_too_deeply_to_be_searched_is_shown_without_its_words() -> None:
+    deep = b"[" * 400 + b"]" * 400
+    status = b'{"kind":"Status","message":"denied: opaque-0123456789","details":{"causes":%s}}' % deep
+
+    async def refusing(request: web.Request) -> web.Response:
+        if not request.path.endswith("/events"):
+            return web.Response(body=status, status=403)
+        return web.Response(body=b'{"type":"ERROR","object":%s}\n' % status)
+
+    async with serving(refusing) as access:
+        access = msgspec.structs.replace(access, credentials=Credentials(token=Secret("opaque-0123456789")))
+        async with Client(access) as client:
+            for resource in (CONFIGMAPS, Resource("", "v1", "events", "Event")):
+                with pytest.raises(errors.ApiError) as caught:
+                    await anext(client.watch(resource, resource_version="1"))
+                assert "opaque" not in f"{caught.value} {caught.value.status()}"
+
+
 async def test_a_list_without_end_ends() -> None:
     """A server that is not trusted gives another page for each that was taken."""
     more = {**page("one"), "items": [{"metadata": {"name": "one"}, "data": {"x": "y" * 10_000}}]}

@@ -17,6 +17,7 @@ import functools
 from collections.abc import AsyncIterator
 
 import aiohttp
+import orjson
 from yarl import URL
 
 from hortus.kube.access import Access
@@ -162,7 +163,7 @@ class Connection:
             except FOREIGN as error:
                 raise mapped(error, self.host, timeout or self.settings.timeout) from None
         if response.status >= 300:
-            raise self._refused(response, content)
+            raise refusal(response, _redacted(content, response), self.host, now=self.clock.now())
         return Answer(response.status, response.headers, content)
 
     @contextlib.asynccontextmanager
@@ -185,12 +186,12 @@ class Connection:
             raise mapped(error, self.host, idle_timeout or self.settings.timeout) from None
         try:
             if response.status != 200:
-                raise self._refused(response, await self._body(response))
+                content = _redacted(await self._body(response), response)
+                raise refusal(response, content, self.host, now=self.clock.now())
             self._streams.add(response)
             yield functools.partial(self._piece, response, idle_timeout)
         except ApiError as error:  # an event that says so, or the answer itself
-            error.say(self._hidden(error.message.encode("utf-8", "replace")).decode())
-            error.retry_after = believed(error.retry_after)
+            _redact(error, response)
             raise
         finally:
             self._streams.discard(response)
@@ -240,15 +241,25 @@ class Connection:
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         return await read_body(response, self.host, self.settings, self._memory)
 
-    def _refused(self, response: aiohttp.ClientResponse, content: bytes) -> Exception:
-        return refusal(response, self._hidden(content), self.host, now=self.clock.now())
-
-    def _hidden(self, content: bytes) -> bytes:
-        """The server's message without the credential that it was sent."""
-        return without_credential(content, self._auth.authorization)
-
     def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=self.settings.connect_timeout, ceil_threshold=1e9)
+
+
+def _redacted(content: bytes, response: aiohttp.ClientResponse) -> bytes:
+    """The server's words without the credential that this very request carried; the current one may be newer."""
+    return without_credential(content, response.request_info.headers.get("Authorization"))
+
+
+def _redact(error: ApiError, response: aiohttp.ClientResponse) -> None:
+    """Takes the credential out of an error that came as an event."""
+    try:
+        words = orjson.dumps([error.message, error.status_reason, error.details])
+    except orjson.JSONEncodeError:  # nested too deeply
+        words = b""
+    message, reason, details = orjson.loads(_redacted(words, response) or b'["the server reported an error", "", {}]')
+    error.say(message)
+    error.status_reason, error.details = reason, details
+    error.retry_after = believed(error.retry_after)
 
 
 def _cut(response: aiohttp.ClientResponse) -> None:

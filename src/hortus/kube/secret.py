@@ -10,6 +10,8 @@ import base64
 import hmac
 from typing import NoReturn
 
+import orjson
+
 
 class Secret:
     """Holds one confidential text; compares in constant time, does not print, does not pickle."""
@@ -51,16 +53,30 @@ _SHORTEST = 8
 
 
 def without_credential(content: bytes, authorization: str | None) -> bytes:
-    """`content` without the credential of an Authorization header.
+    """`content` without the credential of an Authorization header; JSON is returned without escapes that need not be.
 
     Servers and proxies repeat requests in their errors, and these become conditions and events that more people can
-    read than the Secret.
+    read than the Secret. JSON may write any character as an escape, and some encoders write "=" and "/" so, which stand
+    in most credentials: so it is written again before the search. Nothing is left of JSON that is nested too deeply.
     """
-    scheme, _, value = (authorization or "").partition(" ")
-    found = [value.encode()]
-    if scheme == "Basic":
-        found.append(base64.b64decode(value).partition(b":")[2])
-    for each in found:
-        if len(each) >= _SHORTEST:
-            content = content.replace(each, b"[redacted]")
+    sought = [part for part in _parts(authorization or "") if len(part) >= _SHORTEST]
+    if not sought:
+        return content
+    try:
+        content = orjson.dumps(orjson.loads(content))
+    except orjson.JSONDecodeError:
+        pass
+    except orjson.JSONEncodeError:
+        return b""
+    for part in sought:
+        for written in (part.encode(), orjson.dumps(part)[1:-1]):
+            content = content.replace(written, b"[redacted]")
     return content
+
+
+def _parts(authorization: str) -> list[str]:
+    """The texts in an Authorization header that give access."""
+    scheme, _, value = authorization.partition(" ")
+    if scheme != "Basic":
+        return [value]
+    return [value, base64.b64decode(value).decode(errors="replace").partition(":")[2]]
