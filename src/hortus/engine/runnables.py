@@ -140,6 +140,10 @@ async def on_one_replica(shards: Shards, name: str, run: Callable[[], Awaitable[
             set_fence(permit.check)
             if await _until_revoked(permit, changed, run):
                 return
+        except Fenced:
+            # Work that meets a lapsed lease before the permit is revoked ends by itself, and begins again elsewhere.
+            if permit.active:
+                raise
         finally:
             set_fence(None)
             shards.leave(permit, clean=False)

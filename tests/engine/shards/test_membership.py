@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 from tests.engine.shards.world import KEYS, Process, World
 
 from hortus.engine.runnables import on_one_replica
-from hortus.engine.shards import HELD, membership
+from hortus.engine.shards import HELD, Permit, Shards, membership
+from hortus.engine.shards.roster import MemberRoster
+from hortus.kube.fencing import check_fence
+from hortus.kube.objects import ObjectKey
 
 
 @asynccontextmanager
@@ -158,6 +162,50 @@ async def test_work_that_comes_to_its_own_end_is_not_begun_again() -> None:
 
         await on_one_replica(world.processes[0].shards, "errand", work)
         assert begun == [True]
+
+
+class _Lapsing:
+    """The part of `Shards` that a runnable meets, with a lease that runs out when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.left = asyncio.Event()
+        self.looks: list[Callable[[Callable[[ObjectKey], bool]], int]] = []
+        self.join()
+
+    def join(self) -> None:
+        self._roster = MemberRoster("a", renew_deadline=10, settling=5, monotonic=lambda: self.now)
+        self._roster.renewed(self.now)
+        self._roster.first_look(())
+        for look in self.looks:
+            look(self._roster.holds)
+
+    def enter(self, key: ObjectKey, interrupt: Callable[[], None]) -> Permit | None:
+        return self._roster.enter(key, interrupt)
+
+    def leave(self, permit: Permit, *, clean: bool) -> None:
+        permit.roster.leave(permit, clean=clean)
+        self.left.set()
+
+    def on_gain(self, look: Callable[[Callable[[ObjectKey], bool]], int]) -> None:
+        self.looks.append(look)
+
+
+async def test_work_that_meets_a_lapsed_lease_before_it_is_revoked_begins_again_after_joining() -> None:
+    shards, begun = _Lapsing(), list[float]()
+
+    async def work() -> None:
+        begun.append(shards.now)
+        if len(begun) == 1:
+            shards.now = 60.0  # the process was stopped meanwhile
+            check_fence()
+
+    running = asyncio.create_task(on_one_replica(cast(Shards, shards), "errand", work))
+    await shards.left.wait()
+    assert len(begun) == 1
+    shards.join()
+    await running
+    assert len(begun) == 2
 
 
 async def test_after_an_outage_nobody_waits_for_the_leases_that_the_living_have_lost() -> None:

@@ -39,9 +39,14 @@ class Permit:
         """Ends the work at its next await."""
         self.revoked = False
 
+    @property
+    def active(self) -> bool:
+        """True while this work may act."""
+        return not self.revoked and self.roster.valid
+
     def check(self) -> None:
         """Raise `Fenced` when this work must not act any more: to be asked right before each request."""
-        if self.revoked or not self.roster.valid:
+        if not self.active:
             raise Fenced(f"{self.key} may be another replica's by now: nothing is written any more")
 
 
