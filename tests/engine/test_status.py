@@ -107,6 +107,18 @@ class Stage:
         return self.api.objects[WIDGETS, ObjectKey("default", "a")]
 
 
+async def test_a_second_write_of_a_draft_leaves_what_others_wrote_before_the_first() -> None:
+    stage = Stage()
+    draft = stage.draft()
+    await stage.api.patch(WIDGETS, "a", {"status": {"theirs": 1}}, "default", subresource="status")
+    draft.fields["ours"] = 1
+    await draft.write(stage.api, WIDGETS, cache=stage.cache)
+    assert not draft.changed
+    draft.fields["ours"] = 2
+    await draft.write(stage.api, WIDGETS, cache=stage.cache)
+    assert stage.stored()["status"] == {"theirs": 1, "ours": 2}
+
+
 async def test_nothing_is_written_when_nothing_differs() -> None:
     stage = Stage()
     draft = stage.draft()
