@@ -373,6 +373,53 @@ async def test_a_checkpoint_and_a_finalizer_are_written_at_once_and_the_draft_go
     assert garden.gardener.left == [key]
 
 
+async def test_all_steps_of_a_reconcile_read_the_spec_that_the_first_one_checked(client: Client) -> None:
+    garden, checked, used = Garden(client), list[int](), list[tuple[int, int]]()
+
+    async def check(context: ReconcileContext[Plant]) -> None:
+        checked.append(context.object.spec.water)
+        if len(checked) == 1:  # the owner edits what was just checked
+            await client.patch(PLANTS, context.key.name, {"spec": {"water": 99}}, "default")
+
+    async def write(context: ReconcileContext[Plant]) -> None:
+        await context.ensure_finalizer("example.org/plant")
+
+    async def use(context: ReconcileContext[Plant]) -> None:
+        used.append((checked[-1], context.object.spec.water))
+        context.set_status("seen", context.object.spec.water)
+
+    async def release(context: ReconcileContext[Plant]) -> None:
+        await context.remove_finalizer("example.org/plant")
+
+    garden.gardener.chosen, garden.gardener.final = (check, write, use), (release,)
+    async with garden.manager.running():
+        key = await garden.plant("yew", water=1)
+        await garden.until(lambda: (garden.cache[key].get("status") or {}).get("seen") == 99)
+        await client.delete(PLANTS, "yew", "default")
+        await garden.until(lambda: garden.gardener.left)
+    assert checked[:2] == [1, 99]
+    assert {before == after for before, after in used} == {True}
+
+
+async def test_a_checkpoint_ends_the_reconcile_of_an_object_that_was_changed(client: Client) -> None:
+    garden, after = Garden(client), list[int]()
+
+    async def report(context: ReconcileContext[Plant]) -> None:
+        water = context.object.spec.water
+        if water == 1:
+            await client.patch(PLANTS, context.key.name, {"spec": {"water": 2}}, "default")
+        context.set_status("seen", water)
+        await context.checkpoint()
+        after.append(water)
+
+    garden.gardener.chosen = (report,)
+    async with garden.manager.running():
+        key = await garden.plant("ash", water=1)
+        await garden.until(lambda: (garden.cache[key].get("status") or {}).get("seen") == 2)
+        await garden.controller.queue.join()
+    assert 1 not in after
+
+
 async def test_an_object_without_the_shape_of_its_kind_is_reported_and_rests(client: Client) -> None:
     loose = crd(Plant)
     version = loose["spec"]["versions"][0]

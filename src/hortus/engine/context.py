@@ -3,6 +3,9 @@
 Steps draft the status; it is written once, when the last step is over, and only when it differs. A contract that wants
 an intermediate state to be seen calls `checkpoint`. Who writes, as which field manager and into which cache the answer
 goes is known here, so no step hands them over.
+
+All steps of a reconcile read one spec. The answer to a write may hold a later one, which no check of an earlier step
+has seen: then the reconcile ends with `Superseded`, and the next one begins with the object as it is.
 """
 
 from __future__ import annotations
@@ -26,6 +29,14 @@ from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 from hortus.schema import Kind
 
 K = TypeVar("K", bound=Kind)
+
+_JUDGED = ("uid", "generation", "labels", "deletionTimestamp")
+"""Fields of the metadata that differ when steps may decide otherwise; the generation stands for the spec."""
+
+
+class Superseded(Exception):
+    """The object was changed by somebody else during its reconcile: what earlier steps have checked is not what later
+    steps would read."""
 
 
 class Announcement(NamedTuple):
@@ -131,7 +142,7 @@ class ReconcileContext(Generic[K]):
         self.wiring.events.event(self.raw, kind, reason, message)
 
     async def checkpoint(self) -> bool:
-        """Write the drafted status now; returns whether anything was written. Raises KubeError.
+        """Write the drafted status now; returns whether anything was written. Raises KubeError, Superseded.
 
         For contracts that want an intermediate state seen; the end of the reconcile writes by itself.
         """
@@ -146,6 +157,7 @@ class ReconcileContext(Generic[K]):
         self._read_again(written)
         for one in self.announcements(before):
             self.event(one.kind, one.reason, one.message)
+        self._check_same(before)
         return True
 
     def announcements(self, before: Object) -> Iterator[Announcement]:
@@ -160,20 +172,22 @@ class ReconcileContext(Generic[K]):
     # Writing.
 
     async def ensure_finalizer(self, finalizer: str) -> bool:
-        """Add the finalizer; returns whether it was missing. Raises KubeError, Conflict once deletion has begun."""
+        """Add the finalizer; returns whether it was missing. Raises KubeError, Conflict once deletion has begun, and
+        Superseded."""
         if has_finalizer(self.raw, finalizer):
             return False
         self._take(await add_finalizer(self.wiring.client, self.wiring.resource, self.raw, finalizer))
         return True
 
     async def remove_finalizer(self, finalizer: str) -> None:
-        """Remove the finalizer, after which the object may be gone. Raises KubeError."""
+        """Remove the finalizer, after which the object may be gone. Raises KubeError, Superseded."""
         left = await remove_finalizer(self.wiring.client, self.wiring.resource, self.raw, finalizer)
         if left is not None and left is not self.raw:
             self._take(left)
 
     async def patch(self, patch: Object) -> None:
-        """Merge `patch` into the object itself, not into its status. Raises KubeError."""
+        """Merge `patch` into the object itself, not into its status. Raises KubeError, and Superseded where the spec or
+        the labels differ then, also when `patch` says so."""
         metadata, wiring = self.raw["metadata"], self.wiring
         self._take(
             await wiring.client.patch(
@@ -203,7 +217,15 @@ class ReconcileContext(Generic[K]):
         self.wiring.cache.raw.learn(written)
         if "draft" in self.__dict__:
             self.draft.rebase(written)
+        before = self.raw
         self._read_again(written)
+        self._check_same(before)
+
+    def _check_same(self, before: Object) -> None:
+        """Raises Superseded when spec, labels, deletion or identity differ from those of `before`."""
+        old, new = before["metadata"], self.raw["metadata"]
+        if any(old.get(field) != new.get(field) for field in _JUDGED):
+            raise Superseded(f"{self.wiring.resource.kind} {self.key} was changed while it was reconciled")
 
     def _read_again(self, raw: Object) -> None:
         self.raw = raw

@@ -10,7 +10,8 @@
 Steps run in order. Each returns None to go on, or a `Result` that ends the reconcile, or raises `StepError`. What a
 StepError becomes is decided here and nowhere else: `report` drafts it into the status, the status is written, its
 events are recorded, and the queue tries again as the error says. `on_error` makes StepErrors of errors of servers;
-other exceptions leave the status as it is.
+other exceptions leave the status as it is. A reconcile whose object is changed meanwhile ends at its next write of the
+object and begins again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Generic, TypeVar
 
 from hortus.engine.cache import Transform
-from hortus.engine.context import ReconcileContext, Wiring
+from hortus.engine.context import ReconcileContext, Superseded, Wiring
 from hortus.engine.controller import Controller
 from hortus.engine.events import EventRecorder
 from hortus.engine.indexes import managed_fields_of, without_managed_fields
@@ -106,6 +107,9 @@ class KindController(Generic[C]):
             return await self.gone(key)
         try:
             return await self._run(context)
+        except Superseded:
+            # The change is in the queue already; a key is held once.
+            return Result(requeue_after=0.0)
         finally:
             self.observe(context)
 
