@@ -14,7 +14,7 @@ from hortus.engine.caches import Caches
 from hortus.engine.indexes import by_label, by_owner_uid, managed_fields_of, without_managed_fields
 from hortus.engine.reflector import Event, Reflector, Selection
 from hortus.kube import ObjectList
-from hortus.kube.errors import ConnectionFailed, ResponseTooLarge, ServiceUnavailable
+from hortus.kube.errors import ConnectionFailed, NotServed, ResponseTooLarge, ServiceUnavailable
 from hortus.kube.objects import Object, ObjectKey
 from hortus.testing import FakeClock
 
@@ -133,6 +133,41 @@ async def test_failures_back_off_with_a_cap(world: World) -> None:
     world.api.down = None
     await world.clock.advance(46)
     assert cache.has_synced
+
+
+async def test_a_crd_that_is_not_installed_is_named_once_and_work_begins_when_it_is(world: World) -> None:
+    world.api.down = NotServed("the server could not find the requested resource")
+    with capture_logs() as logs:
+        cache = await started(world)
+        await world.clock.advance(600)
+        (waiting,) = world.caches.waiting_for
+        world.api.down = None
+        await world.clock.advance(5)
+    assert cache.has_synced
+    problem = waiting.removeprefix("widgets.example.org[]: ")
+    assert problem.startswith("the CRD widgets.example.org is not installed or does not serve version v1: apply it")
+    assert [(entry["log_level"], entry["event"], entry.get("error")) for entry in logs] == [
+        ("error", "the kind is not served", problem),
+        ("info", "the kind is served now", None),
+    ]
+
+
+async def test_a_crd_that_is_deleted_and_installed_again_ends_nothing(world: World) -> None:
+    cache = await started(world)
+    world.api.put(WIDGETS, widget("a"))
+    await world.clock.settle()
+    world.api.down = NotServed("the server could not find the requested resource")
+    world.api.remove(WIDGETS, "a")
+    await world.clock.settle()
+    for stream in list(world.api.streams):
+        stream.failure = NotServed("the server could not find the requested resource")
+        stream.wake.set()
+    await world.clock.advance(60)
+    world.api.down = None
+    world.api.put(WIDGETS, widget("b"))
+    await world.clock.advance(5)
+    assert [key.name for key in cache] == ["b"]
+    assert world.caches.waiting_for == []
 
 
 async def test_an_answer_nobody_planned_for_is_survived(world: World) -> None:

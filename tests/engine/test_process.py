@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from random import Random
 
 import pytest
+import structlog
 import uvloop
 from tests.engine.fake_api import FakeApi
 
@@ -57,6 +60,17 @@ async def test_lost_leadership_is_exit_code_1() -> None:
         gc.unfreeze()
 
 
+@pytest.fixture
+def logging_is_put_back() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.mark.usefixtures("logging_is_put_back")
 def test_run_uses_uvloop_and_a_patient_collector() -> None:
     before = gc.get_threshold()
 
@@ -68,6 +82,34 @@ def test_run_uses_uvloop_and_a_patient_collector() -> None:
         assert gc.get_threshold() == GC_THRESHOLDS
     finally:
         gc.set_threshold(*before)
+
+
+_FAILING = """
+import structlog
+from hortus.engine import run
+{before}
+async def main():
+    password = "hunter2-hunter2"
+    try:
+        raise RuntimeError("no")
+    except RuntimeError:
+        structlog.get_logger("greeter").exception("failed")
+run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "shown"),
+    [
+        ("", '"msg":"failed"'),
+        ("structlog.configure(processors=[structlog.processors.JSONRenderer()])", '"event": "failed"'),
+    ],
+)
+def test_run_configures_logs_without_variables_unless_the_program_has_done_so(before: str, shown: str) -> None:
+    code = _FAILING.format(before=before)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown in done.stderr + done.stdout
+    assert "hunter2" not in done.stderr + done.stdout
 
 
 def test_importing_the_engine_does_nothing() -> None:

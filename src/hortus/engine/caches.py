@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from random import Random
 
 from hortus.engine.cache import Cache, Transform
-from hortus.engine.reflector import ListerWatcher, Reflector, Selection
+from hortus.engine.reflector import UNSERVED_RETRY, ListerWatcher, Reflector, Selection
 from hortus.engine.scope import start_shared
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Resource
@@ -49,7 +49,14 @@ class Caches:
         name = str(selection) if str(selection) not in self._reflectors else f"{selection}#{len(self._reflectors)}"
         cache = Cache(name, transform=transform, belongs=selection.belongs)
         self._caches[selection, transform] = cache
-        self._reflectors[name] = Reflector(self._client, selection, cache, clock=self._clock, random=self._random)
+        self._reflectors[name] = Reflector(
+            self._client,
+            selection,
+            cache,
+            clock=self._clock,
+            random=self._random,
+            unserved_backoff=UNSERVED_RETRY,
+        )
         if self._started:
             self._run(name)
         return cache

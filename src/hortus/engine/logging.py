@@ -104,6 +104,15 @@ def configure_logging(settings: LogSettings, *, stream: IO[str] | None = None, c
     set_level(settings.level)
 
 
+def configure_by_default() -> None:
+    """Configure logs with the defaults of the flags where the program has configured none.
+
+    The defaults of structlog print every variable of a traceback's functions, the values of Secrets among them.
+    """
+    if not structlog.is_configured():
+        configure_logging(LogSettings())
+
+
 class _Writer:
     """The end of a logger: one line, one write."""
 

@@ -1,4 +1,4 @@
-"""A process that runs a manager: uvloop, signals, and a garbage collector that leaves a large cache alone.
+"""A process that runs a manager: uvloop, logs, signals, and a garbage collector that leaves a large cache alone.
 
 SIGINT and SIGTERM ask for a graceful stop, the second of them ends the process at once, as Kubernetes and people at a
 terminal expect. After SIGCONT the process finds out whether its work is still its own.
@@ -21,6 +21,7 @@ from typing import TypeVar
 import structlog
 import uvloop
 
+from hortus.engine.logging import configure_by_default
 from hortus.engine.manager import Manager
 from hortus.engine.runnables import LeadershipLost
 
@@ -34,11 +35,15 @@ GC_THRESHOLDS = (50_000, 20, 50)
 
 
 def run(main: Callable[[], Awaitable[T]]) -> T:
-    """Run `main` on uvloop with the collector's thresholds raised, and return its result."""
+    """Run `main` on uvloop with the collector's thresholds raised, and return its result.
+
+    Logs are configured as in `configure_logging` unless the program has done so, in its own way or in ours.
+    """
 
     async def whole() -> T:
         return await main()
 
+    configure_by_default()
     gc.set_threshold(*GC_THRESHOLDS)
     return uvloop.run(whole())
 

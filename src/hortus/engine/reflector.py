@@ -23,7 +23,7 @@ from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache, number_of
 from hortus.engine.within import being_cancelled
 from hortus.kube.clock import Clock
-from hortus.kube.errors import Gone, KubeError, ResponseTooLarge
+from hortus.kube.errors import Gone, KubeError, NotServed, ResponseTooLarge
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 from hortus.kube.selectors import LabelSelector
 
@@ -31,6 +31,9 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 RETRY = Backoff(first=0.8, cap=30.0, jitter=0.5)
 """Between attempts to list or watch: client-go's reflector has 0.8 s to 30 s as well."""
+
+UNSERVED_RETRY = Backoff(first=0.8, cap=4.0, jitter=0.25)
+"""While the own cluster does not serve a kind: work begins within seconds of the installation of its CRD."""
 
 STEADY_SECONDS = 10.0
 """A watch that lasted so long, and ended well or brought something, was healthy: it is resumed at once."""
@@ -97,6 +100,18 @@ class Selection(msgspec.Struct, frozen=True):
         parts = [self.namespace, self.labels, self.fields]
         return f"{self.resource.plural}{group}[{','.join(part for part in parts if part)}]"
 
+    @property
+    def unserved(self) -> str:
+        """The report for a server that does not serve the resource, with the fix."""
+        resource = self.resource
+        if not resource.group:
+            return f"{resource.plural} ({resource.api_version}) are not served by this cluster"
+        return (
+            f"the CRD {resource.plural}.{resource.group} is not installed or does not serve version "
+            f"{resource.version}: apply it, with the chart of its operator or by "
+            f"`hortus manifests MODULE --crds | kubectl apply --server-side -f -`; work goes on when it is there"
+        )
+
     def belongs(self, obj: Object) -> bool:
         """True when a newly written object is certainly selected; with a field selector only the server knows."""
         metadata = obj["metadata"]
@@ -117,14 +132,17 @@ class Reflector:
         clock: Clock,
         backoff: Backoff = RETRY,
         random: Random | None = None,
+        unserved_backoff: Backoff = RETRY,
         largest: int = 0,
     ) -> None:
-        """`largest` is how many bytes the cache may hold of a server that is not trusted; 0: any."""
+        """`unserved_backoff` is for the time during which the server does not serve the resource; `largest` is how many
+        bytes the cache may hold of a server that is not trusted; 0: any."""
         self._client = client
         self._selection = selection
         self._cache = cache
         self._clock = clock
         self._backoff = backoff
+        self._unserved_backoff = unserved_backoff
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self._largest = largest
         self._held = 0
@@ -136,6 +154,8 @@ class Reflector:
         """True when the present watch has brought anything."""
         self.problem: Exception | None = None
         """The reason why the cache is not kept current now, or None."""
+        self._unserved = False
+        """True since the server was found not to serve the resource."""
 
     async def run(self) -> None:
         """List and watch for ever; ends by cancellation only."""
@@ -149,6 +169,10 @@ class Reflector:
             except Gone as error:
                 _log.info("the watch is too old, listing again", cache=self._cache.name)
                 self._version, failure = "", error
+            except NotServed as error:
+                failure = error
+                self.problem = NotServed(self._selection.unserved)
+                self._report_unserved()
             except (KubeError, OSError) as error:
                 self.problem = failure = error
                 _log.warning("list or watch failed", cache=self._cache.name, error=str(error), failures=self._failures)
@@ -165,7 +189,7 @@ class Reflector:
             if self._was_steady(failure):
                 self._failures = 0
             if asked or not self._was_steady(failure):
-                await self._pause(asked)
+                await self._pause(asked, self._unserved_backoff if isinstance(failure, NotServed) else self._backoff)
 
     def _was_steady(self, failure: BaseException | None) -> bool:
         """True when the watch that has just ended was a healthy one. A list that took long, to fail, is none."""
@@ -174,10 +198,16 @@ class Reflector:
             return False
         return failure is None or self._heard
 
-    async def _pause(self, asked: float) -> None:
-        delay = self._backoff.delay(self._failures, random=self._random)
+    async def _pause(self, asked: float, backoff: Backoff) -> None:
+        delay = backoff.delay(self._failures, random=self._random)
         self._failures += 1
-        await self._clock.sleep(max(delay, self._backoff.stretched(asked, random=self._random)))
+        await self._clock.sleep(max(delay, backoff.stretched(asked, random=self._random)))
+
+    def _report_unserved(self) -> None:
+        """Log once that the resource is not served; /readyz reports it as long as that is so."""
+        if not self._unserved:
+            self._unserved = True
+            _log.error("the kind is not served", cache=self._cache.name, error=str(self.problem))
 
     async def _list(self) -> None:
         chosen, cache = self._selection, self._cache
@@ -201,6 +231,9 @@ class Reflector:
         cache.replace(items, number_of(version), refused=refused)
         self._version = version
         self.problem = None
+        if self._unserved:
+            self._unserved = False
+            _log.info("the kind is served now", cache=cache.name)
 
     async def _watch(self) -> None:
         chosen = self._selection
