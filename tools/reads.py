@@ -53,7 +53,8 @@ def reads_of(source: str, path: str, others: frozenset[str]) -> Iterator[Read]:
                 pass
             case _:
                 continue
-        if not (isinstance(holder, ast.Name) and holder.id in others):
+        name = holder.id if isinstance(holder, ast.Name) else holder.attr if isinstance(holder, ast.Attribute) else ""
+        if name not in others:
             yield Read(path, node.lineno, ast.unparse(node))
 
 

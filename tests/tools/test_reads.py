@@ -35,6 +35,10 @@ def test_filling_an_object_and_other_keys_are_no_reads(tmp_path: Path) -> None:
     assert texts(tree(tmp_path, x=source)) == []
 
 
+def test_values_of_flags_are_no_objects(tmp_path: Path) -> None:
+    assert texts(tree(tmp_path, x='values["flag"]\nprocess.values["flag"]')) == []
+
+
 def test_an_adapter_may_read_documents(tmp_path: Path) -> None:
     assert texts(tree(tmp_path, raw='obj["spec"]')) == []
 
