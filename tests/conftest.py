@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from hortus.testing.apiserver import TestServer
 
 _UPSTREAM = Path(__file__).resolve().parents[2] / "shared" / "upstream"
 
@@ -19,3 +24,12 @@ def upstream() -> Path:
             f"no conformance data at {folder}: set HORTUS_CONFORMANCE_DATA to compare with the Go systems' files"
         )
     return folder
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[TestServer]:
+    """A server for the tests of one module. Modules that need other clusters or extensions define their own."""
+    from hortus.testing.apiserver import started_apiserver
+
+    with started_apiserver() as running:
+        yield running

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from hortus.kube import Client
 from hortus.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.schema import Fields, Kind, crd, kind
-from hortus.testing.apiserver import TestServer, started_apiserver
+from hortus.testing.apiserver import TestServer
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
@@ -138,12 +138,6 @@ class Garden:
     async def until(self, holds: Callable[[], Any]) -> None:
         while not holds():
             await asyncio.sleep(0.005)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[TestServer]:
-    with started_apiserver() as made:
-        yield made
 
 
 @pytest.fixture

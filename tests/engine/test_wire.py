@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from hortus.engine.status import StatusDraft
 from hortus.kube import Client, SystemClock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
-from hortus.testing.apiserver import TestServer, started_apiserver
+from hortus.testing.apiserver import TestServer
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 PODS = Resource("", "v1", "pods", "Pod")
@@ -51,12 +51,6 @@ class World:
         """Return when `holds()` is true; the test's own timeout says when it never is."""
         while not holds():
             await asyncio.sleep(0.005)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[TestServer]:
-    with started_apiserver() as made:
-        yield made
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from hortus.cli.install.chart import objects
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.errors import NotFound
 from hortus.terminal import EXIT_TIMEOUT, CommandError
-from hortus.testing.apiserver import TestServer, running_apiserver, started_apiserver
+from hortus.testing.apiserver import TestServer, running_apiserver
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -24,12 +24,6 @@ PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
 POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[TestServer]:
-    with started_apiserver() as running:
-        yield running
 
 
 def on(server: TestServer, *words: str) -> list[str]:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Protocol
 
 import pytest
@@ -40,6 +40,24 @@ class Opener(Protocol):
         watches: WatchLimits | None = None,
         clock: Clock | None = None,
     ) -> Awaitable[Backend]: ...
+
+
+@asynccontextmanager
+async def opening(make: Callable[..., Backend]) -> AsyncIterator[Opener]:
+    """An `Opener` of the stores that `make` returns for its options; they are closed at the end."""
+    opened: list[Backend] = []
+
+    async def open_store(
+        *, history: HistoryLimits | None = None, watches: WatchLimits | None = None, clock: Clock | None = None
+    ) -> Backend:
+        store = make(history=history, watches=watches, clock=clock)
+        await store.start()
+        opened.append(store)
+        return store
+
+    yield open_store
+    for store in opened:
+        await store.close()
 
 
 def pod(name: str) -> StoreKey:

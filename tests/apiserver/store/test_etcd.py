@@ -22,6 +22,7 @@ from tests.apiserver.store.contract import (
     body,
     changes,
     fill,
+    opening,
     pod,
     put,
 )
@@ -31,19 +32,16 @@ from tests.apiserver.store.model import StoreMachine
 from hortus.apiserver.store import (
     Backend,
     EtcdBackend,
-    HistoryLimits,
     Mismatch,
     RevisionCompacted,
     StoredRecord,
     StoreFailed,
     StoreKey,
     Value,
-    WatchLimits,
 )
 from hortus.apiserver.store import etcd as etcd_module
 from hortus.apiserver.store._etcdwire import EtcdWire
 from hortus.apiserver.store.etcd import _PAGE
-from hortus.kube.clock import Clock
 
 _roots = (f"/test-{number}/" for number in itertools.count())
 
@@ -152,19 +150,8 @@ async def test_a_watch_that_etcd_ends_or_that_is_silent_is_reported_with_its_rea
 
 @pytest.fixture
 async def opener(etcd: str) -> AsyncIterator[Opener]:
-    opened: list[Backend] = []
-
-    async def open_store(
-        *, history: HistoryLimits | None = None, watches: WatchLimits | None = None, clock: Clock | None = None
-    ) -> Backend:
-        store = EtcdBackend([etcd], root=next(_roots), history=history, watches=watches, clock=clock)
-        await store.start()
-        opened.append(store)
-        return store
-
-    yield open_store
-    for store in opened:
-        await store.close()
+    async with opening(lambda **options: EtcdBackend([etcd], root=next(_roots), **options)) as made:
+        yield made
 
 
 class TestEtcdBackend(StoreContract):

@@ -8,28 +8,16 @@ from collections.abc import AsyncIterator, Awaitable
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.apiserver.store.contract import Opener, StoreContract, put
+from tests.apiserver.store.contract import Opener, StoreContract, opening, put
 from tests.apiserver.store.model import StoreMachine
 
-from hortus.apiserver.store import Backend, HistoryLimits, MemoryBackend, StoreKey, Value, WatchLimits
-from hortus.kube.clock import Clock
+from hortus.apiserver.store import Backend, MemoryBackend, StoreKey, Value
 
 
 @pytest.fixture
 async def opener() -> AsyncIterator[Opener]:
-    opened: list[Backend] = []
-
-    async def open_store(
-        *, history: HistoryLimits | None = None, watches: WatchLimits | None = None, clock: Clock | None = None
-    ) -> Backend:
-        store = MemoryBackend(history=history, watches=watches, clock=clock)
-        await store.start()
-        opened.append(store)
-        return store
-
-    yield open_store
-    for store in opened:
-        await store.close()
+    async with opening(MemoryBackend) as made:
+        yield made
 
 
 class TestMemoryBackend(StoreContract):

@@ -6,20 +6,17 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
-from tests.apiserver.store.contract import PODS, Opener, StoreContract, batch, body, put
+from tests.apiserver.store.contract import PODS, Opener, StoreContract, batch, body, opening, put
 
 from hortus.apiserver.store import (
     Backend,
     Commit,
-    HistoryLimits,
     MemoryBackend,
     StoreFailed,
     StoreKey,
     Value,
-    WatchLimits,
 )
 from hortus.apiserver.store.overlay import BORN_REVISION, Overlay
-from hortus.kube.clock import Clock
 
 ROLES = "root/rbac/roles"
 BORN = {"rbac/roles": {name: body("born").at(BORN_REVISION) for name in ("a/one", "a/two", "b/one")}}
@@ -27,19 +24,8 @@ BORN = {"rbac/roles": {name: body("born").at(BORN_REVISION) for name in ("a/one"
 
 @pytest.fixture
 async def opener() -> AsyncIterator[Opener]:
-    opened: list[Backend] = []
-
-    async def open_store(
-        *, history: HistoryLimits | None = None, watches: WatchLimits | None = None, clock: Clock | None = None
-    ) -> Backend:
-        store = Overlay(MemoryBackend(history=history, watches=watches, clock=clock), {})
-        await store.start()
-        opened.append(store)
-        return store
-
-    yield open_store
-    for store in opened:
-        await store.close()
+    async with opening(lambda **options: Overlay(MemoryBackend(**options), {})) as made:
+        yield made
 
 
 @pytest.fixture

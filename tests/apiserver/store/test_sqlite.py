@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import sqlite3
 import stat
@@ -19,7 +20,7 @@ import pytest
 import uvloop
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule
-from tests.apiserver.store.contract import PODS, Opener, StoreContract, batch, body, changes, fill, pod, put
+from tests.apiserver.store.contract import PODS, Opener, StoreContract, batch, body, changes, fill, opening, pod, put
 from tests.apiserver.store.model import StoreMachine
 
 from hortus.apiserver.store import (
@@ -30,28 +31,19 @@ from hortus.apiserver.store import (
     SqliteBackend,
     StoredRecord,
     StoreFailed,
-    WatchLimits,
 )
 from hortus.apiserver.store._log import connect
-from hortus.kube.clock import Clock
 
 
 @pytest.fixture
 async def opener(tmp_path: Path) -> AsyncIterator[Opener]:
-    opened: list[Backend] = []
+    numbers = itertools.count()
 
-    async def open_store(
-        *, history: HistoryLimits | None = None, watches: WatchLimits | None = None, clock: Clock | None = None
-    ) -> Backend:
-        path = tmp_path / f"{len(opened)}" / "store.db"
-        store = SqliteBackend(path, history=history, watches=watches, clock=clock)
-        await store.start()
-        opened.append(store)
-        return store
+    def make(**options: Any) -> Backend:
+        return SqliteBackend(tmp_path / f"{next(numbers)}" / "store.db", **options)
 
-    yield open_store
-    for store in opened:
-        await store.close()
+    async with opening(make) as made:
+        yield made
 
 
 class TestSqliteBackend(StoreContract):

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from tests.domains.access.world import World, world
 
-from hortus.testing.apiserver import TestServer, started_apiserver
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[TestServer]:
-    with started_apiserver() as running:
-        yield running
+from hortus.testing.apiserver import TestServer
 
 
 @pytest.fixture

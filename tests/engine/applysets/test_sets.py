@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -66,12 +66,6 @@ class World:
         async with asyncio.timeout(20):
             while not holds():
                 await asyncio.sleep(0.005)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[TestServer]:
-    with started_apiserver() as made:
-        yield made
 
 
 @pytest.fixture

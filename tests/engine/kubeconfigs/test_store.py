@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,7 +20,7 @@ from hortus.engine.kubeconfigs import (
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid
 from hortus.kube.objects import Object, ObjectKey
-from hortus.testing.apiserver import TestServer, started_apiserver
+from hortus.testing.apiserver import TestServer
 
 _numbers = itertools.count()
 
@@ -44,12 +44,6 @@ class World(NamedTuple):
 
     async def live(self) -> Object:
         return await self.client.get(SECRETS, self.key.name, self.key.namespace)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[TestServer]:
-    with started_apiserver() as running:
-        yield running
 
 
 @pytest.fixture
