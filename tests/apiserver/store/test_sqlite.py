@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import sqlite3
@@ -32,6 +33,7 @@ from hortus.apiserver.store import (
     StoredRecord,
     StoreFailed,
 )
+from hortus.apiserver.store import sqlite as sqlite_module
 from hortus.apiserver.store._log import connect
 
 
@@ -403,6 +405,32 @@ async def test_a_file_that_an_empty_one_replaces_fails_the_writes_and_says_so(tm
     with pytest.raises(StoreFailed, match="the state file is empty; it held objects before"):
         await put(store, "default/c")
     assert (await store.list(PODS)).records == [base]
+    await store.close()
+
+
+async def test_writers_are_answered_when_the_file_becomes_that_of_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows wait to be deleted, which fails like the write before it, while the next write is queued."""
+    other = tmp_path / "other.db"
+    with contextlib.closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE other (key)")
+    disk = Disk()
+    paths = [tmp_path / "store.db"]
+    store = SqliteBackend(paths[0], connect=lambda _: disk.connect(paths[-1]), history=HistoryLimits(changes=1))
+    await store.start()
+    for _ in range(5):
+        await put(store, "default/a")
+    disk.error = sqlite3.OperationalError("disk I/O error")
+    with pytest.raises(StoreFailed):
+        await put(store, "default/b")
+    disk.error = None
+    paths.append(other)
+    monkeypatch.setattr(sqlite_module, "_FORGET_ROWS", 1)
+    async with asyncio.timeout(30):
+        for name in ("default/c", "default/d"):
+            with pytest.raises(StoreFailed, match="is a database of another program"):
+                await put(store, name)
     await store.close()
 
 

@@ -44,6 +44,9 @@ _FORGET_ROWS = 1_000
 _FAREWELL_BYTES = 16 * 1024
 """Bytes by which a deletion may enlarge an object: a time, a finalizer, a condition; the tombstone of a born one."""
 
+_DISK_ERRORS = (sqlite3.Error, OSError, StoreFailed)
+"""Failures of the log; StoreFailed when the file that is opened again turns out to be another one."""
+
 
 class _Write:
     """A write on its way to the disk. `change` is None for a drop, whose prefix is the row's bucket."""
@@ -282,7 +285,7 @@ class SqliteBackend(IndexReads):
         while self._dead:
             if not await self._forget_rows():
                 return
-        with contextlib.suppress(sqlite3.Error, OSError):
+        with contextlib.suppress(*_DISK_ERRORS):
             await self._thread.run(self._log.make_room)
             await self._thread.run(self._log.relax)
 
@@ -301,7 +304,7 @@ class SqliteBackend(IndexReads):
         past = Past(self._index.revision, self._index.history.compacted)
         try:
             await self._thread.run(self._log.forget, rows, past)
-        except (sqlite3.Error, OSError):
+        except _DISK_ERRORS:
             self._dead.extendleft(reversed(rows))
             return False
         self._noted = past
