@@ -369,6 +369,9 @@ async def test_keys_that_others_put_below_the_root_are_passed_over(etcd: str) ->
     await store.start()
     for key, value in ((f"{root}objects/{PODS}:default/foreign", "?"), (f"{root}objects/what", "1:ab"), (root, "")):
         await store._wire.call("/v3/kv/put", {"key": text(key), "value": text(value)})
+    for raw_key, value in ((b"%s\xff", "1:ab"), (b"%slong", "1" * 5000 + ":ab")):
+        key_bytes = raw_key % f"{root}objects/{PODS}:default/".encode()
+        await store._wire.call("/v3/kv/put", {"key": base64.b64encode(key_bytes).decode(), "value": text(value)})
     record = await put(store, "default/a")
     assert [*(await store.list(PODS)).records] == [record]
     await store.close()

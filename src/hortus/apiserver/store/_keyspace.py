@@ -20,6 +20,9 @@ FINAL, DROP = b"f", b"d"
 """The first byte of a note in `last`: the final state of the deleted object follows, or the prefix of a dropped
 cluster."""
 
+_LONGEST_LENGTH = 10
+"""Digits of a length that may be one of ours; Python refuses to read numbers of thousands."""
+
 
 class Keyspace:
     """The keys below one root."""
@@ -41,7 +44,10 @@ class Keyspace:
         path = raw(entry, "key")
         if not path.startswith(self.objects) or b":" not in path:
             return None
-        bucket, _, name = path[len(self.objects) :].decode().partition(":")
+        try:
+            bucket, _, name = path[len(self.objects) :].decode().partition(":")
+        except UnicodeDecodeError:
+            return None
         return StoreKey(bucket, name)
 
     def records(self, entries: Iterable[Message]) -> Sequence[StoredRecord]:
@@ -63,7 +69,7 @@ def packed(value: Value) -> bytes:
 def spliced(stored: bytes, revision: int) -> bytes | None:
     """The object in a `packed` value, with that revision; None when the value has another form."""
     length, colon, halves = stored.partition(b":")
-    if not colon or not length.isdigit():
+    if not colon or not length.isdigit() or len(length) > _LONGEST_LENGTH:
         return None
     cut = int(length)
     return Value(halves[:cut], halves[cut:]).at(revision)
