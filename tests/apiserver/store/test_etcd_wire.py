@@ -90,3 +90,31 @@ async def test_calls_that_find_no_connection_in_time_fail_and_say_why(monkeypatc
             assert await wire.call("/v3/kv/range", {}) == {"header": {"revision": "1"}}
         finally:
             await wire.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [
+        (503, b'{"error":"no member","code":14}', "no member"),
+        (503, b"", "HTTP status 503"),
+        (200, b"", "ended the watch"),
+        (200, b'{"result":{"created":true}}\n', "ended the watch"),
+    ],
+)
+async def test_a_watch_that_ends_says_so_whether_its_last_line_is_whole_or_not(
+    status: int, body: bytes, reason: str
+) -> None:
+    """Its reader pauses after an error; an end without one would be answered by the next watch at once, for ever."""
+
+    async def ending(_: web.Request) -> web.Response:
+        return web.Response(status=status, body=body)
+
+    async with serving(ending) as access:
+        wire = EtcdWire([access.server])
+        await wire.start()
+        try:
+            with pytest.raises(StoreFailed, match=reason):
+                async for message in wire.watch({}):
+                    assert message == {"created": True}
+        finally:
+            await wire.close()

@@ -159,7 +159,10 @@ class EtcdWire:
         raise self._failed(failure) from failure
 
     async def watch(self, body: Message) -> AsyncGenerator[Message, None]:
-        """The `result` messages of one watch until the connection ends; raises StoreFailed."""
+        """The `result` messages of one watch until the connection ends, which is always a StoreFailed.
+
+        etcd ends no watch by itself, so its reader is to pause before the next one.
+        """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
         if self._login is not None and not self._token:
             await self._log_in("")
@@ -172,6 +175,9 @@ class EtcdWire:
                     *lines, rest = (rest + piece).split(b"\n") if b"\n" in piece else (rest + piece,)
                     for line in lines:
                         yield _refused_not(_checked(response.status, orjson.loads(line)).get("result", {}))
+                # The gateway's own errors have no line end.
+                _checked(response.status, orjson.loads(rest or b"{}"))
+                raise StoreFailed("etcd ended the watch with its connection")
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             self._try_next()
             raise self._failed(error) from error
