@@ -30,3 +30,16 @@ async def test_no_event_is_lost_between_bookmarks(wire: Wire, namespace: str, mo
             newest = revision
     assert seen == names
     assert bookmarks > 0
+
+
+async def test_a_watch_of_the_future_gets_no_bookmark_from_the_past(
+    wire: Wire, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The events up to the revision that it asked for are left out, so no bookmark may claim to have delivered them."""
+    monkeypatch.setattr(watching, "_BOOKMARK_EVERY", 0.0005)
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    version = int((await wire.get(path)).body["metadata"]["resourceVersion"])
+    query = f"watch=1&allowWatchBookmarks=true&timeoutSeconds=1&resourceVersion={version + 1000}"
+    async with wire.watch(f"{path}?{query}") as events:
+        assert (await wire.post(path, configmap("one"))).code == 201
+        assert await events.ended()
