@@ -548,6 +548,26 @@ async def test_an_error_nested_too_deeply_to_be_searched_is_shown_without_its_wo
                 assert "opaque" not in f"{caught.value} {caught.value.status()}"
 
 
+async def test_a_list_that_begins_again_is_measured_from_its_new_begin() -> None:
+    first = {**page("one"), "metadata": {"resourceVersion": "7", "continue": "more"}}
+    script = Script(first, failure(410, "Expired"), page("one"))
+    settings = ConnectionSettings(max_list=len(orjson.dumps(first)) + 10)
+    async with serving(script) as access, Client(access, settings=settings) as client:
+        assert len((await client.list(CONFIGMAPS)).items) == 1
+
+
+async def test_a_list_that_expires_again_and_again_ends() -> None:
+    async def expiring(request: web.Request) -> web.Response:
+        if "continue" in request.query:
+            return failure(410, "Expired")
+        return json({**page("one"), "metadata": {"resourceVersion": "7", "continue": "more"}})
+
+    async with serving(expiring) as access, Client(access) as client:
+        async with asyncio.timeout(30):
+            with pytest.raises(errors.Gone):
+                await client.list(CONFIGMAPS)
+
+
 async def test_a_list_without_end_ends() -> None:
     """A server that is not trusted gives another page for each that was taken."""
     more = {**page("one"), "items": [{"metadata": {"name": "one"}, "data": {"x": "y" * 10_000}}]}

@@ -205,9 +205,9 @@ class Client:
             try:
                 answer = await self._connection.call("GET", path + query_of(**query), accept=accept)
             except Gone:
-                if not token:
+                if not token or restarts == _RESTARTS:
                     raise
-                token, restarts, restarted = "", restarts + 1, True
+                token, restarts, restarted, size = "", restarts + 1, True, 0
                 limit = limit if restarts < _RESTARTS else 0
                 continue
             size += len(answer.body)
