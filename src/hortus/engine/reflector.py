@@ -3,7 +3,7 @@
 In flows an API client, out come calls on a `Cache`. A watch that ends is resumed at the last resource version seen,
 bookmarks included; one that the server no longer can resume (410) is followed by a new list, of which the cache works
 out the difference, so that deletions during the gap are noticed. Failures back off with jitter, at least as long as the
-server asks, and are only logged: callers ask `Reflector.problem` or waits for `Cache.synced`. An object that
+server asks, and are only logged: callers ask `Reflector.problem` or wait for `Cache.synced`. An object that
 is not understood is reported and passed over; it stops nothing.
 """
 

@@ -7,7 +7,8 @@ nothing more. `raw` is the cache itself, for sources and writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -35,9 +36,23 @@ def read(kind: type[K], obj: Object) -> K:
     try:
         return msgspec.convert(obj, kind)
     except msgspec.ValidationError as error:
+        # Only now: a copy of each object would cost more than all else here.
+        with suppress(msgspec.ValidationError):
+            return msgspec.convert(_with_whole_numbers(obj), kind)
         metadata = obj["metadata"]
         name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
         raise NotReadable(f"{kind.FACTS.name} {name}: {error}") from error
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    """A copy in which each number that an API server admits as an integer is one: 3600.0000001 may be stored there."""
+    if isinstance(value, dict):
+        return {name: _with_whole_numbers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_whole_numbers(item) for item in value]
+    from hortus.schema.checks import is_whole  # with it come formats and patterns, which reading does not need
+
+    return round(value) if isinstance(value, float) and is_whole(value) else value
 
 
 def metadata_of(obj: Object) -> ObjectMeta:

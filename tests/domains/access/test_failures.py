@@ -180,3 +180,14 @@ async def test_no_token_is_reported_anywhere(
 
 def _token(kubeconfig: bytes) -> str:
     return str(yaml.load(kubeconfig)["users"][0]["user"]["token"])
+
+
+async def test_a_request_with_a_number_that_is_whole_only_to_the_server_is_served_and_deleted(here: World) -> None:
+    """The schema type integer admits what is whole within a relative 1e-9, here as in kube-apiserver."""
+    await here.cluster()
+    async with here.controlled():
+        await here.ask(expirationSeconds=3600.0000001)
+        await here.until_reason("Issued")
+        await here.delete()
+        await here.until_gone()
+        assert await here.objects_inside() == []

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from hortus.domains.access.coverage import RbacRule
 from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, identity_of
 from hortus.domains.access.types import ClusterAccess, Reason
-from hortus.engine import NEVER, WARNING, Actor, ReconcileContext, StepError, read
+from hortus.engine import NEVER, WARNING, Actor, ReconcileContext, StepError, find_condition
 from hortus.engine.applysets import Inventory
 from hortus.engine.applysets.inventory import decode, encode
+from hortus.engine.conditions import READY
 from hortus.engine.context import Announcement
 from hortus.engine.kubeconfigs import KubeconfigSecret
 from hortus.engine.remote import KubeconfigRef
 from hortus.kube import Client
-from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.objects import Object, ObjectKey, shaped
+from hortus.schema import Condition
 
 
 class AccessContext(ReconcileContext[ClusterAccess]):
@@ -47,7 +49,8 @@ class AccessContext(ReconcileContext[ClusterAccess]):
         failure = self.failure
         if failure is None or failure.actor is Actor.NOBODY:
             return
-        if ready_reason(read(ClusterAccess, before)) != failure.reason:
+        known = shaped(find_condition(before, READY), Condition)
+        if known is None or known.reason != failure.reason:
             yield Announcement(WARNING, failure.reason, failure.message)
 
 
