@@ -8,7 +8,7 @@ DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 UP_FLAGS ?=
 
-.PHONY: help up down test check bench oracles soak mutation format lock reference clean
+.PHONY: help up down test check bench oracles soak lowest pythons mutation format lock reference clean
 
 help:  ## What each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,12 @@ oracles: $(DEV_STAMP)  ## Build the Go programs that tests compare with, where t
 soak: $(DEV_STAMP)  ## Run the long tests
 	@$(BIN)/python -m pytest -m soak $(TEST_FLAGS) tests
 
+lowest: $(DEV_STAMP)  ## Run a quick part of the tests with the oldest dependencies that are allowed
+	@$(BIN)/python tools/environments.py lowest
+
+pythons: $(DEV_STAMP)  ## Run a quick part of the tests with the other versions of Python that are here
+	@$(BIN)/python tools/environments.py pythons
+
 mutation: $(DEV_STAMP)  ## Judge the tests by a sample of mutants (MUTATION_FLAGS="store --sample 200 --seed 7")
 	@$(BIN)/python tools/mutation.py $(MUTATION_FLAGS)
 
@@ -72,4 +78,4 @@ reference: $(DEV_STAMP)  ## Write the generated parts of docs/ again
 	@$(BIN)/python tools/chart.py
 
 clean:  ## Remove the local environment and caches
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutation bench.json
+	@rm -rf $(VENV) .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutation bench.json

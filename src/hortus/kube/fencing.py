@@ -65,29 +65,36 @@ class FencedRequest(aiohttp.ClientRequest):
     A server never acts on a body that is shorter than its Content-Length.
     """
 
+    stopped: Fenced | None = None
+
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         check_fence()
-        return await super().send(conn)
+        response = await super().send(conn)
+        if self.stopped is not None:
+            # From Python 3.12 on the task that writes has begun, and may have ended, within the call above.
+            response.close()
+            raise self.stopped
+        return response
 
     async def write_bytes(
         self, writer: AbstractStreamWriter, conn: Connection, content_length: int | None = None
     ) -> None:
-        # Head and body are written together, in a task of their own, one turn of the loop after `send`.
+        # Head and body are written together, in a task of their own; before Python 3.12 one turn of the loop after `send`.
         try:
             check_fence()
         except Fenced as error:
-            _stop(conn, error)
+            self._stop(conn, error)
             return
         await super().write_bytes(writer, conn, content_length)
         body = getattr(self.body, "_value", None)
         if isinstance(body, FencedBody) and body.stopped is not None:
-            _stop(conn, body.stopped)
+            self._stop(conn, body.stopped)
 
-
-def _stop(conn: Connection, error: Fenced) -> None:
-    if conn.protocol is not None:
-        conn.protocol.set_exception(error)
-    conn.close()
+    def _stop(self, conn: Connection, error: Fenced) -> None:
+        self.stopped = error
+        if conn.protocol is not None:
+            conn.protocol.set_exception(error)
+        conn.close()
 
 
 __all__ = ["Fence", "Fenced", "FencedBody", "FencedRequest", "check_fence", "set_fence"]
