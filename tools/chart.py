@@ -15,6 +15,7 @@ from typing import Any
 
 from hortus.cli.install import contents
 from hortus.cli.program import FLAGS
+from hortus.engine.flags import FlagSet
 from hortus.engine.observing import dashboard, groups, runbook
 from hortus.engine.rbac import policy_rules
 from hortus.kube import yaml
@@ -74,6 +75,11 @@ def generated() -> dict[Path, str]:
     files[CHART / "files" / "rules.yaml"] = _NOTE + yaml.dump(rules)
     reloadable = [flag.name for flag in FLAGS if flag.reloadable]
     files[CHART / "files" / "reloadable.yaml"] = _NOTE + yaml.dump({"flags": reloadable})
+    kinds = [
+        {"kind": one.resource.kind, "flag": one.flag, "reason": one.reason}
+        for one in contents.served_kinds(FlagSet(FLAGS).parse([]))
+    ]
+    files[CHART / "files" / "kinds.yaml"] = _NOTE + yaml.dump({"kinds": kinds})
     files[CHART / "files" / "alerts.yaml"] = _NOTE + yaml.dump(groups(contents.ALERTS))
     for board in contents.BOARDS:
         files[CHART / "files" / "dashboards" / f"{board.uid}.json"] = json.dumps(dashboard(board), indent=1) + "\n"

@@ -12,6 +12,7 @@ from tests.scenarios.running import hortus, kubectl
 
 from hortus.cli.install.applying import Installation
 from hortus.cli.install.chart import objects
+from hortus.cli.install.removing import Removal
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.errors import NotFound
 from hortus.terminal import EXIT_TIMEOUT, CommandError
@@ -24,6 +25,14 @@ PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
 POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+SERVED = [
+    "warning  ClusterAccess      not served: --cluster-access is off (in the chart config.cluster-access)",
+    "warning  Runtime            not served: there is no converter configuration at "
+    "/converter-config/converter_config.json (--converter-config-filepath; in the chart runtimes.converterConfigMap)",
+    "ok       GardenerCluster    served",
+    "failed   Secret             hortus-system/gardener-credentials is missing; make it: kubectl -n hortus-system create "
+    "secret generic gardener-credentials --from-file=kubeconfig=garden.yaml",
+]
 
 
 def on(server: TestServer, *words: str) -> list[str]:
@@ -37,9 +46,10 @@ def test_it_installs_upgrades_and_leaves_what_is_the_clusters(server: TestServer
     first = on(server, "install", "--no-wait")
     assert first[0] == "namespace/hortus-system created"
     assert "deployment/hortus in hortus-system created" in first
-    assert {line.rpartition(" ")[2] for line in first} == {"created"}
+    assert {line.rpartition(" ")[2] for line in first[:-4]} == {"created"}
+    assert first[-4:] == SERVED
     again = on(server, "install", "--no-wait")
-    assert {line.rpartition(" ")[2] for line in again} == {"unchanged"}
+    assert {line.rpartition(" ")[2] for line in again[:-4]} == {"unchanged"}
     changed = on(server, "install", "--no-wait", "--set", "replicaCount=3", "--set", "image.tag=v2")
     assert [line for line in changed if line.endswith("configured")] == [
         "deployment/hortus in hortus-system configured"
@@ -49,7 +59,13 @@ def test_it_installs_upgrades_and_leaves_what_is_the_clusters(server: TestServer
     assert deployment["spec"]["replicas"] == 3
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "hortus:v2"
     removed = on(server, "uninstall", "--yes")
-    assert "customresourcedefinition/gardenerclusters.infrastructuremanager.kyma-project.io kept" in removed
+    assert "deployment/hortus in hortus-system deleted" in removed
+    assert removed[removed.index("This stays:") + 1 :] == [
+        "  customresourcedefinition/clusteraccesses.access.hortus.dev, 0 objects",
+        "  customresourcedefinition/runtimes.infrastructuremanager.kyma-project.io, 0 objects",
+        "  customresourcedefinition/gardenerclusters.infrastructuremanager.kyma-project.io, 0 objects",
+        "  namespace/hortus-system",
+    ]
     assert kubectl(server.kubeconfig, "get", "crd", "-o", "name").stdout != ""
     assert kubectl(server.kubeconfig, "-n", "hortus-system", "get", "deployment,role,secret", "-o", "name").stdout == ""
 
@@ -128,7 +144,9 @@ async def test_objects_that_the_values_no_longer_ask_for_are_pruned(fresh: Clien
     await installation(fresh, said).apply()
     assert said[-1] == "networkpolicy/hortus in hortus-system pruned"
     assert await names(fresh, POLICIES) == []
-    await installation(fresh, said).remove()
+    removal = Removal(fresh, "hortus-system", crds=False, own_namespace=False)
+    await removal.plan()
+    await removal.apply(said.append, timeout=30.0)
     left = [name for name in await names(fresh, CONFIG_MAPS) if name != "kube-root-ca.crt"]
     assert left == [], "neither the configuration nor the memory of the set"
     assert (await fresh.list(CRDS)).items != []

@@ -101,6 +101,10 @@ class Domain:
     def check(self, values: Mapping[str, Any]) -> None:
         """Raises FlagError for a value that cannot be used; called before anything is connected or changed."""
 
+    def served_by(self) -> str:
+        """The name of the flag that has the domain's kinds reconciled once it is set; empty where they always are."""
+        return ""
+
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         """The reason for which a process with these values of flags does not reconcile the domain's kinds.
 

@@ -1,8 +1,9 @@
-"""Installs, compares and removes the chart's objects, and waits until they work.
+"""Installs and compares the chart's objects, and waits until they work.
 
 The objects form an apply set, remembered in the ConfigMap `hortus-install` of the namespace: what the values no longer
 ask for is pruned. Everything is tried as a dry run before the first write. Objects that Helm would keep (CRDs, the
-watched namespace) are applied first and are no part of the set, so nothing here ever deletes them.
+watched namespace) are applied first and are no part of the set, so nothing here ever deletes them. `removing` deletes
+the set.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from hortus.cli.install.leases import rival
 from hortus.cli.install.rollout import established, rolled_out, why_not_ready
 from hortus.engine import Applier
 from hortus.engine.applysets import (
@@ -22,7 +24,6 @@ from hortus.engine.applysets import (
     Member,
     ObjectAction,
     ObjectOutcome,
-    Policy,
     drift,
 )
 from hortus.kube import Client, Resource, yaml
@@ -82,16 +83,17 @@ class Installation:
             _raise(problems)
             return changes
         await self._refuse_unsafe()
+        await self._refuse_rival()
         # Namespaces that are missing are planned with the set, so that what lies in them is not refused for their lack.
         created = {change.title for change in changes if change.verb == "created"}
         first = [obj for obj in self._kept if obj["kind"] == _NAMESPACES.kind and _title(obj) in created]
         first += [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}] if missing else []
-        with _explained():
+        with explained():
             report = await self._set().plan([*first, *self._members], whole=True)
         known = {change.title for change in changes}
         for outcome in report.outcomes:
             # An object that is kept from now on was applied without the mark of the set, and so has left it.
-            change = None if _member_title(outcome.member) in known else self._change(outcome, problems)
+            change = None if member_title(outcome.member) in known else self._change(outcome, problems)
             changes += [] if change is None else [change]
         _raise(problems)
         return changes
@@ -111,10 +113,10 @@ class Installation:
             self._tell(f"{_title(obj)} {verbs[_title(obj)]}")
         if not self._namespace:
             return
-        with _explained():
+        with explained():
             report = await self._set().apply(self._members, whole=True)
         for outcome in report.outcomes:
-            title = _member_title(outcome.member)
+            title = member_title(outcome.member)
             if outcome.action is ObjectAction.APPLIED:
                 self._tell(f"{title} {verbs.get(title, 'configured')}")
             elif outcome.action is ObjectAction.UNCHANGED:
@@ -123,27 +125,6 @@ class Installation:
                 self._tell(f"{title} pruned")
         if not report.complete:
             raise CommandError(report.message())
-
-    async def remove(self) -> None:
-        """Delete every object but those that are to be kept. Raises KubeError, CommandError."""
-        served = await Discovery.look(self._client)
-        for obj in reversed(self._objects):
-            metadata = obj["metadata"]
-            if _annotation(obj, KEEP) == "keep":
-                self._tell(f"{_title(obj)} kept")
-                continue
-            try:
-                resource = _resource(served, obj)
-                await self._client.delete(resource, metadata["name"], metadata.get("namespace", ""))
-            except (NotFound, CommandError):
-                self._tell(f"{_title(obj)} was not there")
-            else:
-                self._tell(f"{_title(obj)} deleted")
-        if self._namespace:
-            with _explained():
-                report = await self._set(removing=True).delete()
-            for outcome in report.of(ObjectAction.PRUNED):
-                self._tell(f"{_member_title(outcome.member)} deleted")
 
     async def ready(self, timeout: float) -> None:
         """Return when the CRDs are served and the Deployment is rolled out. Raises CommandError after `timeout` s."""
@@ -164,11 +145,9 @@ class Installation:
                 f"{_title(waiting)} was not ready within {timeout:g} s:\n  {text}", code=EXIT_TIMEOUT
             ) from None
 
-    def _set(self, *, removing: bool = False) -> ApplySet:
+    def _set(self) -> ApplySet:
         parent = ConfigMapParent(self._client, SET_NAME, self._namespace, field_manager=FIELD_MANAGER)
-        # Definitions that are not to be kept are removed with what they define: that is what `keep: false` says.
-        policy = Policy(prune_content=removing)
-        return ApplySet.of(self._client, parent, field_manager=FIELD_MANAGER, policy=policy)
+        return ApplySet.of(self._client, parent, field_manager=FIELD_MANAGER)
 
     async def _tried(self, served: Discovery, obj: Object, problems: list[str]) -> PlannedChange:
         resource, metadata = _resource(served, obj), obj["metadata"]
@@ -184,7 +163,7 @@ class Installation:
         return PlannedChange(_title(obj), "configured", tuple(drift(live, obj, field_manager=FIELD_MANAGER)))
 
     def _change(self, outcome: ObjectOutcome, problems: list[str]) -> PlannedChange | None:
-        title = _member_title(outcome.member)
+        title = member_title(outcome.member)
         match outcome.action:
             case ObjectAction.FAILED | ObjectAction.HELD:
                 problems.append(outcome.message)
@@ -215,6 +194,14 @@ class Installation:
                 )
             if resource is _CONFIG_MAPS and _is_shared(live) != _is_shared(obj):
                 await self._refuse_mode(metadata["namespace"])
+
+    async def _refuse_rival(self) -> None:
+        """Raises CommandError while another operator works on the objects of the watched namespace."""
+        for obj in self._members:
+            if obj["kind"] == _CONFIG_MAPS.kind and "config.yaml" in (obj.get("data") or {}):
+                watched = str(_configuration(obj).get("watch-namespace", ""))
+                if reason := await rival(self._client, self._namespace, watched):
+                    raise CommandError(reason)
 
     async def _refuse_mode(self, namespace: str) -> None:
         """Raises CommandError while pods of the other mode run: both would work on the same objects."""
@@ -247,7 +234,7 @@ class Installation:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def explained() -> Iterator[None]:
     """Raises CommandError where the ConfigMap that remembers the set belongs to another."""
     try:
         yield
@@ -288,11 +275,16 @@ def _annotation(obj: Object, name: str) -> str:
 
 def _is_shared(config_map: Object) -> bool:
     """True where the configuration has all replicas share the objects."""
+    return str(_configuration(config_map).get("sharding", False)).lower() == "true"
+
+
+def _configuration(config_map: Object) -> Object:
+    """The flags in this ConfigMap; none where it holds something else."""
     try:
         config = yaml.load(((config_map.get("data") or {}).get("config.yaml") or "").encode())
     except yaml.YamlError:
-        return False
-    return isinstance(config, dict) and str(config.get("sharding", False)).lower() == "true"
+        return {}
+    return config if isinstance(config, dict) else {}
 
 
 def _title(obj: Object) -> str:
@@ -301,6 +293,6 @@ def _title(obj: Object) -> str:
     return f"{obj['kind'].lower()}/{metadata['name']}{where}"
 
 
-def _member_title(member: Member) -> str:
+def member_title(member: Member) -> str:
     where = f" in {member.namespace}" if member.namespace else ""
     return f"{member.kind.lower()}/{member.name}{where}"

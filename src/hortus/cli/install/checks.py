@@ -28,6 +28,8 @@ from hortus.kube.objects import Object
 
 OLDEST_MINOR = 25
 """The first minor version that checks the CEL rules of CRDs by default (KEP-2876)."""
+SERVED = "served"
+"""The text of the finding about a kind that is reconciled."""
 _PARALLEL = 8
 _SECONDS = 10.0
 
@@ -88,6 +90,18 @@ async def check(client: Client, wanted: Sequence[Object], namespace: str) -> Asy
         return
     yield await _permissions(client, parts, values, namespace)
     yield await _rollout(client, parts.deployment)
+
+
+async def starting(client: Client, wanted: Sequence[Object], namespace: str) -> AsyncIterator[Finding]:
+    """The findings that decide whether the pods start, and which kinds they serve then."""
+    parts = await _parts(client, wanted, namespace)
+    values: dict[str, Any] = {}
+    for finding in await _configuration(client, parts, namespace, values):
+        if finding.state != "ok" or finding.text == SERVED:
+            yield finding
+    secret = (await _secret(client, parts, namespace)).finding
+    if secret.state != "ok":
+        yield secret
 
 
 async def _server(client: Client) -> Finding:
@@ -155,7 +169,7 @@ async def _configuration(client: Client, parts: _Parts, namespace: str, values: 
         for domain in all_domains():
             reason = domain.unserved_reason(chosen)
             for resource in domain.kinds():
-                served = Finding("ok", resource.kind, "served")
+                served = Finding("ok", resource.kind, SERVED)
                 found.append(Finding("warning", resource.kind, f"not served: {reason}") if reason else served)
         return found
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hortus.terminal import CommandGroup, Connections, OutputFormat, plain, run, timeout
+from hortus.terminal import CommandError, CommandGroup, Connections, OutputFormat, plain, run, timeout
 
 if TYPE_CHECKING:
-    from hortus.cli.install.applying import PlannedChange
+    from hortus.cli.install.applying import Installation, PlannedChange
+    from hortus.cli.install.checks import Finding
+    from hortus.kube import Client
     from hortus.kube.objects import Object
 
 Connect = Callable[[], Connections]
@@ -50,6 +52,15 @@ def _add_install(app: CommandGroup, connect: Connect) -> None:
         metavar="PROJECT",
         help="Install only Hortus' account in this project of the garden.",
     )
+    @click.option(
+        "--write-kubeconfig",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="With --garden-account: write a kubeconfig with a token of the account.",
+    )
+    @click.option(
+        "--duration", default="2160h", metavar="DURATION", help="Lifetime of that token; the garden may shorten it."
+    )
     @click.option("--diff", is_flag=True, help="Show the changes and do nothing; exit code 1 if there are any.")
     @click.option("--wait/--no-wait", default=True, help="Wait until Hortus is ready.")
     @timeout(300.0)
@@ -60,6 +71,8 @@ def _add_install(app: CommandGroup, connect: Connect) -> None:
         export: bool,
         output: str,
         garden_account: str,
+        write_kubeconfig: Path | None,
+        duration: str,
         diff: bool,
         wait: bool,
         timeout: float,
@@ -74,20 +87,21 @@ def _add_install(app: CommandGroup, connect: Connect) -> None:
         Look first:  hortus install --export --set garden.projectName=demo
         Compare:     hortus --kubeconfig mgmt.yaml install --set garden.projectName=demo --diff
         Then:        hortus --kubeconfig mgmt.yaml install --set garden.projectName=demo
-        The garden:  hortus --garden-kubeconfig garden.yaml install --garden-account demo
+        The garden:  hortus --garden-kubeconfig admin.yaml install --garden-account demo --write-kubeconfig garden.yaml
         """
-        from hortus.cli.install.chart import objects, values_of
-        from hortus.cli.install.garden import account
-
+        if write_kubeconfig and not garden_account:
+            raise click.UsageError("--write-kubeconfig needs --garden-account PROJECT")
         format = OutputFormat.parse(output)
         if format.name not in ("yaml", "json"):
             raise click.BadParameter("yaml or json", param_hint="--output")
+        seconds = _seconds(duration)
+
+        # Before the event loop, which answers Ctrl-C later than Python itself.
+        from hortus.cli.install.chart import objects, values_of
+        from hortus.cli.install.garden import account
 
         async def work() -> None:
-            if garden_account:
-                found = account(garden_account)
-            else:
-                found = objects(namespace, values_of(values, settings))
+            found = account(garden_account) if garden_account else objects(namespace, values_of(values, settings))
             if export:
                 _print(found, format)
                 return
@@ -96,16 +110,66 @@ def _add_install(app: CommandGroup, connect: Connect) -> None:
             from hortus.cli.install.applying import Installation
 
             async with client:
-                place = "" if garden_account else namespace
-                installation = Installation(client, found, click.echo, namespace=place)
+                installation = Installation(client, found, click.echo, namespace="" if garden_account else namespace)
                 if diff:
                     _show(await installation.plan())
                     return
                 await installation.apply()
-                if wait and not garden_account:
-                    await installation.ready(timeout)
+                if write_kubeconfig:
+                    await _write(client, garden_account, write_kubeconfig, seconds)
+                if not garden_account:
+                    await _start(installation, client, found, namespace, timeout if wait else 0.0)
 
         run(work())
+
+
+def _seconds(duration: str) -> int:
+    """Raises click.BadParameter."""
+    from hortus.kube import durations
+
+    try:
+        found = int(durations.seconds(duration))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--duration") from None
+    if found < 600:
+        raise click.BadParameter("a token lives for 10m or longer", param_hint="--duration")
+    return found
+
+
+async def _write(client: Client, project: str, path: Path, seconds: int) -> None:
+    """Raises CommandError, KubeError."""
+    from hortus.cli.install.garden import write_kubeconfig
+
+    try:
+        expiry = await write_kubeconfig(client, project, path, seconds)
+    except OSError as error:
+        raise CommandError(f"--write-kubeconfig {path}: cannot be written: {error.strerror}") from None
+    click.echo(f"{path} written; its token expires at {expiry}")
+
+
+async def _start(
+    installation: Installation, client: Client, found: list[Object], namespace: str, timeout: float
+) -> None:
+    """Print the kinds that are served, and wait `timeout` s for the pods. Raises CommandError if they cannot start."""
+    from hortus import __version__
+    from hortus.cli.install.checks import starting
+
+    blocked = False
+    async for finding in starting(client, found, namespace):
+        click.echo(_line(finding))
+        blocked |= finding.state == "failed"
+    if timeout and blocked:
+        raise CommandError(
+            "Hortus is installed, and its pods cannot start before what failed is mended; then run: "
+            f"hortus check -n {namespace}"
+        )
+    if timeout:
+        await installation.ready(timeout)
+        click.echo(f"Hortus {__version__} is ready in {namespace}")
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.state:<9}{finding.subject:<19}{finding.text}"
 
 
 def _add_check(app: CommandGroup, connect: Connect) -> None:
@@ -140,7 +204,7 @@ def _add_check(app: CommandGroup, connect: Connect) -> None:
                 async for finding in findings(client, found, namespace):
                     results.append(finding)
                     if format.tabular:
-                        click.echo(f"{finding.state:<9}{finding.subject:<19}{finding.text}")
+                        click.echo(_line(finding))
             if not format.tabular:
                 plain([finding._asdict() for finding in results], format)
             return all(finding.state != "failed" for finding in results)
@@ -152,26 +216,59 @@ def _add_check(app: CommandGroup, connect: Connect) -> None:
 def _add_uninstall(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel=_PANEL)
     @_NAMESPACE
-    @_VALUES
-    @_SET
+    @click.option(
+        "--delete-crds", is_flag=True, help="Delete the CRDs too; refused while objects of their kinds exist."
+    )
+    @click.option("--delete-namespace", is_flag=True, help="Delete the namespace too, with the Secrets in it.")
+    @click.option(
+        "--garden-account",
+        default="",
+        metavar="PROJECT",
+        help="Delete only Hortus' account in this project of the garden.",
+    )
     @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-    def uninstall(namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], yes: bool) -> None:
-        """Uninstall Hortus from the management cluster; the CRDs and all objects of their kinds are kept.
+    @timeout(120.0)
+    def uninstall(
+        namespace: str, delete_crds: bool, delete_namespace: bool, garden_account: str, yes: bool, timeout: float
+    ) -> None:
+        """Uninstall Hortus from the management cluster.
 
-        Give the values of the installation. With --set crds.keep=false the CRDs are deleted too, and all objects of
-        their kinds with them.
+        Deletes what `hortus install` made, lists it first and asks. The CRDs and all objects of their kinds, the
+        namespaces and the garden's Secret stay unless an option says otherwise.
+
+        \b
+        Hortus alone:  hortus --kubeconfig mgmt.yaml uninstall
+        All traces:    hortus --kubeconfig mgmt.yaml uninstall --delete-crds --delete-namespace
+        The garden:    hortus --garden-kubeconfig garden.yaml uninstall --garden-account demo
         """
-        from hortus.cli.install.applying import Installation
-        from hortus.cli.install.chart import objects, values_of
+        from hortus.cli.install.removing import Removal, remove_account
+
+        async def account() -> None:
+            async with connect().garden() as client:
+                if not yes:
+                    click.confirm(f"Delete Hortus' account in project {garden_account} of {client.host}?", abort=True)
+                await remove_account(client, garden_account, click.echo)
 
         async def work() -> None:
-            found = objects(namespace, values_of(values, settings))
             async with connect().management() as client:
+                removal = Removal(client, namespace, crds=delete_crds, own_namespace=delete_namespace)
+                plan = await removal.plan()
                 if not yes:
-                    click.confirm(f"Remove Hortus from namespace {namespace} of {client.host}?", abort=True)
-                await Installation(client, found, click.echo, namespace=namespace).remove()
+                    _list(f"This is deleted from {client.host}:", plan.deleted)
+                    _list("This stays:", plan.kept)
+                    click.confirm("Continue?", abort=True)
+                await removal.apply(click.echo, timeout=timeout)
+                if plan.kept and yes:
+                    _list("This stays:", plan.kept)
 
-        run(work())
+        run(account() if garden_account else work())
+
+
+def _list(title: str, lines: Sequence[str]) -> None:
+    if lines:
+        click.echo(title)
+        for line in lines:
+            click.echo(f"  {line}")
 
 
 def _show(changes: list[PlannedChange]) -> None:

@@ -6,6 +6,7 @@ The chart's CRDs and roles are generated from here; see `tools/chart.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from hortus.domains import all_domains
 from hortus.engine.observing import FOLDER, Alert, Board, read_alerts, read_boards
@@ -41,6 +42,26 @@ GARDEN: tuple[Permission, ...] = tuple(rule for rules in _RULES for rule in rule
 
 GARDEN_WIDE: tuple[Permission, ...] = tuple(rule for rules in _RULES for rule in rules.garden_wide)
 """Permissions in all namespaces of the garden."""
+
+
+class ServedKind(NamedTuple):
+    """A kind of the installation, and the flag without which it is not reconciled."""
+
+    resource: Resource
+    flag: str
+    """Empty for a kind that is always reconciled."""
+    reason: str
+    """The reason for which it is not reconciled where the flag is not set, with the fix."""
+
+
+def served_kinds(defaults: Mapping[str, Any]) -> tuple[ServedKind, ...]:
+    """All kinds; `defaults` are the values of all flags where none is set."""
+    return tuple(
+        ServedKind(resource, domain.served_by(), domain.unserved_reason(defaults))
+        for domain in _DOMAINS
+        for resource in domain.kinds()
+    )
+
 
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "update", "patch", "delete", "deletecollection")

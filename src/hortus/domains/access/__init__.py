@@ -36,8 +36,11 @@ class _Access(Domain):
 
         settings.from_flags(values)
 
+    def served_by(self) -> str:
+        return "cluster-access"
+
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
-        return "" if values["cluster-access"] else "--cluster-access is off"
+        return "" if values["cluster-access"] else "--cluster-access is off (in the chart config.cluster-access)"
 
     def add_controllers(self, process: ProcessContext) -> None:
         if not self.served(process.values):

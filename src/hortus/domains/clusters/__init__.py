@@ -37,6 +37,9 @@ class _Clusters(Domain):
         if settings.served(values):
             settings.from_flags(values)
 
+    def served_by(self) -> str:
+        return "converter-config-filepath"
+
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         from hortus.domains.clusters import settings
 
