@@ -30,8 +30,8 @@ SERVED = [
     "warning  Runtime            not served: there is no converter configuration at "
     "/converter-config/converter_config.json (--converter-config-filepath; in the chart runtimes.converterConfigMap)",
     "ok       GardenerCluster    served",
-    "failed   Secret             hortus-system/gardener-credentials is missing; make it: kubectl -n hortus-system create "
-    "secret generic gardener-credentials --from-file=kubeconfig=garden.yaml",
+    "failed   Secret             hortus-system/gardener-credentials is missing; make it: kubectl -n hortus-system "
+    "create secret generic gardener-credentials --from-file=kubeconfig=garden.yaml",
 ]
 
 

@@ -79,7 +79,7 @@ class FencedRequest(aiohttp.ClientRequest):
     async def write_bytes(
         self, writer: AbstractStreamWriter, conn: Connection, content_length: int | None = None
     ) -> None:
-        # Head and body are written together, in a task of their own; before Python 3.12 one turn of the loop after `send`.
+        # Head and body are written together, in a task of their own, before Python 3.12 one turn of the loop later.
         try:
             check_fence()
         except Fenced as error:

@@ -58,7 +58,7 @@ class Removal:
         self._selectors: list[str] = []
 
     async def plan(self) -> RemovalPlan:
-        """What `apply` will do. Raises KubeError, and CommandError where it would do harm or has nothing to do."""
+        """The plan of `apply`. Raises KubeError, and CommandError where it would do harm or has nothing to do."""
         with explained():
             members = sorted(await self._parent.load())
         self._selectors = [found for member in members if (found := await self._selector(member))]
@@ -107,13 +107,13 @@ class Removal:
 
     async def _delete_members(self, tell: Tell) -> None:
         members = ApplySet.of(self._client, self._parent, field_manager=FIELD_MANAGER)
-        told: set[Member] = set()
+        reported: set[Member] = set()
         while True:
             with explained():
                 report = await members.delete()
             for outcome in report.of(ObjectAction.PRUNED, ObjectAction.PRUNING):
-                if outcome.member not in told:
-                    told.add(outcome.member)
+                if outcome.member not in reported:
+                    reported.add(outcome.member)
                     tell(f"{member_title(outcome.member)} deleted")
             for outcome in report.of(ObjectAction.KEPT):
                 tell(f"{outcome.message}; it stays")
