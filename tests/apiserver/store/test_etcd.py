@@ -353,6 +353,30 @@ async def test_watches_survive_a_compaction_of_delivered_revisions(
     await store.close()
 
 
+async def test_a_deletion_that_a_compaction_took_out_of_the_watch_is_noticed(
+    two: tuple[EtcdBackend, EtcdBackend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Older releases keep no tombstone of the revision at which they compact (etcd-io/etcd, issue 18089)."""
+    here, there = two
+    kept, lost = await put(here, "default/kept"), await put(here, "default/lost")
+    here._tasks[0].cancel()
+    await asyncio.gather(here._tasks[0], return_exceptions=True)
+    deleted = await there.delete(lost.key, expected=None)
+    watch = EtcdWire.watch
+
+    async def compacted(self: EtcdWire, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        async for message in watch(self, body):
+            events = [event for event in message.get("events", ()) if event.get("type") != "DELETE"]
+            yield {**message, "events": events}
+
+    monkeypatch.setattr(EtcdWire, "watch", compacted)
+    here._tasks[0] = asyncio.create_task(here._follow())
+    async with asyncio.timeout(30):
+        while here.revision < deleted:
+            await here.sync()
+        assert (await here.list(PODS)).records == [kept]
+
+
 async def test_state_of_another_version_is_refused(etcd: str) -> None:
     root = next(_roots)
     one = EtcdBackend([etcd], root=root)

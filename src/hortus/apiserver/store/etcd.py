@@ -201,7 +201,9 @@ class EtcdBackend:
                         if message.get("canceled"):
                             await self._resume(message)
                             break
-                        self._apply(message.get("events", ()))
+                        if not self._apply(message.get("events", ())):
+                            await self._load()
+                            break
             except (StoreFailed, OutOfRange):
                 await self._clock.sleep(_RETRY_SECONDS)
             self._wake()
@@ -216,28 +218,40 @@ class EtcdBackend:
         if kept > self._index.revision + 1:
             await self._load()
 
-    def _apply(self, events: Iterable[Message]) -> None:
+    def _apply(self, events: Iterable[Message]) -> bool:
+        """Reports whether the events are complete; those before a gap are applied."""
         for revision, group in groupby(events, key=lambda event: number(event["kv"], "mod_revision")):
             if revision > self._index.revision:
-                self._commit(revision, [*group])
+                if not self._commit(revision, [*group]):
+                    return False
                 self._index.revision = revision
         self._wake()
+        return True
 
-    def _commit(self, revision: int, events: Sequence[Message]) -> None:
-        """Applies one transaction's events; its note in `last` defines how to read the others."""
-        note = b""
+    def _commit(self, revision: int, events: Sequence[Message]) -> bool:
+        """Applies one transaction's events; its note in `last` defines how to read the others.
+
+        Returns False for a note without the write that it belongs to: a deletion at the very revision of a compaction,
+        which older releases of etcd leave out of later watches (etcd-io/etcd, issue 18089).
+        """
+        note = None
         touched: list[Message] = []
         for event in events:
             if raw(event["kv"], "key") == self._space.last:
                 note = raw(event["kv"], "value")
             else:
                 touched.append(event)
+        if note is None:
+            note = b""  # of another program, or the version of the layout
+        elif not touched and note[:1] != DROP:
+            return False
         if note[:1] == DROP:
             self._index.drop(note[1:].decode(), revision)
-            return
+            return True
         final = spliced(note[1:], revision) if note[:1] == FINAL else None
         for event in touched:
             self._change(event, revision, final)
+        return True
 
     def _change(self, event: Message, revision: int, final: bytes | None) -> None:
         key = self._space.key(event["kv"])
