@@ -26,9 +26,9 @@ from hortus.domains.canary import probe
 from hortus.domains.clusters.adoption import insight
 from hortus.domains.clusters.inside import bind_administrators, configure_oidc, publish_provisioning_info
 from hortus.domains.clusters.inside.caches import asks_for_caches, cache_configs, registry_caches
-from hortus.domains.clusters.outline import shoot_of
 from hortus.domains.clusters.reading import runtime_of
 from hortus.domains.clusters.registrycaches import entries
+from hortus.domains.clusters.shoots import shoot_of
 from hortus.domains.clusters.types import OidcConfig
 from hortus.engine import StepError, read
 from hortus.kube import Access, Answer, Client, ConnectionSettings

@@ -26,8 +26,8 @@ from hortus.domains.clusters.inside.administrators import BINDINGS, LABEL, bindi
 from hortus.domains.clusters.inside.caches import CUSTOM_CONFIGS
 from hortus.domains.clusters.inside.oidc import PROVIDERS, wanted
 from hortus.domains.clusters.inside.provisioninginfo import KEY, NAME, NAMESPACE, details
-from hortus.domains.clusters.outline import shoot_of
 from hortus.domains.clusters.reading import runtime_of
+from hortus.domains.clusters.shoots import shoot_of
 from hortus.domains.clusters.types import OidcConfig, Runtime
 from hortus.engine import Cache
 from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials

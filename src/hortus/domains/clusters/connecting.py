@@ -19,8 +19,8 @@ from hortus.domains.clusters.inside import (
     configure_oidc,
     publish_provisioning_info,
 )
-from hortus.domains.clusters.outline import shoot_of
 from hortus.domains.clusters.pauses import KUBECONFIG
+from hortus.domains.clusters.shoots import shoot_of
 from hortus.domains.clusters.types import ConditionType, OidcConfig, Reason, Runtime, State
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import NEVER, TRUE, UNKNOWN, Actor, NotReadable, Result, StepError, TypedCache

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from hortus.domains.clusters.outline import SHOOTS, ShootOutline, kept_outline, outline, outline_of
+from hortus.domains.clusters.outline import ShootOutline, kept_outline, outline, outline_of
+from hortus.domains.clusters.shoots import SHOOTS
 from hortus.domains.clusters.types import FIELD_MANAGER, ShootAnnotation
+from hortus.engine.typed import NotReadable
 from hortus.kube.errors import Garbage, NotFound, NotServed
-from hortus.kube.objects import Object, ObjectKey, Resource, key_of
+from hortus.kube.objects import Object, ObjectKey, Resource
 
 if TYPE_CHECKING:
     from hortus.engine import Cache
@@ -112,8 +112,8 @@ def _outline(shoot: Object) -> ShootOutline:
     """Raises Garbage for a Shoot that has not the shape of its kind."""
     try:
         return outline_of(shoot)
-    except msgspec.ValidationError as error:
-        raise Garbage("the garden", f"shoot {key_of(shoot).name}: {error}") from error
+    except NotReadable as error:
+        raise Garbage("the garden", str(error)) from error
 
 
 def _by_owner(kept: Object) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from hortus.domains.clusters import service
-from hortus.domains.clusters.outline import LastError, Shoot, outline_of, shoot_of
+from hortus.domains.clusters.outline import ShootOutline
+from hortus.domains.clusters.shoots import LastError, Shoot, shoot_of
 from hortus.domains.clusters.turns import current, turn_of
 from hortus.domains.clusters.types import Runtime
 from hortus.engine import Actor
@@ -56,8 +57,8 @@ def explanation(runtime: Runtime, shoot: Object | None, *, unseen: str = "", con
     `connection` is the problem of the kubeconfig; empty when there is none.
     """
     metadata, condition = runtime.metadata, current(runtime)
-    turn = turn_of(runtime, outline_of(shoot) if shoot is not None else None, connection)
     found = shoot_of(shoot) if shoot is not None else None
+    turn = turn_of(runtime, ShootOutline.of(found) if found is not None else None, connection)
     return Explanation(
         runtime=f"{metadata.namespace}/{metadata.name}",
         state=service.state_of(runtime) or "not looked at yet",
@@ -66,7 +67,7 @@ def explanation(runtime: Runtime, shoot: Object | None, *, unseen: str = "", con
         advice=turn.advice,
         shoot=unseen or _shoot(found, service.shoot_name(runtime)),
         kubeconfig=connection,
-        errors=tuple(_error(error) for error in found.errors) if found is not None else (),
+        errors=tuple(_error(error) for error in found.status.errors) if found is not None else (),
         suspended=service.suspended(runtime),
     )
 
@@ -78,12 +79,12 @@ def _sentence(condition: Condition) -> str:
 def _shoot(shoot: Shoot | None, name: str) -> str:
     if shoot is None:
         return f"{name} does not exist"
-    last = shoot.operation
+    last = shoot.status.last_operation
     if last is None:
         return f"{name}, not worked on yet"
-    return f"{name}, {last.type} {last.state} {last.progress}%: {last.description or ''}"
+    return f"{name}, {last.type} {last.state} {last.progress}%: {last.description}"
 
 
 def _error(error: LastError) -> str:
-    codes = ", ".join(error.codes or ())
+    codes = ", ".join(error.codes)
     return f"{error.description} ({codes})" if codes else error.description

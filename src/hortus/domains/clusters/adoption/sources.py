@@ -17,9 +17,9 @@ import msgspec
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.identity import Holder
 from hortus.domains.clusters.garden import SHOOTS
+from hortus.domains.clusters.pools import converted
 from hortus.domains.clusters.reading import runtime_of, shoot_name_of, spec_problem
 from hortus.domains.clusters.shoot import LiveShoot
-from hortus.domains.clusters.shoot.live import converted
 from hortus.domains.clusters.types import RUNTIMES, Label, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import metadata_of

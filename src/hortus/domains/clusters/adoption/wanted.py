@@ -14,16 +14,16 @@ import msgspec
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.identity import Identity
 from hortus.domains.clusters.configuration import Configuration
-from hortus.domains.clusters.outline import Extension
+from hortus.domains.clusters.pools import Pool
 from hortus.domains.clusters.reading import config_map_data
 from hortus.domains.clusters.shoot import Context, LiveShoot
 from hortus.domains.clusters.shoot.access import MOST_CIDRS
 from hortus.domains.clusters.shoot.caches import REGISTRY_CACHE
 from hortus.domains.clusters.shoot.extensions import ACL, ACL_PROVIDERS, NETWORK_FILTER, NVIDIA_OPENSHELL
 from hortus.domains.clusters.shoot.kubernetes import CONFIG_MAP_KEY
-from hortus.domains.clusters.shoot.live import InfrastructureNetworks, LiveSpec, Pool
 from hortus.domains.clusters.shoot.placement import SEED_REGION
 from hortus.domains.clusters.shoot.workers import AWS_WORKER_CONFIG
+from hortus.domains.clusters.shoots import Extension, InfrastructureNetworks, ShootSpec
 from hortus.domains.clusters.types import RUNTIMES, Annotation, Label, Runtime, ShootAnnotation
 from hortus.kube import Object, yaml
 from hortus.kube.objects import shaped
@@ -140,7 +140,7 @@ def _shoot(source: RuntimeInputs) -> Object:
         made["licenceType"] = licence
     if spec.control_plane:
         made["controlPlane"] = _copied(spec.control_plane)
-    region = (spec.seed_selector.match_labels or {}).get(SEED_REGION)
+    region = spec.seed_selector.match_labels.get(SEED_REGION)
     if region and region == spec.region:
         made["enforceSeedLocation"] = True
     if _is_on(shoot.extension(NVIDIA_OPENSHELL)):
@@ -211,7 +211,7 @@ def _acl(source: RuntimeInputs) -> Object | None:
     return {"allowedCIDRs": [cidr for cidr in cidrs if cidr not in own][:MOST_CIDRS]}
 
 
-def _provider(spec: LiveSpec, config: Configuration) -> Object:
+def _provider(spec: ShootSpec, config: Configuration) -> Object:
     provider = spec.provider
     tokens = provider.type == "aws" and config.converter.provider.aws.require_tokens
     pools = [Pool(_pool(pool, tokens)) for pool in provider.workers]
@@ -228,7 +228,7 @@ def _pool(pool: Object, tokens: bool) -> Object:
     return {key: _copied(value) for key, value in pool.items() if key not in own or value != own[key]}
 
 
-def _networking(spec: LiveSpec) -> Object:
+def _networking(spec: ShootSpec) -> Object:
     networking = spec.networking
     made: Object = dict(networking.ranges)
     if networking.type:

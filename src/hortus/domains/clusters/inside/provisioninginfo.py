@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hortus.domains.clusters.outline import Shoot, ShootSpec
+from hortus.domains.clusters.pools import Pool
 from hortus.domains.clusters.reading import config_map_data
-from hortus.domains.clusters.shoot.live import Pool
 from hortus.domains.clusters.shoot.placement import SEED_REGION
+from hortus.domains.clusters.shoots import Shoot, ShootSpec
 from hortus.domains.clusters.types import FIELD_MANAGER, MANAGER, Label, Provider, Runtime, RuntimeShoot
 from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
@@ -24,7 +24,7 @@ _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=Fa
 
 def details(runtime: Runtime, shoot: Shoot) -> Object:
     """The content of the ConfigMap, without the time."""
-    wanted, labels, spec = runtime.wanted.shoot, runtime.metadata.labels, shoot.spec or ShootSpec()
+    wanted, labels, spec = runtime.wanted.shoot, runtime.metadata.labels, shoot.spec
     main, *custom = _pools(wanted.provider)
     return {
         "workerPools": {"kyma": main, "custom": custom},
@@ -32,7 +32,7 @@ def details(runtime: Runtime, shoot: Shoot) -> Object:
         "subaccountID": labels.get(Label.SUBACCOUNT_ID, ""),
         "environmentInstanceID": labels.get(Label.INSTANCE_ID, ""),
         "instanceName": labels.get(Label.KYMA_NAME, ""),
-        "infrastructureConfig": (spec.provider.infrastructure_config if spec.provider is not None else None) or {},
+        "infrastructureConfig": spec.provider.infrastructure_config or {},
         "networkDetails": _network(wanted),
         "region": wanted.region,
         "platformRegion": wanted.platform_region,
@@ -84,5 +84,4 @@ def _network(wanted: RuntimeShoot) -> Object:
 
 def _seed_region(spec: ShootSpec) -> str:
     """The region that the seed was chosen for, or else the seed's name."""
-    selector = (spec.seed_selector.match_labels if spec.seed_selector is not None else None) or {}
-    return selector.get(SEED_REGION) or spec.seed_name or ""
+    return spec.seed_selector.match_labels.get(SEED_REGION) or spec.seed_name

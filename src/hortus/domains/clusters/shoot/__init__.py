@@ -11,7 +11,6 @@ ConversionError, whose `problems` name the field, the value and what is allowed.
 Contract: kyma-project/infrastructure-manager, pkg/gardener/shoot. The treatment of each field: docs/clusters/shoot.md.
 """
 
-from hortus.domains.clusters.outline import SHOOTS
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.conversion import shoot_for
 from hortus.domains.clusters.shoot.kubernetes import authentication, authentication_name, has_structured_authentication
@@ -22,6 +21,7 @@ from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.domains.clusters.shoot.profile import Offer, kept_offer, offer_of, profile_outline
 from hortus.domains.clusters.shoot.remarks import remarks_of
 from hortus.domains.clusters.shoot.validation import problems_of
+from hortus.domains.clusters.shoots import SHOOTS
 
 __all__ = [
     "DEFAULT_CONTEXT",

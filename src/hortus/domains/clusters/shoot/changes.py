@@ -7,11 +7,12 @@ from ipaddress import ip_network
 
 from hortus.domains.clusters.shoot import subnets
 from hortus.domains.clusters.shoot.context import Context
-from hortus.domains.clusters.shoot.live import LiveNetworking, LiveProvider, LiveShoot, LiveSpec, tolerance_of
+from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.networks import network_problems, size_problems
 from hortus.domains.clusters.shoot.pools import path_of
 from hortus.domains.clusters.shoot.providers import ZONED, new_zones
 from hortus.domains.clusters.shoot.workers import pools_of, removed_zones, zones_of
+from hortus.domains.clusters.shoots import ShootNetworking, ShootProvider, ShootSpec, tolerance_of
 from hortus.domains.clusters.types import Label, Networking, Runtime, RuntimeShoot
 from hortus.schema import FieldError
 from hortus.schema.problems import forbidden, invalid, required, too_many
@@ -43,14 +44,14 @@ def _owner_problems(runtime: Runtime, live: LiveShoot) -> Iterator[FieldError]:
         yield invalid("spec.shoot.name", runtime.wanted.shoot.name, text)
 
 
-def _missing_parts(provider: LiveProvider) -> Iterator[FieldError]:
+def _missing_parts(provider: ShootProvider) -> Iterator[FieldError]:
     if not provider.infrastructure_config:
         yield required("spec.shoot.provider", "existing infrastructure config is required")
     if not provider.workers:
         yield required("spec.shoot.provider", "shoot workers are required")
 
 
-def _network_changes(wanted: Networking, live: LiveNetworking) -> Iterator[FieldError]:
+def _network_changes(wanted: Networking, live: ShootNetworking) -> Iterator[FieldError]:
     asked = wanted.ranges
     for name, present in live.ranges.items():
         if present and not _same_range(asked[name], present):
@@ -67,7 +68,7 @@ def _same_range(one: str, other: str) -> bool:
         return one == other
 
 
-def _availability_changes(shoot: RuntimeShoot, spec: LiveSpec) -> Iterator[FieldError]:
+def _availability_changes(shoot: RuntimeShoot, spec: ShootSpec) -> Iterator[FieldError]:
     """Gardener takes a control plane to more safety once, and never back.
 
     Source: gardener/gardener, pkg/apis/core/validation/shoot.go.
@@ -77,7 +78,7 @@ def _availability_changes(shoot: RuntimeShoot, spec: LiveSpec) -> Iterator[Field
         yield _immutable("controlPlane.highAvailability.failureTolerance.type", wanted, present)
 
 
-def _zone_changes(runtime: Runtime, provider: LiveProvider, context: Context) -> Iterator[FieldError]:
+def _zone_changes(runtime: Runtime, provider: ShootProvider, context: Context) -> Iterator[FieldError]:
     if context.ignore_removed_zones:
         return
     pools = pools_of(runtime)
@@ -88,7 +89,7 @@ def _zone_changes(runtime: Runtime, provider: LiveProvider, context: Context) ->
         yield forbidden(f"{path_of(index)}.zones", text)
 
 
-def _zone_room(runtime: Runtime, provider: LiveProvider) -> Iterator[FieldError]:
+def _zone_room(runtime: Runtime, provider: ShootProvider) -> Iterator[FieldError]:
     """Problems of subnets for new zones. Without new zones, networks that could not be cut are left as they are."""
     present = provider.networks.zones
     if provider.type not in ZONED or not present:

@@ -6,17 +6,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from hortus.domains.clusters.configuration import Configuration
-from hortus.domains.clusters.outline import SHOOTS
+from hortus.domains.clusters.pools import Pool
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.extensions import audit_resource, created_extensions, domain_of
 from hortus.domains.clusters.shoot.kubernetes import kubernetes, version
-from hortus.domains.clusters.shoot.live import LiveShoot, Pool
+from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.placement import placement, tolerations
 from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.domains.clusters.shoot.profile import Offer
 from hortus.domains.clusters.shoot.providers import IP_FAMILIES, Configs, created_configs
 from hortus.domains.clusters.shoot.validation import problems_of
 from hortus.domains.clusters.shoot.workers import created_pools, pools_of, zones_of
+from hortus.domains.clusters.shoots import SHOOTS
 from hortus.domains.clusters.types import Label, Networking, Runtime, RuntimeShoot, ShootAnnotation, ShootLabel
 from hortus.domains.credentials.types import Annotation
 from hortus.kube import Object

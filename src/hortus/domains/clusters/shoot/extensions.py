@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from hortus.domains.clusters.configuration import AuditTenant, Configuration
-from hortus.domains.clusters.outline import Extension
+from hortus.domains.clusters.pools import converted
 from hortus.domains.clusters.shoot.caches import REGISTRY_CACHE, registry_cache
 from hortus.domains.clusters.shoot.context import Context
-from hortus.domains.clusters.shoot.live import converted
+from hortus.domains.clusters.shoots import Extension
 from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object
 

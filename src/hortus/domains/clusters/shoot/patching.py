@@ -14,12 +14,13 @@ from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.conversion import common_spec, head, provider_part
 from hortus.domains.clusters.shoot.extensions import patched_extensions
 from hortus.domains.clusters.shoot.kubernetes import has_structured_authentication
-from hortus.domains.clusters.shoot.live import LiveProvider, LiveShoot
+from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.domains.clusters.shoot.profile import Offer
 from hortus.domains.clusters.shoot.providers import patched_configs
 from hortus.domains.clusters.shoot.validation import problems_of
 from hortus.domains.clusters.shoot.workers import patched_pools, same_pools, zones_of
+from hortus.domains.clusters.shoots import ShootProvider
 from hortus.domains.clusters.types import FIELD_MANAGER, Runtime
 from hortus.kube import Object
 from hortus.schema.merge import owned_matches
@@ -72,7 +73,7 @@ def _configuration(runtime: Runtime, live: LiveShoot, config: Configuration, con
     return {**head(runtime, config, context), "spec": spec}
 
 
-def _pools(wanted: LiveProvider, live: LiveShoot) -> Object:
+def _pools(wanted: ShootProvider, live: LiveShoot) -> Object:
     fields = {
         "workers": list(wanted.workers),
         "infrastructureConfig": wanted.infrastructure_config,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from hortus.domains.clusters.pools import Pool, PoolFields
 from hortus.domains.clusters.shoot import subnets
-from hortus.domains.clusters.shoot.live import Pool, PoolFields
 from hortus.domains.clusters.shoot.providers import ZONED
 from hortus.domains.clusters.shoot.workers import pools_of, zones_of
 from hortus.domains.clusters.types import Runtime, RuntimeShoot

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from hortus.domains.clusters.configuration import Configuration
+from hortus.domains.clusters.pools import PoolFields, PoolImage, PoolVolume, converted
 from hortus.domains.clusters.shoot import versions
 from hortus.domains.clusters.shoot.kubernetes import version
-from hortus.domains.clusters.shoot.live import LiveShoot, PoolFields, PoolImage, PoolVolume, converted
+from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.pools import path_of
 from hortus.domains.clusters.shoot.workers import created_pools, patched_pools
 from hortus.domains.clusters.types import Runtime

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Network
 from typing import Final, NamedTuple
 
+from hortus.domains.clusters.pools import converted
 from hortus.domains.clusters.shoot import subnets
-from hortus.domains.clusters.shoot.live import LiveProvider, ZoneName, converted
 from hortus.domains.clusters.shoot.problems import ConversionError
+from hortus.domains.clusters.shoots import ShootProvider, ZoneName
 from hortus.domains.clusters.types import Networking, RuntimeShoot
 from hortus.kube import Object
 from hortus.kube.patches import apply_merge_patch
@@ -45,7 +46,7 @@ def created_configs(shoot: RuntimeShoot, zones: Sequence[str]) -> Configs:
     )
 
 
-def patched_configs(shoot: RuntimeShoot, live: LiveProvider, zones: Sequence[str]) -> Configs:
+def patched_configs(shoot: RuntimeShoot, live: ShootProvider, zones: Sequence[str]) -> Configs:
     """For a live Shoot: what it has, and the zones that it does not have yet. Raises ConversionError."""
     provider, present = shoot.provider.type, live.networks.zones or ()
     infrastructure = live.infrastructure_config or {}

@@ -13,12 +13,13 @@ from hortus.domains.clusters.shoot.access import access_problems
 from hortus.domains.clusters.shoot.caches import cache_problems
 from hortus.domains.clusters.shoot.changes import change_problems
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
-from hortus.domains.clusters.shoot.live import LiveShoot, tolerance_of
+from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.networks import network_problems
 from hortus.domains.clusters.shoot.pools import main_pool_problems, pool_problems
 from hortus.domains.clusters.shoot.profile import Offer, profile_problems
 from hortus.domains.clusters.shoot.providers import PROVIDERS
 from hortus.domains.clusters.shoot.versions import is_version
+from hortus.domains.clusters.shoots import tolerance_of
 from hortus.domains.clusters.types import RequiredLabels, Runtime, RuntimeShoot
 from hortus.kube import naming
 from hortus.schema import FieldError

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from hortus.domains.clusters.configuration import Configuration
+from hortus.domains.clusters.pools import Pool, PoolFields
 from hortus.domains.clusters.shoot import versions
-from hortus.domains.clusters.shoot.live import Pool, PoolFields
 from hortus.domains.clusters.types import Runtime
 from hortus.kube import Object
 from hortus.kube.patches import apply_merge_patch
