@@ -65,7 +65,11 @@ def test_get_speaks_all_formats(fleet: Fleet) -> None:
     [
         (("get", "nonsense"), 1, "neither the management cluster nor the garden serves 'nonsense'"),
         (("get", "clusters", "three"), 1, 'gardenerclusters "three" not found'),
-        (("get", "clusters", "-o", "xml"), 2, "unknown output format 'xml'; there are: table, wide, json"),
+        (
+            ("get", "clusters", "-o", "xml"),
+            2,
+            "'xml' is not a format of this command: table, wide, json, yaml, name, jsonpath=",
+        ),
         (("get", "clusters", "-o", "jsonpath"), 2, "jsonpath needs an argument"),
         (("get", "clusters", "-o", "jsonpath={.a"), 2, "jsonpath"),
         (("get", "clusters", "-o", "custom-columns=X"), 2, "'X' is not HEAD:PATH"),

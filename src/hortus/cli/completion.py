@@ -15,12 +15,13 @@ from click.shell_completion import (
     ShellComplete,
     add_completion_class,
     get_completion_class,
+    shell_complete,
     split_arg_string,
 )
 
-from hortus.terminal import CommandGroup
+from hortus.cli.main import COMPLETE
+from hortus.terminal import CommandGroup, whole_program
 
-_VARIABLE = "_HORTUS_COMPLETE"
 _NO_FILES = 4
 """cobra's directive ShellCompDirectiveNoFileComp: what is not listed is not a file either."""
 
@@ -60,12 +61,18 @@ def register(app: CommandGroup) -> None:
         """
         found = get_completion_class(shell)
         assert found is not None
-        click.echo(found(app, {}, "hortus", _VARIABLE).source())
+        click.echo(found(app, {}, "hortus", COMPLETE).source())
+
+
+def answer(app: CommandGroup, name: str, asked: str) -> None:
+    """Answers a shell, which says in the environment what is `asked`."""
+    with whole_program():
+        raise SystemExit(shell_complete(app, {}, name, COMPLETE, asked))
 
 
 def for_kubectl(app: CommandGroup, words: Sequence[str]) -> str:
     """The answer to `kubectl_complete-hortus WORD...`, of which the last is the one to complete."""
     *before, word = words or [""]
-    found = ShellComplete(app, {}, "kubectl hortus", _VARIABLE).get_completions(before, word)
+    found = ShellComplete(app, {}, "kubectl hortus", COMPLETE).get_completions(before, word)
     lines = [f"{item.value}\t{item.help}" if item.help else str(item.value) for item in found if item.type == "plain"]
     return "\n".join([*lines, f":{_NO_FILES if len(lines) == len(found) else 0}"])

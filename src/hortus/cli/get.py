@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hortus.domains import all_domains
-from hortus.terminal import CommandGroup, Connections, OutputFormat, completing, run
+from hortus.terminal import CommandGroup, Connections, OutputFormat, completing, output_formats, run
 
 
 def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
@@ -22,7 +22,7 @@ def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
     @click.option("--namespace", "-n", default="", help="Only this namespace.")
     @click.option("--all-namespaces", "-A", is_flag=True, help="All, which is the default.")
     @click.option("--selector", "-l", default="", help="Label selector.")
-    @click.option("--output", "-o", default="table", help="Output format.")
+    @output_formats("table", "wide", "json", "yaml", "name", "jsonpath=TEMPLATE", "custom-columns=HEAD:PATH,...")
     @click.option("--watch", "-w", is_flag=True, help="Watch for changes until Ctrl-C.")
     @click.option("--no-headers", is_flag=True, help="Omit the header of a table.")
     def get(
@@ -31,7 +31,7 @@ def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
         namespace: str,
         all_namespaces: bool,
         selector: str,
-        output: str,
+        output: OutputFormat,
         watch: bool,
         no_headers: bool,
     ) -> None:
@@ -44,9 +44,7 @@ def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
             raise click.BadParameter("a name goes with neither --all-namespaces nor --selector")
         from hortus.cli.objects import ObjectQuery
 
-        query = ObjectQuery(
-            _aliases().get(kind, kind), name, namespace, selector, OutputFormat.parse(output), not no_headers
-        )
+        query = ObjectQuery(_aliases().get(kind, kind), name, namespace, selector, output, not no_headers)
         run(query.serve(connect(), watch=watch))
 
 

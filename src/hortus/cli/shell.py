@@ -17,7 +17,6 @@ from hortus.cli import completion, get, run
 from hortus.cli.arguments import hoisted
 from hortus.cli.envtest import commands as envtest
 from hortus.cli.install import commands as install
-from hortus.cli.main import INTERRUPTED
 from hortus.cli.simulate import commands as simulate
 from hortus.cli.up import commands as up
 from hortus.domains import all_domains
@@ -41,16 +40,10 @@ def _connect() -> Connections:
 
 
 class _Root(CommandGroup):
-    """The root command: it accepts connection options anywhere on its line, and Ctrl-C ends it without output."""
+    """The root command: it accepts connection options anywhere on its line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, hoisted(args, commands_of_their_own=("run",)))
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise SystemExit(INTERRUPTED) from None
 
 
 @click.group(

@@ -4,25 +4,34 @@ A domain's `commands.py` defines arguments and results; this package gives all c
 knows no domain; the shell is `cli`.
 """
 
-from hortus.terminal.commands import OUTPUT, CommandGroup, Decorator, timeout, together
+from hortus.terminal.commands import OUTPUT, CommandGroup, Decorator, output_formats, timeout, together
 from hortus.terminal.completion import completing
+from hortus.terminal.confirmation import YES, confirm
 from hortus.terminal.connections import Connections
-from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, CommandError, run
+from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, EXIT_USAGE, CommandError, fail, run, whole_program
 from hortus.terminal.output import OutputFormat, plain, print_objects, raw
 from hortus.terminal.table import Table, clean, print_table
+from hortus.terminal.values import Duration, Number
 
 __all__ = [
     "EXIT_ERROR",
     "EXIT_TIMEOUT",
+    "EXIT_USAGE",
     "OUTPUT",
+    "YES",
     "CommandError",
     "CommandGroup",
     "Connections",
     "Decorator",
+    "Duration",
+    "Number",
     "OutputFormat",
     "Table",
     "clean",
     "completing",
+    "confirm",
+    "fail",
+    "output_formats",
     "plain",
     "print_objects",
     "print_table",
@@ -30,4 +39,5 @@ __all__ = [
     "run",
     "timeout",
     "together",
+    "whole_program",
 ]

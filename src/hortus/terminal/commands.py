@@ -6,24 +6,42 @@ loads nothing but click, and so must the modules that declare commands: every ru
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
 import click
 
+from hortus.terminal.failures import coloured, whole_program
+from hortus.terminal.values import Duration, OutputChoice, listed
+
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 """Gives a command an option or an argument."""
 
-OUTPUT = click.option("--output", "-o", default="table", help="table, json or yaml.")
+
+def output_formats(*formats: str, when: str = "") -> Decorator:
+    """The option `-o` of a command with these formats, of which the first is the default.
+
+    `when` begins its help where it means something only with another option.
+    """
+    return click.option(
+        "--output",
+        "-o",
+        type=OutputChoice(formats),
+        default=formats[0],
+        metavar="FORMAT",
+        help=f"{when}{listed(formats)}.",
+    )
+
+
+OUTPUT = output_formats("table", "json", "yaml")
 """The option of commands that print one thing."""
 
 
-def timeout(seconds: float) -> Decorator:
-    """The option `--timeout` of commands that wait."""
-    return click.option(
-        "--timeout", type=click.FloatRange(min=0.1), default=seconds, metavar="SECONDS", help="Time to wait."
-    )
+def timeout(text: str) -> Decorator:
+    """The option `--timeout` of commands that wait, with its default."""
+    return click.option("--timeout", type=Duration(), default=text, metavar="DURATION", help="Time to wait.")
 
 
 def together(*parts: Decorator) -> Decorator:
@@ -54,6 +72,13 @@ class CommandGroup(_Listed, click.Group):
 
     command_class = _Command
     group_class = type
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> None:  # type: ignore[override]
+        """The whole program: runs the command of the line, and ends as all commands end."""
+        words = sys.argv[1:] if args is None else list(args)
+        with whole_program(), self.make_context(prog_name, words, **extra) as context:
+            context.color = coloured(sys.stdout)
+            self.invoke(context)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -1,10 +1,15 @@
-"""Failures of a command: one line on standard error with the problem and the fix, and an exit code."""
+"""Ends of a command: an error is one line on standard error with the problem and the fix, and an exit code.
+
+Ctrl-C ends a command with 130 and without output, a reader that closes the output with 0 and without output.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Coroutine
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn, TextIO, TypeVar
 
 import click
 
@@ -13,8 +18,11 @@ from hortus.terminal.table import clean
 T = TypeVar("T")
 
 EXIT_ERROR = 1
+EXIT_USAGE = 2
 EXIT_TIMEOUT = 4
-"""The awaited condition did not come in time. Usage errors have the usual code 2."""
+"""The awaited condition did not come in time."""
+EXIT_INTERRUPTED = 130
+"""128 and the number of SIGINT."""
 
 
 class CommandError(Exception):
@@ -33,20 +41,81 @@ def run(command: Coroutine[Any, Any, T]) -> T:
     from hortus.kube.kubeconfig import KubeconfigError
 
     try:
-        return asyncio.run(command)
+        return asyncio.run(_interruptible(command))
     except CommandError as error:
-        _end(str(error), error.code)
+        fail(str(error), error.code)
     except (KubeError, KubeconfigError) as error:
-        _end(str(error), EXIT_ERROR)
+        fail(str(error))
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        raise SystemExit(EXIT_INTERRUPTED) from None
+
+
+async def _interruptible(command: Coroutine[Any, Any, T]) -> T:
+    """The result of `command`; after Ctrl-C no error of it, which would hide the interrupt from asyncio.run."""
+    import asyncio
+
+    try:
+        return await command
+    except (Exception, SystemExit):
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError from None
+        raise
+
+
+@contextmanager
+def whole_program() -> Iterator[None]:
+    """Around a program: ends it for what a command leaves unhandled, after its output is written."""
+    try:
+        try:
+            yield
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+    except KeyboardInterrupt:
+        raise SystemExit(EXIT_INTERRUPTED) from None
     except BrokenPipeError:
-        # The reader of the output has closed it, for example `| head`.
-        sys.stderr.close()
+        _discard()
         raise SystemExit(0) from None
+    except CommandError as error:
+        fail(str(error), error.code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        raise SystemExit(error.exit_code) from None
+    except click.ClickException as error:
+        fail(_usage(error), error.exit_code)
+    except click.exceptions.Exit as end:
+        raise SystemExit(end.exit_code) from None
+    except UnicodeEncodeError as error:
+        fail(f"{error.object!a} is not text in UTF-8", EXIT_USAGE)
+    except OSError as error:
+        if error.filename is not None or error.strerror is None:
+            raise
+        _discard()
+        fail(f"the output cannot be written: {error.strerror}")
 
 
-def _end(message: str, code: int) -> NoReturn:
-    lines = "\n".join(clean(line) for line in message.splitlines())
-    click.secho(f"error: {lines}", fg="red" if sys.stderr.isatty() else None, err=True)
+def fail(message: str, code: int = EXIT_ERROR) -> NoReturn:
+    """Ends the program with one line on standard error."""
+    text = "error: " + "\n".join(map(clean, message.splitlines()))
+    click.echo(click.style(text, fg="red") if coloured(sys.stderr) else text, err=True, color=coloured(sys.stderr))
     raise SystemExit(code)
+
+
+def coloured(stream: TextIO) -> bool:
+    """Returns true for a terminal that shows colours, unless the user wants none (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _usage(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f"\nSee `{context.command_path} --help`." if context is not None else ""
+    return f"{error.format_message()}{hint}"
+
+
+def _discard() -> None:
+    """Sends what is still in the buffer of standard output nowhere, so that its flush at the exit cannot fail."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with suppress(OSError):
+        os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _AS_JSON = {code: f"\\u{code:04x}" for code in HARMFUL}
 """Replaces harmful characters by JSON escapes, which mean the same."""
 _FOR_TERMINALS = dict.fromkeys(code for code in (*range(32), *HARMFUL) if chr(code) not in "\t\n")
-NAMES = "table, wide, json, yaml, name, jsonpath=TEMPLATE, custom-columns=HEAD:PATH,..."
 
 
 class OutputFormat(NamedTuple):
@@ -24,16 +23,6 @@ class OutputFormat(NamedTuple):
 
     name: str = "table"
     argument: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> OutputFormat:
-        """Parses the option. Raises click.BadParameter, which lists the formats."""
-        name, _, argument = text.partition("=")
-        if name not in ("table", "wide", "json", "yaml", "name", "jsonpath", "custom-columns", ""):
-            raise click.BadParameter(f"unknown output format {text!r}; there are: {NAMES}", param_hint="-o")
-        if name in ("jsonpath", "custom-columns") and not argument:
-            raise click.BadParameter(f"{name} needs an argument: -o {name}=...", param_hint="-o")
-        return cls(name or "table", argument)
 
     @property
     def tabular(self) -> bool:

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hortus.terminal import CommandError, CommandGroup, Connections, OutputFormat, plain, run, timeout
+from hortus.terminal import (
+    OUTPUT,
+    YES,
+    CommandError,
+    CommandGroup,
+    Connections,
+    Duration,
+    OutputFormat,
+    confirm,
+    output_formats,
+    plain,
+    run,
+    timeout,
+)
 
 if TYPE_CHECKING:
     from hortus.cli.install.applying import Installation, PlannedChange
@@ -45,7 +58,7 @@ def _add_install(app: CommandGroup, connect: Connect) -> None:
     @_VALUES
     @_SET
     @click.option("--export", is_flag=True, help="Print the objects instead of applying them.")
-    @click.option("--output", "-o", default="yaml", help="With --export: yaml or json.")
+    @output_formats("yaml", "json", when="With --export: ")
     @click.option(
         "--garden-account",
         default="",
@@ -59,20 +72,24 @@ def _add_install(app: CommandGroup, connect: Connect) -> None:
         help="With --garden-account: write a kubeconfig with a token of the account.",
     )
     @click.option(
-        "--duration", default="2160h", metavar="DURATION", help="Lifetime of that token; the garden may shorten it."
+        "--duration",
+        type=Duration(least=600.0),
+        default="2160h",
+        metavar="DURATION",
+        help="Lifetime of that token; the garden may shorten it.",
     )
     @click.option("--diff", is_flag=True, help="Show the changes and do nothing; exit code 1 if there are any.")
     @click.option("--wait/--no-wait", default=True, help="Wait until Hortus is ready.")
-    @timeout(300.0)
+    @timeout("5m")
     def install(
         namespace: str,
         values: tuple[Path, ...],
         settings: tuple[str, ...],
         export: bool,
-        output: str,
+        output: OutputFormat,
         garden_account: str,
         write_kubeconfig: Path | None,
-        duration: str,
+        duration: float,
         diff: bool,
         wait: bool,
         timeout: float,
@@ -84,17 +101,18 @@ def _add_install(app: CommandGroup, connect: Connect) -> None:
         objects that the values no longer ask for.
 
         \b
-        Look first:  hortus install --export --set garden.projectName=demo
-        Compare:     hortus --kubeconfig mgmt.yaml install --set garden.projectName=demo --diff
-        Then:        hortus --kubeconfig mgmt.yaml install --set garden.projectName=demo
-        The garden:  hortus --garden-kubeconfig admin.yaml install --garden-account demo --write-kubeconfig garden.yaml
+        Look first:
+          hortus install --export --set garden.projectName=demo
+        Compare:
+          hortus --kubeconfig mgmt.yaml install --set garden.projectName=demo --diff
+        Then:
+          hortus --kubeconfig mgmt.yaml install --set garden.projectName=demo
+        The garden:
+          hortus --garden-kubeconfig admin.yaml install --garden-account demo \\
+            --write-kubeconfig garden.yaml
         """
         if write_kubeconfig and not garden_account:
             raise click.UsageError("--write-kubeconfig needs --garden-account PROJECT")
-        format = OutputFormat.parse(output)
-        if format.name not in ("yaml", "json"):
-            raise click.BadParameter("yaml or json", param_hint="--output")
-        seconds = _seconds(duration)
 
         # Before the event loop, which answers Ctrl-C later than Python itself.
         from hortus.cli.install.chart import objects, values_of
@@ -103,7 +121,7 @@ def _add_install(app: CommandGroup, connect: Connect) -> None:
         async def work() -> None:
             found = account(garden_account) if garden_account else objects(namespace, values_of(values, settings))
             if export:
-                _print(found, format)
+                _print(found, output)
                 return
             connections = connect()
             client = connections.garden() if garden_account else connections.management()
@@ -116,24 +134,11 @@ def _add_install(app: CommandGroup, connect: Connect) -> None:
                     return
                 await installation.apply()
                 if write_kubeconfig:
-                    await _write(client, garden_account, write_kubeconfig, seconds)
+                    await _write(client, garden_account, write_kubeconfig, int(duration))
                 if not garden_account:
                     await _start(installation, client, found, namespace, timeout if wait else 0.0)
 
         run(work())
-
-
-def _seconds(duration: str) -> int:
-    """Raises click.BadParameter."""
-    from hortus.kube import durations
-
-    try:
-        found = int(durations.seconds(duration))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--duration") from None
-    if found < 600:
-        raise click.BadParameter("a token lives for 10m or longer", param_hint="--duration")
-    return found
 
 
 async def _write(client: Client, project: str, path: Path, seconds: int) -> None:
@@ -177,8 +182,8 @@ def _add_check(app: CommandGroup, connect: Connect) -> None:
     @_NAMESPACE
     @_VALUES
     @_SET
-    @click.option("--output", "-o", default="table", help="table, json or yaml.")
-    def check(namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], output: str) -> None:
+    @OUTPUT
+    def check(namespace: str, values: tuple[Path, ...], settings: tuple[str, ...], output: OutputFormat) -> None:
         """Check an installation, or what one would need, and print the fix of each problem.
 
         Looks at the API server, the CRDs, the configuration, the watched namespace, the garden's Secret and what its
@@ -191,10 +196,6 @@ def _add_check(app: CommandGroup, connect: Connect) -> None:
         """
         from hortus.cli.install.chart import objects, values_of
 
-        format = OutputFormat.parse(output)
-        if format.name not in ("table", "json", "yaml"):
-            raise click.BadParameter("table, json or yaml", param_hint="--output")
-
         async def work() -> bool:
             from hortus.cli.install.checks import check as findings
 
@@ -203,10 +204,10 @@ def _add_check(app: CommandGroup, connect: Connect) -> None:
             async with connect().management() as client:
                 async for finding in findings(client, found, namespace):
                     results.append(finding)
-                    if format.tabular:
+                    if output.tabular:
                         click.echo(_line(finding))
-            if not format.tabular:
-                plain([finding._asdict() for finding in results], format)
+            if not output.tabular:
+                plain([finding._asdict() for finding in results], output)
             return all(finding.state != "failed" for finding in results)
 
         if not run(work()):
@@ -226,8 +227,8 @@ def _add_uninstall(app: CommandGroup, connect: Connect) -> None:
         metavar="PROJECT",
         help="Delete only Hortus' account in this project of the garden.",
     )
-    @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-    @timeout(120.0)
+    @YES
+    @timeout("2m")
     def uninstall(
         namespace: str, delete_crds: bool, delete_namespace: bool, garden_account: str, yes: bool, timeout: float
     ) -> None:
@@ -245,8 +246,7 @@ def _add_uninstall(app: CommandGroup, connect: Connect) -> None:
 
         async def account() -> None:
             async with connect().garden() as client:
-                if not yes:
-                    click.confirm(f"Delete Hortus' account in project {garden_account} of {client.host}?", abort=True)
+                confirm(f"Delete Hortus' account in project {garden_account} of {client.host}?", yes=yes)
                 await remove_account(client, garden_account, click.echo)
 
         async def work() -> None:
@@ -256,7 +256,7 @@ def _add_uninstall(app: CommandGroup, connect: Connect) -> None:
                 if not yes:
                     _list(f"This is deleted from {client.host}:", plan.deleted)
                     _list("This stays:", plan.kept)
-                    click.confirm("Continue?", abort=True)
+                confirm(f"Uninstall Hortus from namespace {namespace} of {client.host}?", yes=yes)
                 await removal.apply(click.echo, timeout=timeout)
                 if plan.kept and yes:
                     _list("This stays:", plan.kept)

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from hortus.terminal import OUTPUT, CommandError, CommandGroup, Connections, run, together
+from hortus.terminal import OUTPUT, CommandError, CommandGroup, Connections, Number, run, together
 
 if TYPE_CHECKING:
     from hortus.simulation.load import Scenario
 
 Connect = Callable[[], Connections]
 
-SEED = click.option(
-    "--seed", type=click.IntRange(min=0), metavar="NUMBER", help="Seed of all random choices.", show_default="1"
-)
+SEED = click.option("--seed", type=Number(0), metavar="NUMBER", help="Seed of all random choices.", show_default="1")
 REPORTED = together(
     OUTPUT,
     click.option(
@@ -165,7 +163,8 @@ def _register_faults(group: CommandGroup, connect: Connect) -> None:
         Faults: latency, error, partition, dropWatches, clockStep, kill, pause. All end with the command.
 
         \b
-        hortus simulate faults 'kill process=controllers every=20s' 'error code=429 share=20% lasts=10s'
+        hortus simulate faults 'kill process=controllers every=20s' \\
+            'error code=429 share=20% lasts=10s'
         """
         from hortus.cli.simulate.making import fault_of
 

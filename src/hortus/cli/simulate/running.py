@@ -55,7 +55,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     load_id: str = ""
     seed: int | None = None
     cleanup: bool = False
-    output: str = "table"
+    output: OutputFormat = OutputFormat()
     page: Path | None = None
     """The file for the report as HTML; None for no file."""
     fail_if: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def simulate(connections: Connections, scenario: Scenario, options: Options) -> 
             click.echo(text)
         return 0
     load_id = checked(options.load_id) if options.load_id else new_load_id()
-    format = OutputFormat.parse(options.output)
+    format = options.output
     if options.page is not None and not options.page.absolute().parent.is_dir():
         raise CommandError(f"--html {options.page}: there is no folder {options.page.absolute().parent}")
     report = run_command(_run(connections, plan, templates, gates, load_id, options))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import click
 
-from hortus.terminal import OUTPUT, CommandGroup, OutputFormat, plain
+from hortus.terminal import OUTPUT, CommandGroup, Number, OutputFormat, plain
 
 if TYPE_CHECKING:
     from hortus.cli.up.session import UpOptions
@@ -37,21 +37,21 @@ def register(app: CommandGroup) -> None:
 @STATE_DIR
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Number(0, 65535),
     metavar="PORT",
     default=6443,
     help="Port on 127.0.0.1 for the API server; 0 takes any free one.",
 )
 @click.option(
     "--clusters",
-    type=click.IntRange(0, 20000),
+    type=Number(0, 20000),
     metavar="NUMBER",
     default=3,
     help="Minimum number of simulated clusters at the start.",
 )
 @click.option(
     "--controllers",
-    type=click.IntRange(1, 64),
+    type=Number(1, 64),
     metavar="NUMBER",
     default=1,
     help="Number of controller processes, which share the clusters.",
@@ -158,22 +158,21 @@ def down(context: click.Context, state_dir: Path | None) -> None:
 @STATE_DIR
 @OUTPUT
 @click.pass_context
-def status(context: click.Context, state_dir: Path | None, output: str) -> None:
+def status(context: click.Context, state_dir: Path | None, output: OutputFormat) -> None:
     """Show the processes of the local fleet and their health.
 
     Exit code 0: up and healthy; 1: up, but something is not; 3: not running.
     """
     from hortus.cli.up.status import lines, look
 
-    format = OutputFormat.parse(output)
     found = look(_state(context, state_dir))
-    if format.tabular:
+    if output.tabular:
         for title, value in lines(found):
             click.echo(f"{title:<18} {value}")
     else:
         import msgspec
 
-        plain(msgspec.to_builtins(found), format)
+        plain(msgspec.to_builtins(found), output)
     raise SystemExit(found.exit_code)
 
 

@@ -35,7 +35,8 @@ def register(app: CommandGroup, connect: Connect) -> None:
         It may do what the request says and nothing else. Where there is none, the error says why and who has to act.
 
         \b
-        hortus access broker > broker.yaml && kubectl --kubeconfig broker.yaml auth can-i --list
+        hortus access broker > broker.yaml
+        kubectl --kubeconfig broker.yaml auth can-i --list
         """
         run(_access(connect(), name, namespace))
 

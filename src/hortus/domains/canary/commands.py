@@ -31,15 +31,15 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel="Clusters")
     @click.option("--now", is_flag=True, help="Start a run now, and wait for its end.")
     @click.option("--wait/--no-wait", default=True, help="With --now: wait until it is over.")
-    @timeout(7200.0)
+    @timeout("2h")
     @click.option("--namespace", "-n", default="kcp-system", help="Namespace of the canary.")
     @OUTPUT
-    def canary(now: bool, wait: bool, timeout: float, namespace: str, output: str) -> None:
+    def canary(now: bool, wait: bool, timeout: float, namespace: str, output: OutputFormat) -> None:
         """Show how the canary is: a small cluster that is grown, used and deleted every hour.
 
         Exit code 1 when its last run failed.
         """
-        run(_canary(connect(), namespace, OutputFormat.parse(output), timeout if now and wait else None, ask=now))
+        run(_canary(connect(), namespace, output, timeout if now and wait else None, ask=now))
 
 
 async def _canary(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hortus.terminal import OUTPUT, CommandGroup, Connections, Decorator, OutputFormat, run, together
+from hortus.terminal import OUTPUT, CommandGroup, Connections, Decorator, Number, run, together
 
 if TYPE_CHECKING:
     from hortus.domains.clusters.adoption.running import Work
@@ -56,7 +56,7 @@ REPORT = click.option(
 )
 AT_ONCE = click.option(
     "--concurrency",
-    type=click.IntRange(1, 64),
+    type=Number(1, 64),
     metavar="NUMBER",
     default=8,
     help="Number of clusters read in parallel.",
@@ -208,7 +208,7 @@ def _work(given: dict[str, Any]) -> Work:
             audit_log_mandatory=given.get("audit_log"),
         ),
         telling=Telling(
-            format=OutputFormat.parse(given["output"]),
+            format=given["output"],
             diff=given.get("diff", False),
             report=given["report"],
             quiet=given["quiet"],

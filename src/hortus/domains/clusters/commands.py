@@ -51,12 +51,12 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @NAME
     @NAMESPACE
     @OUTPUT
-    def why(name: str, namespace: str, output: str) -> None:
+    def why(name: str, namespace: str, output: OutputFormat) -> None:
         """Explain the state of a Runtime and name the owner of the next step.
 
         Exit code 1 if a person has to act.
         """
-        run(_why(connect(), name, namespace, OutputFormat.parse(output)))
+        run(_why(connect(), name, namespace, output))
 
     @app.command(panel="Clusters")
     @NAME
@@ -76,7 +76,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @NAME
     @NAMESPACE
     @WAIT
-    @timeout(600.0)
+    @timeout("10m")
     def reconcile(name: str, namespace: str, wait: bool, timeout: float) -> None:
         """Patch the Shoot of a Runtime now, even after a permanent failure.
 
@@ -93,7 +93,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
         help="When the infrastructure blocks it: go on, and leave behind what cannot be removed.",
     )
     @WAIT
-    @timeout(1800.0)
+    @timeout("30m")
     def retire(name: str, namespace: str, force: bool, wait: bool, timeout: float) -> None:
         """Delete a Runtime, its cluster and all objects that were created for it."""
         run(_retire(connect(), name, namespace, force=force, timeout=timeout if wait else None))

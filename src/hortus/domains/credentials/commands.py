@@ -75,7 +75,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @NAME
     @NAMESPACE
     @click.option("--wait/--no-wait", default=True, help="Wait until the new kubeconfig is there.")
-    @timeout(60.0)
+    @timeout("1m")
     def rotate(name: str, namespace: str, wait: bool, timeout: float) -> None:
         """Replace the kubeconfig of a cluster now.
 
@@ -87,14 +87,14 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @NAME
     @NAMESPACE
     @OUTPUT
-    def tree(name: str, namespace: str, output: str) -> None:
+    def tree(name: str, namespace: str, output: OutputFormat) -> None:
         """Show a cluster and all behind it, with health.
 
         From the Runtime, where there is one, to its GardenerCluster, Secret, Shoot and an API server that answers.
 
         Exit code 1 when something in the tree is unhealthy.
         """
-        run(_tree(connect(), name, namespace, OutputFormat.parse(output)))
+        run(_tree(connect(), name, namespace, output))
 
 
 async def _kubeconfig(connections: Connections, name: str, namespace: str, into: Path | None, use: bool) -> None:

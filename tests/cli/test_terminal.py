@@ -1,0 +1,192 @@
+"""Commands in real terminals, pipes and locales: colours, closed outputs, encodings, signals, values of options."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Fleet
+from tests.cli.terminals import program, terminal
+from tests.scenarios.running import environment
+
+from hortus.cli.shell import app
+
+RED = b"\x1b[31m"
+
+
+def shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """A line of bash in which `hortus` is ours."""
+    path = f"{Path(sys.executable).parent}:{environment()['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line}"],
+        capture_output=True,
+        text=True,
+        env=environment(PATH=path, **more),
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("words", ["get clusters", "tree one", "get clusters -o yaml", "kubeconfig one", "--help"])
+def test_a_full_disk_is_one_line_and_a_closed_output_is_none(fleet: Fleet, words: str) -> None:
+    here = f"--state-dir {fleet.folder}"
+    full = shell(f"hortus {here} {words} > /dev/full")
+    assert (full.returncode, full.stderr) == (1, "error: the output cannot be written: No space left on device\n")
+    for ending in ("| true", "| head -1 > /dev/null", ">&-"):
+        closed = shell(f"hortus {here} {words} {ending}")
+        assert (closed.returncode, closed.stdout, closed.stderr) == (0, "", ""), ending
+
+
+def test_no_encoding_of_the_output_is_an_error(fleet: Fleet) -> None:
+    line = f"hortus tree one --state-dir {fleet.folder}"
+    for more in (
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "POSIX"},
+    ):
+        shown = shell(line, **more)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert shown.stdout.startswith("✓ GardenerCluster kcp-system/one")
+    latin = shell(f"{line} | iconv -f latin1 -t utf-8", PYTHONIOENCODING="latin-1")
+    assert latin.stdout.splitlines()[:3:2] == [
+        "+ GardenerCluster kcp-system/one  Ready: Fine.",
+        "|  `- + Cluster one  answers to this kubeconfig",
+    ]
+
+
+def test_an_argument_that_is_no_text_is_one_line(fleet: Fleet) -> None:
+    shown = shell(f"hortus tree $'\\xff' --state-dir {fleet.folder}")
+    assert (shown.returncode, shown.stdout, shown.stderr) == (2, "", "error: '\\udcff' is not text in UTF-8\n")
+
+
+@pytest.mark.parametrize(
+    ("more", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)]
+)
+def test_colours_are_for_terminals_that_show_them(fleet: Fleet, more: dict[str, str], coloured: bool) -> None:
+    here = ("--state-dir", str(fleet.folder))
+    for words in (("tree", "two"), ("tree", "nothing"), ("get", "clusters", "-o", "nonsense")):
+        with terminal(*words, *here, **more) as shown:
+            assert shown.ended() in (1, 2)
+            assert (RED in shown.raw) is coloured, (words, shown.raw)
+            assert coloured or b"\x1b" not in shown.raw
+    piped = shell(f"hortus tree two --state-dir {fleet.folder}")
+    assert "\x1b" not in piped.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("tree", "one", "-o", "name"), "'name' is not a format of this command: table, json or yaml"),
+        (("tree", "one", "-o", "wide"), "'wide' is not a format of this command: table, json or yaml"),
+        (("status", "-o", "jsonpath={.a}"), "'jsonpath={.a}' is not a format of this command: table, json or yaml"),
+        (("install", "--export", "-o", "table"), "'table' is not a format of this command: yaml or json"),
+        (("get", "clusters", "-o", "json=x"), "'json=x' is not a format of this command"),
+        (("get", "clusters", "-o", "jsonpath"), "jsonpath needs an argument: -o jsonpath=TEMPLATE"),
+        (("rotate", "one", "--timeout", "3 minutes"), "'3 minutes' is not a duration such as 30s or 1h30m"),
+        (("rotate", "one", "--timeout", "inf"), "'inf' is not a duration such as 30s or 1h30m"),
+        (("rotate", "one", "--timeout", "1ms"), "'1ms' is less than 100ms"),
+        (("up", "--clusters", "many"), "'many' is not a whole number, 0 to 20000"),
+        (("up", "--port", "70000"), "'70000' is not a whole number, 0 to 65535"),
+        (("simulate", "load", "--seed", "-1"), "'-1' is not a whole number, 0 or more"),
+        (("retire",), "Missing argument 'NAME'."),
+    ],
+)
+def test_a_wrong_value_is_refused_in_the_users_words_with_a_hint(
+    fleet: Fleet, words: tuple[str, ...], says: str
+) -> None:
+    answer = fleet.type(*words)
+    error, hint = answer.err.splitlines()
+    assert (answer.code, answer.out) == (2, "")
+    assert error.startswith("error: ") and says in error
+    command = [word for word in words if not word.startswith("-")][: 2 if words[0] == "simulate" else 1]
+    assert hint == f"See `app {' '.join(command)} --help`."
+
+
+@pytest.mark.parametrize("timeout", ["1m", "90s", "0h1m30s", "60", "1.5"])
+def test_a_timeout_is_a_duration_and_a_number_is_seconds(fleet: Fleet, timeout: str) -> None:
+    assert fleet.type("rotate", "three", "--timeout", timeout).code == 1
+
+
+def test_every_command_says_its_formats_in_its_help(fleet: Fleet) -> None:
+    """And no help is wider than the terminal, but for examples that are typed as they are."""
+    for path, options, examples in _commands(app):
+        for width in (60, 80):
+            shown = shell(f"hortus {' '.join(path)} --help", COLUMNS=str(width))
+            assert shown.returncode == 0, shown.stderr
+            wide = [line.strip() for line in shown.stdout.splitlines() if len(line) > width]
+            assert path == ["run"] or all(width < 80 and line in examples for line in wide), (path, wide)
+        if "output" in options:
+            assert "-o, --output FORMAT" in shown.stdout and "json" in shown.stdout, path
+
+
+def _commands(group, path=()):
+    for name, command in group.commands.items():
+        examples = [line.strip() for part in (command.help or "").split("\b\n")[1:] for line in part.splitlines()]
+        yield [*path, name], {parameter.name for parameter in command.params}, examples
+        if hasattr(command, "commands"):
+            yield from _commands(command, (*path, name))
+
+
+BEFORE_ITS_FIRST_AWAIT = """
+import os, signal
+from hortus.terminal import CommandError, CommandGroup, run
+app = CommandGroup()
+async def work():
+    os.kill(os.getpid(), signal.SIGINT)
+    {end}
+@app.command()
+def command():
+    {before}
+    run(work())
+    {after}
+app.main(["command"])
+"""
+INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        {"end": "raise CommandError('failed')"},
+        {"end": "raise SystemExit(1)"},
+        {"end": "raise OSError(28, 'full')"},
+        {"end": "import asyncio; await asyncio.sleep(60)"},
+        {"before": INTERRUPT},
+        {"before": f"try: {INTERRUPT}\n    finally: print('x')"},
+        {"end": "return", "after": INTERRUPT},
+    ],
+)
+def test_ctrl_c_ends_a_command_with_130_and_silently_at_any_moment(places: dict[str, str]) -> None:
+    source = BEFORE_ITS_FIRST_AWAIT.format(**{"end": "pass", "before": "pass", "after": "pass", **places})
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip("x\n"), done.stderr) == (128 + signal.SIGINT, "", "")
+
+
+AT_EXIT = """
+import atexit, os, signal, sys
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+sys.argv[1:] = ["version"]
+from hortus.cli.main import main
+main()
+"""
+
+
+def test_ctrl_c_among_the_last_steps_is_silent() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "hortus 0.1.0\n", "")
+
+
+def test_a_question_is_asked_on_a_terminal_and_refused_elsewhere(fleet: Fleet) -> None:
+    words = ("uninstall", "--set", "garden.projectName=demo", "--state-dir", str(fleet.folder))
+    for keys, code, says in (("n\n", 1, "error: nothing was changed"), ("\n", 1, "nothing"), ("\x03", 130, "[y/N] ^C")):
+        with terminal(*words) as shown:
+            shown.shows("[y/N]")
+            shown.type(keys)
+            assert shown.ended() == code
+            assert says in shown.lines[-1]
+    refused = subprocess.run(program(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("error: Uninstall Hortus from namespace hortus-system of 127.0.0.1:")
+    assert refused.stderr.endswith("? Nobody can answer, as this is no terminal: give -y to agree\n")
