@@ -10,8 +10,6 @@ import base64
 import hmac
 from typing import NoReturn
 
-import orjson
-
 
 class Secret:
     """Holds one confidential text; compares in constant time, does not print, does not pickle."""
@@ -62,6 +60,8 @@ def without_credential(content: bytes, authorization: str | None) -> bytes:
     sought = [part for part in _parts(authorization or "") if len(part) >= _SHORTEST]
     if not sought:
         return content
+    import orjson  # here: commands that call no server load this module too
+
     try:
         content = orjson.dumps(orjson.loads(content))
     except orjson.JSONDecodeError:
