@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ def run(arguments: list[str]) -> None:
 
     flags = FlagSet(FLAGS)
     if any(word.lstrip("-") in ("help", "h") for word in arguments):
-        click.echo(f"Usage: hortus run [flags]\n\n{inspect.cleandoc(run.__doc__ or '')}\n\n{flags.usage()}")
+        _print_help(flags.usage())
         return
     try:
         configuration = FlagValues(flags, arguments, os.environ)
@@ -57,6 +58,15 @@ def run(arguments: list[str]) -> None:
         click.echo(f"error: {error}", err=True)
         raise SystemExit(1 if isinstance(error, KubeError) else 2) from None
     sys.exit(code)
+
+
+def _print_help(flags: str) -> None:
+    width = shutil.get_terminal_size().columns
+    about = click.wrap_text(inspect.cleandoc(run.__doc__ or ""), width, preserve_paragraphs=True)
+    click.echo(f"Usage: hortus run [flags]\n\n{about}\n")
+    for line in flags.splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        click.echo(click.wrap_text(line.lstrip(), width, indent, indent))
 
 
 def _load_structlog() -> None:

@@ -18,8 +18,9 @@ Connect = Callable[[], Connections]
 _ABOUT = """Make Runtimes and GardenerClusters of existing clusters, without a change to the clusters.
 
 \b
-1. `hortus adopt shoots --all` shows the objects for each shoot, and the changes of a patch.
-   With --apply it makes the objects and locks them: the controllers ignore locked Runtimes.
+1. `hortus adopt shoots --all` shows the objects for each shoot, and the
+   changes of a patch. With --apply it makes the objects and locks them:
+   the controllers ignore locked Runtimes.
 2. `hortus adopt compare --all` asks the garden for the changes (a dry run).
 3. `hortus adopt release --all` unlocks the Runtimes that change nothing.
 

@@ -65,7 +65,8 @@ def register(app: CommandGroup, connect: Connect) -> None:
 
         \b
         Printed: hortus kubeconfig demo-1 > demo-1.yaml
-        Merged:  hortus kubeconfig demo-1 --merge && kubectl --context demo-1 get nodes
+        Merged:  hortus kubeconfig demo-1 --merge
+                 kubectl --context demo-1 get nodes
         """
         if into is not None and not merge:
             raise click.BadParameter("--into goes with --merge")
