@@ -179,7 +179,7 @@ def test_ctrl_c_among_the_last_steps_is_silent() -> None:
 
 
 def test_a_question_is_asked_on_a_terminal_and_refused_elsewhere(fleet: Fleet) -> None:
-    words = ("uninstall", "--set", "garden.projectName=demo", "--state-dir", str(fleet.folder))
+    words = ("uninstall", "--garden-account", "demo", "--state-dir", str(fleet.folder))
     for keys, code, says in (("n\n", 1, "error: nothing was changed"), ("\n", 1, "nothing"), ("\x03", 130, "[y/N] ^C")):
         with terminal(*words) as shown:
             shown.shows("[y/N]")
@@ -188,5 +188,5 @@ def test_a_question_is_asked_on_a_terminal_and_refused_elsewhere(fleet: Fleet) -
             assert says in shown.lines[-1]
     refused = subprocess.run(program(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith("error: Uninstall Hortus from namespace hortus-system of 127.0.0.1:")
+    assert refused.stderr.startswith("error: Delete Hortus' account in project demo of 127.0.0.1:")
     assert refused.stderr.endswith("? Nobody can answer, as this is no terminal: give -y to agree\n")

@@ -238,9 +238,12 @@ def _add_uninstall(app: CommandGroup, connect: Connect) -> None:
         namespaces and the garden's Secret stay unless an option says otherwise.
 
         \b
-        Hortus alone:  hortus --kubeconfig mgmt.yaml uninstall
-        All traces:    hortus --kubeconfig mgmt.yaml uninstall --delete-crds --delete-namespace
-        The garden:    hortus --garden-kubeconfig garden.yaml uninstall --garden-account demo
+        Hortus alone:
+          hortus --kubeconfig mgmt.yaml uninstall
+        All traces:
+          hortus --kubeconfig mgmt.yaml uninstall --delete-crds --delete-namespace
+        The garden:
+          hortus --garden-kubeconfig garden.yaml uninstall --garden-account demo
         """
         from hortus.cli.install.removing import Removal, remove_account
 
