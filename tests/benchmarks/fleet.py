@@ -25,12 +25,12 @@ from pathlib import Path
 import aiohttp
 import uvloop
 from tests.benchmarks.credentials import cluster
+from tests.simulation.shoots import small_shoot
 
 from hortus.cli.up.state import RunFile, StateDirectory
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client
 from hortus.kube.objects import Object
-from hortus.simulation.fleet import fleet_shoot
 from hortus.simulation.garden.kinds import SHOOTS
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -112,7 +112,7 @@ async def server_writes(client: Client) -> float:
 
 
 def shoot(number: int) -> Object:
-    made = fleet_shoot("demo", number)
+    made = small_shoot("demo", number)
     made["metadata"] = {"name": f"bench-{number}", "namespace": "garden-demo"}
     return made
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 from tests.simulation.garden import started_garden
+from tests.simulation.shoots import small_shoot
 
 from hortus.cli.shell import app
 from hortus.domains.credentials import service
@@ -20,7 +21,6 @@ from hortus.kube import Client, Resource, yaml
 from hortus.kube.clock import SystemClock
 from hortus.kube.objects import Object
 from hortus.schema import crd
-from hortus.simulation.fleet import fleet_shoot
 from hortus.simulation.garden.kinds import SHOOTS
 from hortus.simulation.settings import GardenSettings
 from hortus.testing.apiserver import TestServer
@@ -107,7 +107,7 @@ async def _fill(server: TestServer) -> None:
         await client.create(SECRETS, service.secret_plan(made).created(issued))
     async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as garden:
         await garden.create(NAMESPACES, {"metadata": {"name": "garden-demo"}})
-        shoot = fleet_shoot("demo", 1)
+        shoot = small_shoot("demo", 1)
         shoot["metadata"] = {"name": "one", "namespace": "garden-demo"}
         await garden.create(SHOOTS, shoot)
 

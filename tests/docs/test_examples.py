@@ -55,7 +55,10 @@ def as_account(fleet: Up, admin: Path, namespace: str) -> Path:
 def test_the_roles_of_the_example_are_all_that_run_needs(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     # The controllers of `up` itself look elsewhere, so that those of `run` do the work.
-    with up(tmp_path / "state", "--clusters", "1", config={"controllers": {"watch-namespace": "elsewhere"}}) as fleet:
+    with up(tmp_path / "state", "--clusters", "0", config={"controllers": {"watch-namespace": "elsewhere"}}) as fleet:
+        examples = ((fleet.kubeconfig, "gardenercluster.yaml"), (fleet.garden, "shoot.yaml"))
+        for admin, file in examples:
+            assert kubectl(admin, "apply", "-f", str(ROOT / "examples" / file)).returncode == 0
         for admin, file in ((fleet.kubeconfig, "management-rbac.yaml"), (fleet.garden, "garden-rbac.yaml")):
             assert kubectl(admin, "apply", "-f", str(RUN / file)).returncode == 0
         management = as_account(fleet, fleet.kubeconfig, "kcp-system")
@@ -63,14 +66,14 @@ def test_the_roles_of_the_example_are_all_that_run_needs(tmp_path: Path) -> None
         refused = kubectl(management, "get", "nodes")
         assert "forbidden" in refused.stderr
         with running(management, garden, log):
-            found = ("-n", "kcp-system", "gardenercluster/demo-1", "-o", READY)
-            until(lambda: kubectl(fleet.kubeconfig, "get", *found).stdout == "Ready", "demo-1 is ready")
-            rotated = hortus("--kubeconfig", str(fleet.kubeconfig), "rotate", "demo-1")
+            found = ("-n", "kcp-system", "gardenercluster/tulip", "-o", READY)
+            until(lambda: kubectl(fleet.kubeconfig, "get", *found).stdout == "Ready", "tulip is ready")
+            rotated = hortus("--kubeconfig", str(fleet.kubeconfig), "rotate", "tulip")
             assert rotated.returncode == 0, rotated.stderr
             until(lambda: "replaced: forced" in _events(fleet), "an event reports the rotation")
             secrets = ("get", "secrets", "-n", "kcp-system", "-o", "name")
-            assert kubectl(fleet.kubeconfig, *secrets).stdout == "secret/kubeconfig-demo-1\n"
-            kubectl(fleet.kubeconfig, "delete", "gardenercluster", "-n", "kcp-system", "demo-1")
+            assert kubectl(fleet.kubeconfig, *secrets).stdout == "secret/kubeconfig-tulip\n"
+            kubectl(fleet.kubeconfig, "delete", "gardenercluster", "-n", "kcp-system", "tulip")
             until(lambda: not kubectl(fleet.kubeconfig, *secrets).stdout, "the Secret is deleted")
     assert "forbidden" not in log.read_text()
 

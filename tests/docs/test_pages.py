@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.consoles import ROOT, agree, run, steps
-from tests.scenarios.running import Up, environment, kubectl, until, up
+from tests.scenarios.running import environment, up
 
 from hortus.cli.shell import app
 from hortus.domains.clusters import types as clusters
@@ -41,16 +41,11 @@ needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kube
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home in which `hortus up` runs and its three clusters are ready."""
+    """A home in which `hortus up` runs and its demo objects are ready."""
     home = tmp_path_factory.mktemp("home")
     with up(home / ".local" / "state" / "hortus") as running:
-        until(lambda: _states(running) == ["Ready"] * 3, "three clusters are ready")
+        running.expect("ready: runtimes 5/5, clusteraccesses 1/1")
         yield home
-
-
-def _states(running: Up) -> list[str]:
-    query = "jsonpath={.items[*].status.state}"
-    return kubectl(running.kubeconfig, "get", "gardenerclusters", "-A", "-o", query).stdout.split()
 
 
 @needs_kubectl

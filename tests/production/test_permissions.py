@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.simulation.garden import NAMESPACE, simulated, started_garden
+from tests.simulation.shoots import small_shoot
 
 from hortus.apiserver import ApiServerSettings, AuditSettings
 from hortus.cli.install import contents
@@ -23,12 +24,12 @@ from hortus.domains.canary import book as books
 from hortus.domains.canary.book import ConfigMap
 from hortus.domains.clusters.local import local_setup
 from hortus.domains.clusters.types import RUNTIMES
+from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import find_condition, read
 from hortus.engine.flags import FlagSet
 from hortus.engine.rbac import Permission
 from hortus.kube import Client, Propagation, Resource, yaml
 from hortus.kube.objects import Object
-from hortus.simulation.fleet import GARDENER_CLUSTERS, fleet_shoot
 from hortus.simulation.garden.kinds import SHOOTS
 from hortus.simulation.settings import GardenSettings
 from hortus.testing.apiserver import TestServer
@@ -291,7 +292,7 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
     async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as garden:
         await Installation(garden, account("demo"), str).apply()
         for name in ("one", "two"):
-            await garden.create(SHOOTS, {**fleet_shoot("demo", 2), "metadata": {"name": name, "namespace": NAMESPACE}})
+            await garden.create(SHOOTS, {**small_shoot("demo", 2), "metadata": {"name": name, "namespace": NAMESPACE}})
         theirs = await kubeconfig_of(garden, "garden-demo", "hortus", tmp_path / "garden")
     ours = await kubeconfig_of(management, "hortus-system", "hortus", tmp_path / "management")
     flags = [

@@ -44,6 +44,7 @@ def test_what_is_deleted_in_a_cluster_after_an_outage_is_mended_promptly(tmp_pat
             assert done.returncode == 0, done.stderr
             return done.stdout
 
+        manage("wait", "runtime/demo-1", "--for=jsonpath={.status.state}=Ready", "--timeout=30s")
         manage("apply", "-f", "-", stdin=_accesses())
         manage("wait", "clusteraccess", "--all", "--for=condition=Ready", "--timeout=30s")
         inside = tmp_path / "demo-1"
@@ -61,7 +62,7 @@ def test_what_is_deleted_in_a_cluster_after_an_outage_is_mended_promptly(tmp_pat
         until(lambda: manage(*kubeconfig) != config, "another kubeconfig")
 
         bindings = kubectl(inside, "get", "rolebindings", "-o", "name").stdout.split()
-        assert len(bindings) == len(BROKERS)
+        assert len(bindings) == len(BROKERS) + 1  # and the demo's
         assert kubectl(inside, "delete", *bindings).returncode == 0
         deleted = time.monotonic()
         until(lambda: kubectl(inside, "get", *bindings).returncode == 0, "the bindings again")

@@ -21,9 +21,9 @@ from hortus.simulation.faults import Faults
 from hortus.simulation.garden.admission import ShootAdmission
 from hortus.simulation.garden.composition import add_controllers
 from hortus.simulation.garden.content import ensure_content
+from hortus.simulation.garden.definitions import definitions
 from hortus.simulation.garden.hibernation import AGENT, Hibernation
 from hortus.simulation.garden.issuing import ClusterIssuer
-from hortus.simulation.garden.kinds import definitions
 from hortus.simulation.garden.kubeconfigs import Issued, Kubeconfigs
 from hortus.simulation.settings import GardenSettings
 from hortus.testing.apiserver import TestServer, started_apiserver

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from tests.simulation.garden import NAMESPACE, NAMESPACES, simulated, started_garden
+from tests.simulation.shoots import small_shoot
 
 from hortus.kube import Client, Resource
 from hortus.kube.errors import ApiError, Forbidden, Invalid
 from hortus.kube.objects import Object
-from hortus.simulation.fleet import fleet_shoot
 from hortus.simulation.garden.kinds import (
     CLOUD_PROFILES,
     CREDENTIALS_BINDINGS,
@@ -44,7 +44,7 @@ def pool(**changes: Any) -> Object:
 
 
 def shoot(name: str, *pools: Object, **spec: Any) -> Object:
-    made = fleet_shoot("demo", 3)
+    made = small_shoot("demo", 3)
     made["metadata"] = {"name": name, "namespace": NAMESPACE}
     provider = {"type": "aws", "workers": list(pools) or [pool()]}
     made["spec"] |= {"provider": provider, "region": "eu-central-1", "cloudProfileName": "aws", **spec}

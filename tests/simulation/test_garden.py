@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from tests.simulation.garden import NAMESPACE, NAMESPACES, simulated, started_garden
+from tests.simulation.shoots import small_shoot
 
 from hortus.apiserver.authn.subjects import subject_of
 from hortus.apiserver.clusters import certificate_kubeconfig
@@ -28,7 +29,6 @@ from hortus.kube.errors import (
     Unauthorized,
 )
 from hortus.kube.objects import Object, parse_time
-from hortus.simulation.fleet import GARDENER_CLUSTERS, ensure_shoots, fleet_shoot
 from hortus.simulation.garden.kinds import CLOUD_PROFILES, LOGICAL_CLUSTERS, SEEDS, SHOOTS
 from hortus.simulation.garden.profiles import profile_spec
 from hortus.simulation.settings import Fault, GardenSettings
@@ -122,7 +122,7 @@ async def garden(server: TestServer) -> AsyncIterator[Garden]:
 
 
 def shoot(name: str, **changes: Any) -> Object:
-    made = fleet_shoot("demo", 2)
+    made = small_shoot("demo", 2)
     made["metadata"] = {"name": name, "namespace": NAMESPACE, **changes.pop("metadata", {})}
     made["spec"] |= changes
     return made
@@ -532,26 +532,6 @@ async def test_kubectl_shows_what_gardeners_columns_show(garden: Garden, server:
     assert (name.startswith("shoot--demo--cols-cpu-worker-0-z1-"), state) == (True, "Ready")
 
 
-async def test_the_fleet_is_made_once_and_left_to_people(garden: Garden, server: TestServer) -> None:
-    await ensure_shoots(garden.client, "demo", 2)
-    async with Client.from_kubeconfig(server.kubeconfig) as root:
-        await root.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
-        async with asyncio.timeout(20), root.watch(GARDENER_CLUSTERS, "kcp-system", initial_events=True) as events:
-            seen: set[str] = set()
-            async for event in events:
-                if event.type == "ADDED":
-                    seen.add(event.object["metadata"]["name"])
-                if seen == {"demo-1", "demo-2"}:
-                    break
-        await garden.until("demo-1", healthy)
-        await root.delete(GARDENER_CLUSTERS, "demo-1", "kcp-system")
-        before = await garden.get("demo-2")
-        await ensure_shoots(garden.client, "demo", 2)
-        assert (await garden.get("demo-2"))["metadata"]["uid"] == before["metadata"]["uid"]
-        with pytest.raises(NotFound):
-            await root.get(GARDENER_CLUSTERS, "demo-1", "kcp-system")
-
-
 def test_an_interrupted_run_starts_again_and_a_moved_server_is_advertised(tmp_path: Path) -> None:
     slow = GardenSettings(schedule_delay=0, create_duration=0.6, progress_period=0.05, care_period=0.1)
 
@@ -635,7 +615,7 @@ async def test_a_name_that_reads_like_another_projects_cluster_is_refused(garden
 @pytest.mark.parametrize("minimum", [10_001, 2_000_000, 2**31 - 1])
 async def test_a_shoot_with_more_nodes_than_can_be_named_is_refused(garden: Garden, minimum: int) -> None:
     """The simulation of all shoots would stand still while it looks for names."""
-    pool = {**fleet_shoot("demo", 2)["spec"]["provider"]["workers"][0], "minimum": minimum, "maximum": minimum}
-    provider = {**fleet_shoot("demo", 2)["spec"]["provider"], "workers": [pool]}
+    pool = {**small_shoot("demo", 2)["spec"]["provider"]["workers"][0], "minimum": minimum, "maximum": minimum}
+    provider = {**small_shoot("demo", 2)["spec"]["provider"], "workers": [pool]}
     with pytest.raises(Invalid, match=f"spec.provider.workers: Invalid value: {minimum}: the simulation has"):
         await garden.create("crowd", provider=provider)

@@ -11,7 +11,7 @@ Domains meet through API objects: a domain imports of another only its `types`.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -77,6 +77,14 @@ class LocalSetup(NamedTuple):
     """Files to write before these start."""
 
 
+class DemoFleet(NamedTuple):
+    """The demo clusters of `hortus up`. Domains find them by their names."""
+
+    names: Sequence[str]
+    secret_binding: str
+    """The binding in the garden with the credentials for every provider."""
+
+
 class Domain:
     """A descriptor. Every part is optional; the defaults contribute nothing."""
 
@@ -138,8 +146,12 @@ class Domain:
         """Flags and files of the controllers in `hortus up`: files in `folder`, for `project` of the garden."""
         return LocalSetup()
 
-    def demo(self) -> Sequence[tuple[Resource, Object]]:
-        """Objects that `hortus up` creates on the management cluster unless they exist."""
+    def demo(self, fleet: DemoFleet) -> Iterable[tuple[Resource, Object]]:
+        """Objects that `hortus up` creates on the management cluster, at each start, unless they exist.
+
+        Those without a namespace are created first. The start waits until the others are Ready where they have a state
+        or a condition Ready.
+        """
         return ()
 
     def alerts(self) -> Sequence[Alert]:
@@ -165,4 +177,4 @@ def all_domains() -> tuple[Domain, ...]:
     return tuple(import_module(f"{__name__}.{name}").DOMAIN for name in names)
 
 
-__all__ = ["Domain", "LocalSetup", "ProcessContext", "RbacRules", "Reload", "all_domains"]
+__all__ = ["DemoFleet", "Domain", "LocalSetup", "ProcessContext", "RbacRules", "Reload", "all_domains"]

@@ -46,8 +46,8 @@ def register(app: CommandGroup) -> None:
     "--clusters",
     type=Number(0, 20000),
     metavar="NUMBER",
-    default=3,
-    help="Minimum number of simulated clusters at the start.",
+    default=5,
+    help="Minimum number of demo clusters at the start, on each provider in turn.",
 )
 @click.option(
     "--controllers",

@@ -1,4 +1,4 @@
-"""The simulation of `hortus up`: what works on shoots, and the fleet to begin with."""
+"""The simulation of `hortus up`: what works on shoots, and the demo objects to begin with."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import asyncio
 import time
 from typing import Any
 
+from hortus.cli.up.demo import Demo
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.supervisor import CannotRun, report
+from hortus.domains import DemoFleet
 from hortus.engine import Manager
 from hortus.kube import Client, ConnectionSettings
-from hortus.simulation.fleet import ensure_shoots
 from hortus.simulation.garden.composition import add_controllers
-from hortus.simulation.garden.content import ensure_content
+from hortus.simulation.garden.content import BINDING, ensure_content
 from hortus.simulation.settings import SettingsError, from_config
 
 
@@ -23,6 +24,7 @@ async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, An
     except SettingsError as error:
         raise CannotRun(str(error)) from None
     connection = ConnectionSettings(connections=32, user_agent="hortus-simulation")
+    fleet = DemoFleet([f"demo-{number}" for number in range(1, clusters + 1)], BINDING)
     async with (
         Client.from_kubeconfig(state.garden_kubeconfig, settings=connection) as garden,
         Client.from_kubeconfig(state.simulation_kubeconfig, settings=connection) as management,
@@ -32,9 +34,20 @@ async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, An
         add_controllers(
             manager, garden=garden, management=management, server_url=management.access.server, settings=settings
         )
+        demo = Demo(management, fleet, manager.clock)
         async with manager.running():
-            fleet = "1 cluster" if clusters == 1 else f"{clusters} clusters"
-            example = {"example": "demo-1"} if clusters else {}
-            report("ready", f"project {settings.project}, {fleet} to begin with", **example)
-            await ensure_shoots(garden, settings.project, clusters)
+            await demo.begin()
+            example = {"example": fleet.names[0]} if fleet.names else {}
+            report("ready", f"project {settings.project}, {_amount(clusters)} to begin with", **example)
+            following = asyncio.create_task(demo.complete(_report), name="demo objects")
             await stop.wait()
+            following.cancel()
+            await asyncio.wait((following,))
+
+
+def _amount(clusters: int) -> str:
+    return "1 cluster" if clusters == 1 else f"{clusters} clusters"
+
+
+def _report(progress: str, is_last: bool) -> None:
+    report("done" if is_last else "progress", f"ready: {progress}", title="demo")

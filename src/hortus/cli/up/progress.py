@@ -50,8 +50,8 @@ class Display:
 
     def report(self, name: str, said: ChildReport) -> None:
         """Shows one report of the child `name`."""
-        title = _TITLES.get(name, name)
-        mark = {"ready": "[green]✓[/]", "failed": "[red]✗[/]"}.get(said.state, "[dim]·[/]")
+        title = said.title or _TITLES.get(name, name)
+        mark = "[green]✓[/]" if said.state in ("ready", "done") else "[dim]·[/]"
         text = escape(said.message) or ("ready" if said.state == "ready" else "")
         if self._is_up and said.state == "ready":
             text = f"{text} again"
@@ -79,7 +79,7 @@ class Display:
         show("")
         show("Try next, in another terminal:")
         show(f"  export KUBECONFIG={self._state / 'kubeconfig'}")
-        show("  kubectl get gardenerclusters -A -w")
+        show("  kubectl get runtimes -n kcp-system -w")
         if cluster:
             hortus = invocation()
             show(f"  {hortus} tree {cluster}")

@@ -28,9 +28,10 @@ from hortus.schema import crd
 from hortus.simulation.disruption import Disruption, SteppedClock
 from hortus.simulation.faults import Faults
 from hortus.simulation.garden.admission import ShootAdmission
+from hortus.simulation.garden.definitions import definitions
 from hortus.simulation.garden.hibernation import Hibernation
 from hortus.simulation.garden.issuing import ClusterIssuer
-from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS, definitions
+from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
 from hortus.simulation.garden.kubeconfigs import Kubeconfigs
 from hortus.simulation.load.guard import MANAGER, marked
 from hortus.simulation.settings import GardenSettings, SettingsError, from_config
@@ -120,14 +121,11 @@ def _add_garden(server: ApiServer, settings: GardenSettings, clock: SteppedClock
 
 
 async def _prepare(server: ApiServer) -> None:
-    """Create what the management cluster holds from the beginning: the garden, our CRDs, objects of the domains."""
+    """Create what the management cluster holds from the beginning: the garden and our CRDs."""
     local = server.local("root")
     await _ensure(local, LOGICAL_CLUSTERS, _named(LOGICAL_CLUSTERS, GARDEN))
-    domains = all_domains()
-    for kind in (kind for domain in domains for kind in domain.kinds().values()):
+    for kind in (kind for domain in all_domains() for kind in domain.kinds().values()):
         await local.apply(_CRDS, crd(kind))
-    for resource, obj in (demo for domain in domains for demo in domain.demo()):
-        await _ensure(local, resource, obj)
 
 
 async def _ensure(local: Local, resource: Resource, obj: Object) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hortus.cli.up.state import RunFile, StateDirectory, command_for, is_alive
 from hortus.kube.objects import Resource, parse_time
 
+if TYPE_CHECKING:
+    from hortus.kube import Client
+
 HEALTHY, UNHEALTHY, NOT_RUNNING = 0, 1, 3
 """Exit codes; 3 is what service managers use for "not running" (LSB)."""
 
 _CLUSTERS = Resource("infrastructuremanager.kyma-project.io", "v1", "gardenerclusters", "GardenerCluster")
+_RUNTIMES = Resource("infrastructuremanager.kyma-project.io", "v1", "runtimes", "Runtime")
 _SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 
 
@@ -30,6 +35,8 @@ class Status(msgspec.Struct):
     uptime: int = 0
     """Seconds since the start."""
     processes: dict[str, int] = {}
+    runtimes: dict[str, int] = {}
+    """Runtimes by state."""
     clusters: dict[str, int] = {}
     """GardenerClusters by state."""
     shoots: int = 0
@@ -87,10 +94,8 @@ async def _ask(state: StateDirectory, found: Status) -> None:
 
     patience = ConnectionSettings(connections=4, timeout=5.0, connect_timeout=2.0)
     async with Client.from_kubeconfig(state.kubeconfig, settings=patience) as client:
-        listed = await client.list(_CLUSTERS)
-        for cluster in listed.items:
-            name = (cluster.get("status") or {}).get("state") or "Pending"
-            found.clusters[name] = found.clusters.get(name, 0) + 1
+        found.runtimes = await _states(client, _RUNTIMES)
+        found.clusters = await _states(client, _CLUSTERS)
         for member in (await client.list(LEASES, labels=GROUP_LABEL)).items:
             if name := member["spec"].get("holderIdentity"):
                 found.shards[name] = int((member["metadata"].get("annotations") or {}).get(HELD) or 0)
@@ -101,18 +106,27 @@ async def _ask(state: StateDirectory, found: Status) -> None:
             found.problem = found.problem or f"the simulated garden: {error}"
 
 
+async def _states(client: Client, kind: Resource) -> dict[str, int]:
+    states = [(obj.get("status") or {}).get("state") or "Pending" for obj in (await client.list(kind)).items]
+    return dict(Counter(states))
+
+
+def _counts(states: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(states.items())) or "none"
+
+
 def lines(status: Status) -> list[tuple[str, str]]:
     """The status as titled lines for people."""
     if not status.running:
         return [("state", status.state), ("running", f"no; start it with `{command_for('up', Path(status.state))}`")]
-    clusters = ", ".join(f"{count} {name}" for name, count in sorted(status.clusters.items())) or "none"
     found: list[tuple[str, Any]] = [
         ("state", status.state),
         ("API server", status.server),
         ("version", status.version),
         ("up for", _span(status.uptime)),
         ("processes", ", ".join(f"{name} {pid}" for name, pid in status.processes.items())),
-        ("GardenerClusters", clusters),
+        ("Runtimes", _counts(status.runtimes)),
+        ("GardenerClusters", _counts(status.clusters)),
         ("shoots", status.shoots),
         *([("shards", _members(status.shards))] if status.shards else []),
         ("health", status.problem or "good"),

@@ -29,17 +29,23 @@ STEADY = 30.0
 """A child that ran this many seconds starts again at the first delay."""
 
 
-class ChildReport(msgspec.Struct, omit_defaults=True):
-    """One line from a child. `ready` comes once; `failed` means that a restart would not help."""
+State = Literal["progress", "ready", "done", "failed"]
+"""`ready` comes once; `done` ends what the child reports after that; `failed` means that a restart would not help."""
 
-    state: Literal["progress", "ready", "failed"]
+
+class ChildReport(msgspec.Struct, omit_defaults=True):
+    """One line from a child."""
+
+    state: State
     message: str = ""
+    title: str = ""
+    """The part that the line is about; empty for the child itself."""
     facts: dict[str, str] = {}
 
 
-def report(state: Literal["progress", "ready", "failed"], message: str = "", **facts: str) -> None:
+def report(state: State, message: str = "", *, title: str = "", **facts: str) -> None:
     """Reports the progress of this child process to its supervisor."""
-    sys.stdout.buffer.write(msgspec.json.encode(ChildReport(state, message, facts)) + b"\n")
+    sys.stdout.buffer.write(msgspec.json.encode(ChildReport(state, message, title, facts)) + b"\n")
     sys.stdout.buffer.flush()
 
 

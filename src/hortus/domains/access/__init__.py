@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, LocalSetup, ProcessContext, RbacRules
+from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext, RbacRules
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
-    from hortus.kube.objects import Resource
+    from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
 
@@ -62,6 +62,11 @@ class _Access(Domain):
 
     def local_setup(self, folder: Path, project: str) -> LocalSetup:
         return LocalSetup(flags=("--cluster-access",))
+
+    def demo(self, fleet: DemoFleet) -> Iterable[tuple[Resource, Object]]:
+        from hortus.domains.access.demo import accesses
+
+        return accesses(fleet)
 
 
 DOMAIN = _Access(__name__)

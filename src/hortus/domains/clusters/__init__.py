@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, LocalSetup, ProcessContext, RbacRules
+from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext, RbacRules
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
@@ -70,6 +70,11 @@ class _Clusters(Domain):
         from hortus.domains.clusters.local import local_setup
 
         return local_setup(folder, project)
+
+    def demo(self, fleet: DemoFleet) -> Iterable[tuple[Resource, Object]]:
+        from hortus.domains.clusters.demo import runtimes
+
+        return runtimes(fleet)
 
 
 DOMAIN = _Clusters(__name__)

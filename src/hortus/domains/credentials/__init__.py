@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, ProcessContext, RbacRules, Reload
+from hortus.domains import DemoFleet, Domain, ProcessContext, RbacRules, Reload
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
@@ -54,7 +54,7 @@ class _Credentials(Domain):
         clusters = "gardenerclusters"
         return {"clusters": clusters, "cluster": clusters, "gc": clusters}
 
-    def demo(self) -> Sequence[tuple[Resource, Object]]:
+    def demo(self, fleet: DemoFleet) -> Iterable[tuple[Resource, Object]]:
         from hortus.domains.credentials.types import HOME
         from hortus.kube.objects import Resource
 

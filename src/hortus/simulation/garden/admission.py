@@ -31,9 +31,9 @@ from hortus.simulation.garden.kinds import (
     QUOTAS,
     SECRET_BINDINGS,
     SHOOTS,
+    project_of,
 )
 from hortus.simulation.garden.offers import complete, problems
-from hortus.simulation.garden.shoots import project_of
 from hortus.simulation.settings import GardenSettings
 
 _SUFFIX: Final = f"{CORE}/{SHOOTS.plural}"

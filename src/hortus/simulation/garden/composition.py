@@ -6,7 +6,6 @@ from hortus.engine import Manager, Watch, without_managed_fields
 from hortus.kube import Client
 from hortus.kube.objects import ObjectKey
 from hortus.simulation.faults import Faults
-from hortus.simulation.fleet import FleetController, of_fleet
 from hortus.simulation.garden.care import Care
 from hortus.simulation.garden.gardenlet import Gardenlet
 from hortus.simulation.garden.kinds import CLOUD_PROFILES, SEEDS, SHOOTS
@@ -20,7 +19,7 @@ from hortus.simulation.settings import GardenSettings
 def add_controllers(
     manager: Manager, *, garden: Client, management: Client, server_url: str, settings: GardenSettings
 ) -> None:
-    """Add scheduler, gardenlet, care, fleet. `manager` watches the garden; `management` makes logical clusters."""
+    """Add scheduler, gardenlet, care, outages. `manager` watches the garden; `management` makes logical clusters."""
     shoots = manager.cache(SHOOTS, transform=without_managed_fields)
     seeds = manager.cache(SEEDS)
     profiles = manager.cache(CLOUD_PROFILES)
@@ -38,7 +37,6 @@ def add_controllers(
         seeds=seeds,
     )
     care = Care(client=garden, shoots=shoots, settings=settings, clock=clock, seeds=seeds)
-    fleet = FleetController(client=management, shoots=shoots)
     outages = Outages(client=garden, seeds=seeds, settings=settings, clock=clock)
     of_seed = Watch(seeds, to=gardenlet.shoots_of_seed)
     waiting = Watch(seeds, to=scheduler.unscheduled)
@@ -47,5 +45,4 @@ def add_controllers(
     described = Watch(profiles, to=lambda _: ())
     manager.controller("gardenlet", gardenlet, sources=[described, of_seed, Watch(shoots)], workers=settings.workers)
     manager.controller("care", care, sources=[of_seed, Watch(shoots)], workers=settings.workers)
-    manager.controller("fleet", fleet, sources=[Watch(shoots, when=lambda change: of_fleet(change.current))], workers=8)
     manager.controller("outages", outages, sources=[Watch(seeds)])

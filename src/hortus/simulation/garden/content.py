@@ -15,7 +15,7 @@ from hortus.simulation.garden.profiles import NEWEST, PROVIDERS, profile_spec
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _SECRETS = Resource("", "v1", "secrets", "Secret")
-_BINDING = "demo-binding"
+BINDING = "demo-binding"
 """Name of the secret binding that shoots of the simulation use, one for all providers."""
 
 _FURTHER_SEEDS = (("aws", "us-east-1"), ("azure", "eastus"), ("gcp", "us-central1"), ("gcp", "me-central2"))
@@ -53,7 +53,7 @@ def _waves(project: str, now: float, capacity: int) -> Iterator[Iterable[tuple[R
             SECRET_BINDINGS,
             _object(
                 SECRET_BINDINGS,
-                _BINDING,
+                BINDING,
                 namespace=namespace,
                 provider={"type": ",".join(PROVIDERS)},
                 secretRef={"name": "demo-credentials", "namespace": namespace},

@@ -22,10 +22,9 @@ from hortus.kube.objects import Object, ObjectKey
 from hortus.simulation.faults import Faults
 from hortus.simulation.garden import operations, rotation
 from hortus.simulation.garden.health import after_operation
-from hortus.simulation.garden.kinds import SHOOTS
+from hortus.simulation.garden.kinds import SHOOTS, technical_id
 from hortus.simulation.garden.operations import DELETE, OPERATION_ANNOTATION
 from hortus.simulation.garden.seeds import gardenlet_ready, healthy
-from hortus.simulation.garden.shoots import technical_id
 from hortus.simulation.garden.workload import WorkloadClusters
 from hortus.simulation.settings import Fault, GardenSettings
 

@@ -17,8 +17,7 @@ from hortus.apiserver.http import Reply, RequestInfo
 from hortus.apiserver.store.backend import Commit
 from hortus.kube.objects import Object
 from hortus.simulation.disruption import Answer
-from hortus.simulation.garden.kinds import CORE, SHOOTS
-from hortus.simulation.garden.shoots import technical_id
+from hortus.simulation.garden.kinds import CORE, SHOOTS, technical_id
 
 AGENT: Final = "hortus-simulation"
 """User-Agent, up to a slash, of whom a sleeping cluster answers."""

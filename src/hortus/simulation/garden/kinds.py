@@ -1,23 +1,11 @@
-"""The kinds of the simulated garden: Shoots with their rules, and what surrounds them.
+"""The kinds that the parts of the garden read and write, and the names of its clusters.
 
-Specs are open: a Shoot's provider parts belong to extensions, and clients must be able to send whatever the real garden
-would take. What the simulation reads is typed.
+The process that simulates the garden loads this module and not `definitions`, which loads the API server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from hortus.apiserver.resources.definition import (
-    FieldProblem,
-    ResourceDefinition,
-    SubresourceHandler,
-    TableColumn,
-    WriteContext,
-)
-from hortus.kube.objects import Object, Resource
-from hortus.simulation.garden.shoots import ShootStrategy
+from hortus.kube.objects import Resource
 
 CORE = "core.gardener.cloud"
 SECURITY = "security.gardener.cloud"
@@ -31,163 +19,18 @@ LOGICAL_CLUSTERS = Resource("tenancy.hortus.dev", "v1alpha1", "logicalclusters",
 """The logical clusters of the management cluster: workload clusters live in them."""
 QUOTAS = Resource(CORE, "v1beta1", "quotas", "Quota")
 EXPOSURE_CLASSES = Resource(CORE, "v1beta1", "exposureclasses", "ExposureClass", namespaced=False)
-
-Schema = Mapping[str, Any]
-
-_ANY: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_STRING: Schema = {"type": "string"}
-_TIME: Schema = {"type": "string", "format": "date-time"}
-_META: Schema = {"apiVersion": _STRING, "kind": _STRING, "metadata": {"type": "object"}}
+_PROJECT_PREFIX = "garden-"
 
 
-def _open(properties: Schema, *required: str) -> Schema:
-    schema: dict[str, Any] = {
-        "type": "object",
-        "properties": properties,
-        "x-kubernetes-preserve-unknown-fields": True,
-    }
-    if required:
-        schema["required"] = list(required)
-    return schema
+def project_of(namespace: str) -> str:
+    """The project whose namespace this is."""
+    return namespace.removeprefix(_PROJECT_PREFIX)
 
 
-def _list(items: Schema, *keys: str) -> Schema:
-    schema: dict[str, Any] = {"type": "array", "items": items}
-    if keys:
-        schema |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
-    return schema
+def technical_id(namespace: str, name: str) -> str:
+    """The logical cluster behind a Shoot.
 
-
-_WORKER = _open(
-    {
-        "name": {"type": "string", "minLength": 1, "maxLength": 15},
-        "machine": _open({"type": _STRING}, "type"),
-        "minimum": {"type": "integer", "format": "int32", "minimum": 0},
-        "maximum": {"type": "integer", "format": "int32", "minimum": 0},
-        "zones": _list(_STRING),
-    },
-    "name",
-    "machine",
-    "minimum",
-    "maximum",
-)
-_CONDITION = _open({"type": _STRING, "status": _STRING, "reason": _STRING, "message": _STRING}, "type", "status")
-_SHOOT: Schema = {
-    "type": "object",
-    "required": ["spec"],
-    "properties": {
-        **_META,
-        "spec": _open(
-            {
-                "purpose": {
-                    "type": "string",
-                    "enum": ["evaluation", "testing", "development", "production", "infrastructure"],
-                },
-                "region": {"type": "string", "minLength": 1},
-                "seedName": _STRING,
-                "kubernetes": _open({"version": _STRING}),
-                "networking": _open({"type": _STRING, "pods": _STRING, "nodes": _STRING, "services": _STRING}),
-                "provider": _open(
-                    {"type": {"type": "string", "minLength": 1}, "workers": _list(_WORKER, "name")}, "type"
-                ),
-                "hibernation": _open({"enabled": {"type": "boolean"}}),
-            },
-            "region",
-            "provider",
-        ),
-        "status": _open(
-            {
-                "conditions": _list(_CONDITION, "type"),
-                "constraints": _list(_CONDITION, "type"),
-                "lastOperation": _open(
-                    {
-                        "type": _STRING,
-                        "state": _STRING,
-                        "progress": {"type": "integer", "format": "int32"},
-                        "description": _STRING,
-                        "lastUpdateTime": _TIME,
-                    }
-                ),
-                "lastErrors": _list(_open({"description": _STRING, "codes": _list(_STRING)})),
-                "observedGeneration": {"type": "integer", "format": "int64"},
-                "advertisedAddresses": _list(_open({"name": _STRING, "url": _STRING}, "name", "url")),
-            }
-        ),
-    },
-}
-_OPEN_KIND: Schema = {"type": "object", "properties": _META, "x-kubernetes-preserve-unknown-fields": True}
-
-
-class OpenStrategy:
-    """No rules beyond the schema."""
-
-    def prepare_create(self, obj: Object, context: WriteContext) -> None: ...
-
-    def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None: ...
-
-    def validate(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
-        return []
-
-    def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
-        return []
-
-    def check_delete(self, obj: Object, context: WriteContext) -> None: ...
-
-    def generation_changed(self, obj: Object, old: Object) -> bool:
-        return bool(obj.get("spec") != old.get("spec"))
-
-    def cells(self, obj: Object, now: float) -> Mapping[str, Any]:
-        return {}
-
-
-_AGE = TableColumn("Age", ".metadata.creationTimestamp", "date")
-_SHOOT_COLUMNS = (
-    TableColumn("CloudProfile", "profile"),
-    TableColumn("Provider", ".spec.provider.type"),
-    TableColumn("Region", ".spec.region"),
-    TableColumn("K8S Version", ".spec.kubernetes.version"),
-    TableColumn("Hibernation", "hibernation"),
-    TableColumn("Last Operation", "operation"),
-    TableColumn("Status", r".metadata.labels.shoot\.gardener\.cloud/status"),
-    _AGE,
-    TableColumn("Seed", ".spec.seedName", priority=1),
-    TableColumn("Technical ID", ".status.technicalID", priority=1),
-)
-
-
-def definitions(kubeconfigs: Mapping[str, SubresourceHandler]) -> tuple[ResourceDefinition, ...]:
-    """All kinds of the garden. `kubeconfigs` are the handlers of the Shoot's kubeconfig subresources by name."""
-    shoot = ResourceDefinition(
-        resource=SHOOTS,
-        singular="shoot",
-        list_kind="ShootList",
-        schema=_SHOOT,
-        strategy=ShootStrategy(),
-        columns=_SHOOT_COLUMNS,
-        status=True,
-        subresources=kubeconfigs,
-        field_selectors=("spec.seedName", "status.seedName", "spec.cloudProfileName"),
-    )
-    provider = TableColumn("Provider", ".spec.provider.type")
-    return (
-        shoot,
-        _kind(SEEDS, provider, TableColumn("Region", ".spec.provider.region")),
-        _kind(PROJECTS, TableColumn("Namespace", ".spec.namespace"), TableColumn("Status", ".status.phase")),
-        _kind(CLOUD_PROFILES, TableColumn("Provider", ".spec.type")),
-        _kind(SECRET_BINDINGS, TableColumn("Provider", ".provider.type"), TableColumn("Secret", ".secretRef.name")),
-        _kind(CREDENTIALS_BINDINGS, TableColumn("Provider", ".provider.type")),
-        _kind(QUOTAS),
-        _kind(EXPOSURE_CLASSES, TableColumn("Handler", ".handler")),
-    )
-
-
-def _kind(resource: Resource, *columns: TableColumn, status: bool = False) -> ResourceDefinition:
-    return ResourceDefinition(
-        resource=resource,
-        singular=resource.kind.lower(),
-        list_kind=f"{resource.kind}List",
-        schema=_OPEN_KIND,
-        strategy=OpenStrategy(),
-        columns=(*columns, _AGE),
-        status=status,
-    )
+    Who acts on a cluster takes its name from here, never from `status.technicalID`: who may write the status of one
+    Shoot would else be given, put to sleep or delete the cluster of any other, or the garden itself.
+    """
+    return f"shoot--{project_of(namespace)}--{name}"

@@ -18,7 +18,7 @@ from hortus.kube.clock import Clock
 from hortus.kube.errors import ApiError, InternalError, Invalid, NotFound, ServiceUnavailable, TooManyRequests
 from hortus.kube.objects import Object, format_time
 from hortus.simulation.faults import Faults
-from hortus.simulation.garden.shoots import technical_id
+from hortus.simulation.garden.kinds import technical_id
 from hortus.simulation.settings import GardenSettings
 
 GROUP_VERSION = "authentication.gardener.cloud/v1alpha1"

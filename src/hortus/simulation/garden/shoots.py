@@ -12,6 +12,7 @@ from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object
 from hortus.simulation.garden import immutable
+from hortus.simulation.garden.kinds import project_of
 from hortus.simulation.garden.operations import FAILED, FORCE_DELETION, OPERATION_ANNOTATION, last_operation
 
 DELETION_CONFIRMATION = "confirmation.gardener.cloud/deletion"
@@ -32,21 +33,6 @@ _FORCE_DELETION_CODES = frozenset(
 )
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _IMMUTABLE = ("region", "schedulerName")
-_PROJECT_PREFIX = "garden-"
-
-
-def project_of(namespace: str) -> str:
-    """The project whose namespace this is."""
-    return namespace.removeprefix(_PROJECT_PREFIX)
-
-
-def technical_id(namespace: str, name: str) -> str:
-    """The logical cluster behind a Shoot.
-
-    Who acts on a cluster takes its name from here, never from `status.technicalID`: who may write the status of one
-    Shoot would else be given, put to sleep or delete the cluster of any other, or the garden itself.
-    """
-    return f"shoot--{project_of(namespace)}--{name}"
 
 
 class ShootStrategy:

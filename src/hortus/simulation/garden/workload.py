@@ -13,9 +13,8 @@ import orjson
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, NotFound
 from hortus.kube.objects import Object, Resource
-from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
+from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS, project_of
 from hortus.simulation.garden.machines import Machines, step
-from hortus.simulation.garden.shoots import project_of
 
 ADMIN_GROUPS = ("gardener.cloud:system:admins", "gardener.cloud:project:admins")
 VIEWER_GROUPS = ("gardener.cloud:system:viewers", "gardener.cloud:project:viewers")

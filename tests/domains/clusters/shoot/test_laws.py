@@ -18,7 +18,7 @@ from hortus.domains.clusters.types import FIELD_MANAGER
 from hortus.kube import Object
 from hortus.kube.patches import apply_merge_patch
 from hortus.schema.merge import MergeSchema, apply
-from hortus.simulation.garden.kinds import definitions
+from hortus.simulation.garden.definitions import definitions
 
 _SCHEMA = MergeSchema.compile(dict(definitions({})[0].schema))
 LAW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
