@@ -83,7 +83,7 @@ class Display:
         if cluster:
             hortus = invocation()
             show(f"  {hortus} tree {cluster}")
-            show(f"  {hortus} kubeconfig {cluster} > {cluster}.yaml && kubectl --kubeconfig {cluster}.yaml get ns")
+            show(f"  {hortus} kubeconfig {cluster} > {cluster}.yaml && kubectl --kubeconfig {cluster}.yaml get nodes")
         show("")
         again = "" if self._ephemeral else f"; `{command_for('up', self._state)}` goes on where it stopped"
         show(f"[dim]{STOPS_IT}{again}. Logs: {self._state / 'logs'}[/]")
