@@ -4,14 +4,12 @@ Two laws. A public class has a name of its own, wherever it is defined: annotati
 A name that a package exports (`__all__`) is not exported by another one for another object; functions and constants
 that stay within a package are read with their module's name and may meet.
 
-`tools/names.toml` defends the exceptions, each with its reason; `python tools/names.py --lower` removes the names that
-have one meaning by now.
+`tools/names.toml` defends the exceptions, each with its reason.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 import sys
 import tomllib
 from collections import defaultdict
@@ -20,7 +18,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = Path("tools/names.toml")
-_LISTED = re.compile(r'\s+"(\w+)",$')
 
 
 def defined(tree: ast.Module) -> Iterator[tuple[str, bool]]:
@@ -99,30 +96,15 @@ def meanings(root: Path = ROOT) -> dict[str, list[str]]:
 
 def problems(root: Path = ROOT) -> list[str]:
     settings = tomllib.loads((root / SETTINGS).read_text())
-    listed = {name for group in settings["defended"] for name in group["names"]}
+    defended = {name for group in settings["defended"] for name in group["names"]}
+    found = meanings(root)
     return [
-        f"{name} has several meanings: {', '.join(modules)}"
-        for name, modules in meanings(root).items()
-        if name not in listed
+        *(f"{name} has several meanings: {', '.join(found[name])}" for name in found if name not in defended),
+        *(f"{SETTINGS} defends {name}, which has one meaning" for name in sorted(defended - found.keys())),
     ]
 
 
-def lower(root: Path = ROOT) -> None:
-    """Removes the listed names that have one meaning; each stands on a line of its own."""
-    found = meanings(root)
-    lines = (root / SETTINGS).read_text().splitlines(keepends=True)
-    kept = [line for line in lines if not (match := _LISTED.match(line)) or match[1] in found]
-    (root / SETTINGS).write_text("".join(kept))
-
-
-def main(arguments: list[str]) -> int:
-    if arguments == ["--lower"]:
-        lower()
-        return 0
+if __name__ == "__main__":
     lines = problems()
     print("\n".join(lines) or "names: in order")
-    return bool(lines)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(bool(lines))

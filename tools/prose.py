@@ -1,8 +1,4 @@
-"""Check the prose of the tree: docstrings, words, references to sections, commit subjects.
-
-`python tools/prose.py` exits 1 if a package has more findings than its ceiling in `tools/prose.toml`;
-`--list PACKAGE` prints the findings of a package and of those below it; `--lower` writes the counts of today as the
-ceilings, never a higher one. A package that is not in the file has the ceiling 0.
+"""Check the prose of the tree, `python tools/prose.py`: docstrings, words, references to sections, commit subjects.
 
 The rules are those of a reader who does not know the code: a docstring names its subject and makes one claim, so it
 does not begin with a question word; a text that names a section also names the document by something that can be opened
@@ -49,26 +45,13 @@ class Rules(NamedTuple):
     names: dict[str, str]
     """Words that identifiers do not hold, and what to write instead."""
     exempt: frozenset[str]
-    ceilings: dict[str, int]
     subjects_since: str
 
 
 def load_rules(root: Path = ROOT) -> Rules:
     settings = tomllib.loads((root / SETTINGS).read_text())
     words = {re.compile(rf"\b(?:{pattern})\b", re.I): instead for pattern, instead in settings["words"].items()}
-    return Rules(
-        words, settings["names"], frozenset(settings["exempt"]), settings["ceilings"], settings["subjects"]["since"]
-    )
-
-
-def package_of(path: str) -> str:
-    """`src/hortus/kube` for a part, `src/hortus/domains/access` for a domain, `tests/cli`, `docs`."""
-    parts = path.split("/")[:-1]
-    if parts[:1] == ["src"]:
-        return "/".join(parts[: 4 if parts[2:3] == ["domains"] else 3])
-    if parts[:1] == ["tests"]:
-        return "/".join(parts[: 3 if parts[1:2] == ["domains"] else 2])
-    return parts[0] if parts else "."
+    return Rules(words, settings["names"], frozenset(settings["exempt"]), settings["subjects"]["since"])
 
 
 def check_text(text: str, path: str, line: int, rules: Rules) -> Iterator[Finding]:
@@ -174,48 +157,15 @@ def long_subjects(since: str, root: Path = ROOT) -> list[str]:
     ]
 
 
-def by_package(found: list[Finding]) -> dict[str, list[Finding]]:
-    packages: dict[str, list[Finding]] = {}
-    for finding in found:
-        packages.setdefault(package_of(finding.path), []).append(finding)
-    return packages
-
-
 def problems(root: Path = ROOT) -> list[str]:
     rules = load_rules(root)
-    lines = [f"commit subject over {LONGEST_SUBJECT}: {line}" for line in long_subjects(rules.subjects_since, root)]
-    for package, found in sorted(by_package(list(findings(root, rules))).items()):
-        ceiling = rules.ceilings.get(package, 0)
-        if len(found) > ceiling:
-            lines += [f"{each.path}:{each.line}: {each.text}" for each in found]
-            lines.append(f"{package}: {len(found)} findings, {ceiling} allowed")
-    return lines
-
-
-def lower(root: Path = ROOT) -> None:
-    """Writes the ceilings again: the count of today where it is lower."""
-    rules = load_rules(root)
-    counts = {package: len(found) for package, found in by_package(list(findings(root, rules))).items()}
-    ceilings = {package: min(most, counts.get(package, 0)) for package, most in rules.ceilings.items()}
-    text = (root / SETTINGS).read_text()
-    head = text[: text.index("[ceilings]")]
-    rows = [f'"{package}" = {most}\n' for package, most in sorted(ceilings.items()) if most]
-    (root / SETTINGS).write_text(f"{head}[ceilings]\n{''.join(rows)}")
-
-
-def main(arguments: list[str]) -> int:
-    if arguments[:1] == ["--list"]:
-        for finding in findings():
-            if finding.path.startswith(tuple(arguments[1:]) or ""):
-                print(f"{finding.path}:{finding.line}: {finding.text}")
-        return 0
-    if arguments == ["--lower"]:
-        lower()
-        return 0
-    lines = problems()
-    print("\n".join(lines) or "prose: in order")
-    return bool(lines)
+    return [
+        *(f"commit subject over {LONGEST_SUBJECT}: {line}" for line in long_subjects(rules.subjects_since, root)),
+        *(f"{found.path}:{found.line}: {found.text}" for found in findings(root, rules)),
+    ]
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    lines = problems()
+    print("\n".join(lines) or "prose: in order")
+    sys.exit(bool(lines))

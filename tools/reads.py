@@ -2,18 +2,14 @@
 
 A read by a key that is written out (`obj["spec"]`, `obj.get("spec")`) is a finding. Objects that are built to be sent
 are literal dicts, and filling one (`spec["region"] = region`) is no read. `tools/reads.toml` names the adapters of each
-domain, which may read documents as servers send them, and the ceiling of the rest. `--list DOMAIN` prints the findings
-of a domain; `--lower` writes the counts of today as the ceilings, never a higher one. A domain that is not in the file
-has the ceiling 0.
+domain, which may read documents as servers send them.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +17,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = Path("tools/reads.toml")
 DOMAINS = Path("src/hortus/domains")
-_CEILING = re.compile(r'"([\w-]+)" = \d+$')
 
 
 class Read(NamedTuple):
@@ -35,12 +30,11 @@ class Settings(NamedTuple):
     """Names of variables that hold no API object."""
     adapters: dict[str, str]
     """Files below the domains that may read documents, each with the reason."""
-    ceilings: dict[str, int]
 
 
 def load_settings(root: Path = ROOT) -> Settings:
     found = tomllib.loads((root / SETTINGS).read_text())
-    return Settings(frozenset(found["others"]), found["adapters"], found["ceilings"])
+    return Settings(frozenset(found["others"]), found["adapters"])
 
 
 def reads_of(source: str, path: str, others: frozenset[str]) -> Iterator[Read]:
@@ -69,53 +63,15 @@ def findings(root: Path = ROOT) -> list[Read]:
     return found
 
 
-def domain_of(path: str) -> str:
-    return path.split("/")[0]
-
-
 def problems(root: Path = ROOT) -> list[str]:
-    settings = load_settings(root)
-    counts = Counter(domain_of(read.path) for read in findings(root))
-    missing = [path for path in settings.adapters if not (root / DOMAINS / path).exists()]
+    missing = [path for path in load_settings(root).adapters if not (root / DOMAINS / path).exists()]
     return [
-        *(f"tools/reads.toml names {path}, which does not exist" for path in missing),
-        *(
-            f"{domain} reads API objects by {count} written keys, {ceiling} are allowed: read a struct, or see "
-            f"`python tools/reads.py --list {domain}`"
-            for domain, count in sorted(counts.items())
-            if count > (ceiling := settings.ceilings.get(domain, 0))
-        ),
+        *(f"{SETTINGS} names {path}, which does not exist" for path in missing),
+        *(f"{DOMAINS}/{read.path}:{read.line}: {read.text}: read a struct instead" for read in findings(root)),
     ]
 
 
-def lower(root: Path = ROOT) -> None:
-    """Writes the counts of today where they are below the ceilings; each ceiling stands on a line of its own."""
-    counts, ceilings = Counter(domain_of(read.path) for read in findings(root)), load_settings(root).ceilings
-    lines = []
-    for line in (root / SETTINGS).read_text().splitlines():
-        if match := _CEILING.match(line):
-            domain = match[1]
-            line = f'"{domain}" = {min(counts[domain], ceilings[domain])}'
-        lines.append(line)
-    (root / SETTINGS).write_text("\n".join([*lines, ""]))
-
-
-def main(arguments: list[str]) -> int:
-    match arguments:
-        case ["--lower"]:
-            lower()
-            return 0
-        case ["--list", domain]:
-            print("\n".join(f"{read.path}:{read.line}: {read.text}" for read in findings() if _within(read, domain)))
-            return 0
+if __name__ == "__main__":
     lines = problems()
     print("\n".join(lines) or "reads: in order")
-    return bool(lines)
-
-
-def _within(read: Read, domain: str) -> bool:
-    return domain_of(read.path) == domain
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(bool(lines))

@@ -85,41 +85,17 @@ def test_a_section_names_a_document_that_a_reader_can_open(text: str, is_open: b
     assert (list(prose.check_page(f"Head\n\n{text}\n", "docs/a.md", RULES)) == []) is is_open
 
 
-def tree(root: Path, *, ceiling: int, docstrings: list[str]) -> Path:
-    (root / "tools").mkdir()
-    head, _, _ = (prose.ROOT / prose.SETTINGS).read_text().partition("[ceilings]")
-    (root / prose.SETTINGS).write_text(f'{head}[ceilings]\n"src/hortus/kube" = {ceiling}\n')
-    for number, text in enumerate(docstrings):
-        file = root / f"src/hortus/kube/m{number}.py"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f'"""{text}"""\n')
-    return root
-
-
-def test_a_package_may_have_as_many_findings_as_its_ceiling(tmp_path: Path) -> None:
-    root = tree(tmp_path, ceiling=1, docstrings=["What is kept.", "The cache."])
-    assert prose.problems(root) == []
-    (root / "src/hortus/kube/other.py").write_text('"""Who writes."""\n')
-    assert prose.problems(root) == [
-        "src/hortus/kube/m0.py:1: a docstring that begins with 'What': name its subject",
-        "src/hortus/kube/other.py:1: a docstring that begins with 'Who': name its subject",
-        "src/hortus/kube: 2 findings, 1 allowed",
+def test_a_finding_names_its_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / prose.SETTINGS).write_text((prose.ROOT / prose.SETTINGS).read_text())
+    file = tmp_path / MODULE
+    file.parent.mkdir(parents=True)
+    file.write_text('"""What is kept."""\n')
+    (tmp_path / "README.md").write_text("Head\n\nListed anew.\n")
+    assert prose.problems(tmp_path) == [
+        f"{MODULE}:1: a docstring that begins with 'What': name its subject",
+        "README.md:3: 'anew': write 'again' or 'from scratch'",
     ]
-
-
-def test_a_package_that_is_not_listed_may_have_none(tmp_path: Path) -> None:
-    root = tree(tmp_path, ceiling=1, docstrings=[])
-    (root / "README.md").write_text("Listed anew.\n")
-    assert prose.problems(root)[-1] == ".: 1 findings, 0 allowed"
-
-
-def test_ceilings_only_go_down(tmp_path: Path) -> None:
-    root = tree(tmp_path, ceiling=3, docstrings=["What is kept."])
-    prose.lower(root)
-    assert prose.load_rules(root).ceilings == {"src/hortus/kube": 1}
-    (root / "src/hortus/kube/other.py").write_text('"""Who writes."""\n')
-    prose.lower(root)
-    assert prose.load_rules(root).ceilings == {"src/hortus/kube": 1}
 
 
 def git(root: Path, *arguments: str) -> None:

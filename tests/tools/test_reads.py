@@ -8,7 +8,7 @@ from .loading import tool
 
 reads = tool("reads")
 
-SETTINGS = 'others = ["values"]\n[adapters]\n"a/raw.py" = "reason"\n[ceilings]\n"a" = 2\n'
+SETTINGS = 'others = ["values"]\n[adapters]\n"a/raw.py" = "reason"\n'
 
 
 def tree(root: Path, **sources: str) -> Path:
@@ -43,24 +43,13 @@ def test_an_adapter_may_read_documents(tmp_path: Path) -> None:
     assert texts(tree(tmp_path, raw='obj["spec"]')) == []
 
 
-def test_a_domain_above_its_ceiling_and_an_adapter_that_is_gone_are_reported(tmp_path: Path) -> None:
-    root = tree(tmp_path, x='a["b"]\na["c"]')
-    assert reads.problems(root) == []
-    (root / "src/hortus/domains/a/y.py").write_text('a["d"]')
+def test_a_read_and_an_adapter_that_is_gone_are_reported(tmp_path: Path) -> None:
+    root = tree(tmp_path, x='\na["b"]')
     (root / "src/hortus/domains/a/raw.py").unlink()
     assert reads.problems(root) == [
         "tools/reads.toml names a/raw.py, which does not exist",
-        "a reads API objects by 3 written keys, 2 are allowed: read a struct, or see `python tools/reads.py --list a`",
+        "src/hortus/domains/a/x.py:2: a['b']: read a struct instead",
     ]
-
-
-def test_a_ceiling_is_lowered_and_never_raised(tmp_path: Path) -> None:
-    root = tree(tmp_path, x='a["b"]')
-    reads.lower(root)
-    assert '"a" = 1\n' in (root / "tools/reads.toml").read_text()
-    (root / "src/hortus/domains/a/y.py").write_text('a["c"]\na["d"]')
-    reads.lower(root)
-    assert '"a" = 1\n' in (root / "tools/reads.toml").read_text()
 
 
 def test_the_tree_is_in_order() -> None:

@@ -18,6 +18,7 @@ from hortus.engine.kubeconfigs import (
     checksum,
     encoded,
     read_secret,
+    restores_identity,
     sealed,
 )
 from hortus.kube.objects import Object, parse_time
@@ -233,9 +234,9 @@ def test_a_foreign_secret_that_has_the_wanted_name_is_not_taken() -> None:
 
 def test_a_repair_that_only_stamps_is_no_damage() -> None:
     stamped: Object = {"metadata": {"annotations": {"a": "b"}}}
-    assert not service.is_damage(stamped)
-    assert service.is_damage({"metadata": {**stamped["metadata"], "labels": {"a": "b"}}})
-    assert service.is_damage({"metadata": {"ownerReferences": []}})
+    assert not restores_identity(stamped)
+    assert restores_identity({"metadata": {**stamped["metadata"], "labels": {"a": "b"}}})
+    assert restores_identity({"metadata": {"ownerReferences": []}})
 
 
 def test_a_secret_that_is_edited_again_and_again_names_where_to_look() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -24,10 +24,6 @@ from hortus.terminal import (
     run,
     timeout,
 )
-
-if TYPE_CHECKING:
-    from hortus.kube.kubeconfig import Kubeconfig
-    from hortus.kube.objects import Object
 
 Connect = Callable[[], Connections]
 DEFAULT_NAMESPACE = "kcp-system"
@@ -109,21 +105,8 @@ async def _kubeconfig(connections: Connections, name: str, namespace: str, into:
     if into is None:
         raw(content)
         return
-    kubeconfig.merge_into(into, _current(found, name), use=use)
+    kubeconfig.merge_into(into, found.current_as(name), use=use)
     click.echo(f"Context {name} is in {into} (from secret {reference}). Try: kubectl --context {name} get ns")
-
-
-def _current(found: Kubeconfig, name: str) -> Object:
-    """The current context of `found` with its cluster and user, all three under the name of the cluster."""
-    found.access()
-    context = dict(found.contexts[found.current_context].body)
-    cluster, user = found.clusters[context["cluster"]], found.users.get(context.get("user", ""))
-    return {
-        "clusters": [{"name": name, "cluster": dict(cluster.body)}],
-        "users": [{"name": name, "user": dict(user.body) if user else {}}],
-        "contexts": [{"name": name, "context": {**context, "cluster": name, "user": name}}],
-        "current-context": name,
-    }
 
 
 async def _rotate(connections: Connections, name: str, namespace: str, timeout: float | None) -> None:

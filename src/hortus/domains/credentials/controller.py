@@ -49,7 +49,7 @@ from hortus.engine import (
     Trigger,
     Wiring,
 )
-from hortus.engine.kubeconfigs import KubeconfigSecret, RepairBackoff
+from hortus.engine.kubeconfigs import KubeconfigSecret, RepairBackoff, restores_identity
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, key_of
 
@@ -243,7 +243,7 @@ class GardenerClusterController(KindController[ClusterContext]):
         patch = service.repair(context.object, secret, home=context.home)
         if patch is None:
             return
-        if damaged := service.is_damage(patch):
+        if damaged := restores_identity(patch):
             self._pause_repairs(context, "its labels or owners are taken off")
         await self._secrets.change(secret, patch)
         if damaged:

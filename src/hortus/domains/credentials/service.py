@@ -115,11 +115,6 @@ def repair(cluster: GardenerCluster, secret: KubeconfigSecret, *, home: str = ""
     return plan.repair(secret)
 
 
-def is_damage(patch: Object) -> bool:
-    """True when a repair restores labels or owners, which somebody took off."""
-    return bool(patch["metadata"].keys() - {"annotations"})
-
-
 def rotated(cluster: GardenerCluster, decision: Decision) -> str:
     """The message of the event."""
     return f"Kubeconfig in secret {cluster.secret.object_key} replaced: {decision.why}"

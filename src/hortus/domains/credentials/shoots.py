@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -18,6 +18,8 @@ _API_SERVERS = frozenset({"external", "wildcard-tls-seed-bound", "internal", "un
 """Names of the advertised addresses that lead to a shoot's API server (gardener/gardener,
 pkg/apis/core/v1beta1/constants/types_constants.go)."""
 _OUTLINE = "credentials"
+STATUS_LABEL: Final = "shoot.gardener.cloud/status"
+"""The health of a Shoot, as Gardener derives it from its conditions: healthy, progressing, unhealthy or unknown."""
 
 
 class _Address(Fields, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 from hortus.domains.clusters.types import Runtime
 from hortus.domains.credentials.service import STAMPS
 from hortus.domains.credentials.settings import LIFETIME
-from hortus.domains.credentials.shoots import GardenerShoot
+from hortus.domains.credentials.shoots import STATUS_LABEL, GardenerShoot
 from hortus.domains.credentials.types import GardenerCluster
 from hortus.engine.kubeconfigs import KubeconfigSecret
 
@@ -87,7 +87,7 @@ def shoot_node(shoot: GardenerShoot | None, name: str) -> Node:
     last = shoot.status.last_operation
     if last is None:
         return Node(kind="Shoot", name=name, note="not scheduled yet")
-    label = shoot.metadata.labels.get("shoot.gardener.cloud/status", "")
+    label = shoot.metadata.labels.get(STATUS_LABEL, "")
     note = f"{last.type} {last.state} {last.progress}%"
     bad = last.state in ("Error", "Failed") or label == "unhealthy"
     if bad:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from hortus.facade import lazy
 
 if TYPE_CHECKING:
-    from hortus.engine.kubeconfigs.contents import IssuedKubeconfig, SecretPlan, Stamps
+    from hortus.engine.kubeconfigs.contents import IssuedKubeconfig, SecretPlan, Stamps, restores_identity
     from hortus.engine.kubeconfigs.proof import (
         Advice,
         ClusterProof,
@@ -44,7 +44,7 @@ else:
     __getattr__ = lazy(
         __name__,
         {
-            "contents": "IssuedKubeconfig SecretPlan Stamps",
+            "contents": "IssuedKubeconfig SecretPlan Stamps restores_identity",
             "proof": "Advice ClusterProof DocumentProof KubeconfigProof ProofFailed TrialClients",
             "repairs": "RepairBackoff",
             "rotation": "Due RotationPolicy fraction_of",
@@ -73,5 +73,6 @@ __all__ = [
     "encoded",
     "fraction_of",
     "read_secret",
+    "restores_identity",
     "sealed",
 ]

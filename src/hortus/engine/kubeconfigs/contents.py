@@ -138,6 +138,11 @@ class SecretPlan(msgspec.Struct, frozen=True, kw_only=True):
         return {"metadata": metadata} if metadata else None
 
 
+def restores_identity(repair: Object) -> bool:
+    """True when a `SecretPlan.repair` restores labels or owners, which somebody removed."""
+    return bool(repair["metadata"].keys() - {"annotations"})
+
+
 def _differing(have: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str | None]:
     return {name: value for name, value in wanted.items() if have.get(name) != value}
 

@@ -61,6 +61,18 @@ class Kubeconfig(msgspec.Struct, frozen=True):
             namespace,
         )
 
+    def current_as(self, name: str) -> Object:
+        """A document of the current context, its cluster and user, all three under `name`. Raises KubeconfigError."""
+        self.access()
+        context = self.contexts[self.current_context].body
+        cluster, user = self.clusters[context["cluster"]], self.users.get(context.get("user", ""))
+        return {
+            "clusters": [{"name": name, "cluster": dict(cluster.body)}],
+            "users": [{"name": name, "user": dict(user.body) if user else {}}],
+            "contexts": [{"name": name, "context": {**context, "cluster": name, "user": name}}],
+            "current-context": name,
+        }
+
 
 def parse(document: object, *, origin: str, folder: Path | None = None) -> Kubeconfig:
     """The entries of one decoded document. Raises KubeconfigError."""
