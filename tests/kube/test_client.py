@@ -617,6 +617,17 @@ async def test_an_answer_without_object_metadata_is_garbage(metadata: Any) -> No
             await anext(client.watch(CONFIGMAPS, resource_version="1"))
 
 
+@pytest.mark.parametrize(
+    "metadata",
+    [None, [], {"resourceVersion": 7}, {"continue": {"a": "b"}}, {"remainingItemCount": "all"}],
+    ids=str,
+)
+async def test_a_list_without_list_metadata_is_garbage(metadata: Any) -> None:
+    async with serving(Script({"metadata": metadata, "items": [ONE]})) as access, Client(access) as client:
+        with pytest.raises(errors.Garbage, match="answered with something else"):
+            await client.list(CONFIGMAPS)
+
+
 @pytest.mark.parametrize("items", [[1], ["a"], [None], [[]], [{}], [ONE, 1]], ids=str)
 async def test_a_list_of_items_that_are_no_objects_is_garbage(items: list[Any]) -> None:
     script = Script({"metadata": {"resourceVersion": "1"}, "items": items})

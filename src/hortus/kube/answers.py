@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import aiohttp
+import msgspec
 import orjson
 from yarl import URL
 
 from hortus.kube.dialing import Memory
 from hortus.kube.errors import ApiError, Garbage, ResponseTooLarge, from_status
-from hortus.kube.objects import Object, Resource, is_object
+from hortus.kube.objects import Object, Resource, is_object, shaped
 from hortus.kube.retries import LONGEST_WISH, retry_after
 from hortus.kube.transport import Answer, ConnectionSettings
 
@@ -30,6 +31,12 @@ class ObjectList(NamedTuple):
     """The number of further objects that the server reports; 0 for a whole list."""
     restarted: bool = False
     """The list expired between two pages and began again: all pages handed out before are void."""
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    continuation: str | None = msgspec.field(default=None, name="continue")
+    resource_version: str | None = None
+    remaining_item_count: int | None = None
 
 
 async def read_body(
@@ -133,16 +140,16 @@ def check_identity(obj: Object, name: str, namespace: str, host: str) -> None:
 def decoded_page(answer: Answer, resource: Resource, host: str, *, restarted: bool) -> tuple[ObjectList, str]:
     """One page of a list, and the token of the next one. Raises Garbage."""
     body = decoded(answer, host)
-    items, metadata = body.get("items") or [], body.get("metadata")
-    if not isinstance(items, list) or not isinstance(metadata, dict):
+    items, metadata = body.get("items") or [], shaped(body.get("metadata"), _ListMeta)
+    if not isinstance(items, list) or metadata is None:
         raise _garbage(host, f"was asked for a list of {resource.plural} and answered with something else")
     if not all(map(is_object, items)):
         raise _garbage(host, f"was asked for a list of {resource.plural} and answered with what are no objects")
     if items and "kind" not in items[0]:
         api_version, kind = resource.api_version, resource.kind
         items = [{"apiVersion": api_version, "kind": kind, **found} for found in items]
-    page = ObjectList(items, metadata.get("resourceVersion", ""), metadata.get("remainingItemCount") or 0, restarted)
-    return page, metadata.get("continue") or ""
+    page = ObjectList(items, metadata.resource_version or "", metadata.remaining_item_count or 0, restarted)
+    return page, metadata.continuation or ""
 
 
 def _garbage(host: str, problem: str) -> Garbage:
