@@ -4,7 +4,7 @@
 (`clusters`), authenticators (`authn`) and an authorizer (`authz`). Controllers reach it over HTTPS like any other API
 server; only `cli`, `simulation` and `testing` import this package.
 
-    server = await open_server(Settings(port=6443), SqliteBackend(path))
+    server = await open_server(ApiServerSettings(port=6443), SqliteBackend(path))
     server.extend("garden", [shoots])            # kinds of one logical cluster
     await server.start()
     await server.local("garden").list(SHOOT)     # with the same rules, without a socket

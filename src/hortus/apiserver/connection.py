@@ -95,7 +95,7 @@ class Connection(RequestHandler):
         """Answers the requests of this connection, each in the connection's own task.
 
         aiohttp starts a task for every request, which costs as much as routing: the task, its context and two more
-        rounds of the loop. The next request sees the context of the one before, so `ApiServer` resets it.
+        rounds of the loop. The next request sees the context of the one before, so `handling` resets it.
         """
         while not self._force_close:
             message, payload = await self._next()
