@@ -179,9 +179,9 @@ _OWNER = {
         **_TYPE_META,
         "name": _described(_TEXT, "Name of the owner."),
         "uid": _described(_TEXT, "UID of the owner."),
-        "controller": _described({"type": "boolean"}, "Whether the owner is the one controller of this object."),
+        "controller": _described({"type": "boolean"}, "True for the one owner that controls this object."),
         "blockOwnerDeletion": _described(
-            {"type": "boolean"}, "Whether a foreground deletion of the owner waits for this."
+            {"type": "boolean"}, "True if a foreground deletion of the owner waits for this object."
         ),
     },
 }
@@ -189,33 +189,39 @@ _MANAGED_FIELDS = {
     "type": "object",
     "description": "The fields that one manager last set.",
     "properties": {
-        "apiVersion": _described(_TEXT, "The version that the fields are named in."),
+        "apiVersion": _described(_TEXT, "The version of the object in which the fields are named."),
         "fieldsType": _described(_TEXT, "The form of fieldsV1, always FieldsV1."),
         "fieldsV1": _described({"type": "object"}, "The fields, as a tree."),
-        "manager": _described(_TEXT, "Who set the fields."),
+        "manager": _described(_TEXT, "The name of the manager that set the fields."),
         "operation": _described(_TEXT, "Apply or Update."),
-        "subresource": _described(_TEXT, "The subresource that was written to, if any."),
-        "time": _described(_TIME, "When the manager last changed its fields."),
+        "subresource": _described(
+            _TEXT, "The subresource through which the fields were set; empty for the object itself."
+        ),
+        "time": _described(_TIME, "The time at which the manager last changed its fields."),
     },
 }
 _OBJECT_META = {
     "type": "object",
-    "description": "What every object has: names, labels, owners, and what the server keeps of its life.",
+    "description": "The metadata of every object: names, labels, owners, and the fields that the server sets.",
     "properties": {
         "name": _described(_TEXT, "The name, unique among the objects of its kind in its namespace. It cannot change."),
-        "generateName": _described(_TEXT, "A prefix for a name that the server completes when there is none."),
-        "namespace": _described(_TEXT, "The space that the name is unique in. It cannot change."),
-        "uid": _described(_TEXT, "Identifies this object among all that ever bore its name. Set by the server."),
-        "labels": _described(_TEXTS, "Short identifying words, for selecting objects."),
-        "annotations": _described(_TEXTS, "Further words of any kind, which cannot be selected by."),
-        "resourceVersion": _described(_TEXT, "Changes with every write. Set by the server."),
-        "generation": _described(_COUNT, "Counts changes of what is wanted. Set by the server."),
-        "creationTimestamp": _described(_TIME, "When the object was created. Set by the server."),
-        "deletionTimestamp": _described(_TIME, "When the object is to go, once its deletion was asked for."),
-        "deletionGracePeriodSeconds": _described(_COUNT, "Seconds that the object may take to end."),
+        "generateName": _described(_TEXT, "The prefix of a generated name. Used when `name` is empty."),
+        "namespace": _described(_TEXT, "The namespace in which the name is unique. It cannot change."),
+        "uid": _described(_TEXT, "Identifies this object among all objects that ever had its name. Set by the server."),
+        "labels": _described(_TEXTS, "Short texts that identify objects; selectors match them."),
+        "annotations": _described(_TEXTS, "Texts of any kind and length; selectors do not match them."),
+        "resourceVersion": _described(
+            _TEXT, "The version of the object, which changes with every write. Set by the server."
+        ),
+        "generation": _described(_COUNT, "Counts the changes of the desired state. Set by the server."),
+        "creationTimestamp": _described(_TIME, "The time at which the object was created. Set by the server."),
+        "deletionTimestamp": _described(
+            _TIME, "The time after which the object is deleted. Set by the server when its deletion is requested."
+        ),
+        "deletionGracePeriodSeconds": _described(_COUNT, "Seconds that the object has to end before it is deleted."),
         "finalizers": _described(
             {"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge"},
-            "Who still has to do something before the object may go.",
+            "The names of tasks that must be done before the object is deleted.",
         ),
         "ownerReferences": _described(
             {
@@ -226,22 +232,22 @@ _OBJECT_META = {
                 "x-kubernetes-patch-merge-key": "uid",
                 "x-kubernetes-patch-strategy": "merge",
             },
-            "The objects that own this one; when all are gone, it goes too.",
+            "The objects that own this one. It is deleted when all of them are deleted.",
         ),
         "managedFields": _described(
             {"type": "array", "items": _MANAGED_FIELDS, "x-kubernetes-list-type": "atomic"},
-            "Who manages which fields. Set by the server.",
+            "The managers of the fields of this object. Set by the server.",
         ),
         "selfLink": _described(_TEXT, "No longer used."),
     },
 }
 _LIST_META = {
     "type": "object",
-    "description": "What every list has.",
+    "description": "The metadata of every list.",
     "properties": {
-        "resourceVersion": _described(_TEXT, "The state of the server that the list shows."),
-        "continue": _described(_TEXT, "Where the next page begins; empty on the last."),
-        "remainingItemCount": _described(_COUNT, "How many objects come after this page, where that is known."),
+        "resourceVersion": _described(_TEXT, "The version of the server's state that the list shows."),
+        "continue": _described(_TEXT, "The token of the next page; empty on the last one."),
+        "remainingItemCount": _described(_COUNT, "The number of objects after this page, where it is known."),
         "selfLink": _described(_TEXT, "No longer used."),
     },
 }
