@@ -25,6 +25,7 @@ class Mark(msgspec.Struct, frozen=True):
     usage: dict[str, Usage]
     pages: dict[str, Counters]
     server: Counters
+    killed: dict[str, int]
 
 
 class Meter(msgspec.Struct, frozen=True):
@@ -40,7 +41,7 @@ class Meter(msgspec.Struct, frozen=True):
         """Begins a phase `at` seconds after the run."""
         usage = {name: found.mark() for name, found in self.usage.items()}
         pages = {name: page.counters.copy() for name, page in self.pages.items()}
-        return Mark(at, self.recorder.begin_phase(), usage, pages, self.server.copy())
+        return Mark(at, self.recorder.begin_phase(), usage, pages, self.server.copy(), dict(self.killed))
 
     def report(self, mark: Mark, at: float, name: str, kind: str, gates: tuple[Gate, ...]) -> PhaseReport:
         """Returns what was measured since `mark`, judged by `gates`."""
@@ -49,7 +50,7 @@ class Meter(msgspec.Struct, frozen=True):
             mark.recorder,
             Series(),
             {name: found.since(mark.usage.get(name, Usage())) for name, found in self.usage.items()},
-            dict(self.killed),
+            {name: kills - mark.killed.get(name, 0) for name, kills in self.killed.items()},
             {name: page.counters.since(mark.pages.get(name, empty)) for name, page in self.pages.items()},
         )
         figures = measured(findings, self.server.since(mark.server))
