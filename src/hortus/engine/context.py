@@ -10,7 +10,7 @@ has seen: then the reconcile ends with `Superseded`, and the next one begins wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -61,6 +61,7 @@ class Wiring(Generic[K]):
         events: EventRecorder,
         field_manager: str,
         clock: Clock,
+        holds: Callable[[ObjectKey], bool],
     ) -> None:
         self.kind = kind
         self.resource = resource_of(kind)
@@ -72,6 +73,8 @@ class Wiring(Generic[K]):
         self.field_manager = field_manager
         self.applier = Applier(client, field_manager=field_manager)
         self.clock = clock
+        self.holds = holds
+        """True for an object that this replica works on."""
 
 
 class ReconcileContext(Generic[K]):

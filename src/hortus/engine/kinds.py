@@ -97,7 +97,10 @@ class KindController(Generic[C]):
         raise error
 
     def observe(self, context: C) -> None:
-        """Set the metrics of the object after its reconcile, however that ended."""
+        """Set the metrics of the object after its reconcile, however that ended.
+
+        Metrics of single objects are dropped by `Manager.on_handover` when another replica becomes their owner.
+        """
 
     # The shape.
 
@@ -111,7 +114,8 @@ class KindController(Generic[C]):
             # The change is in the queue already; a key is held once.
             return Result(requeue_after=0.0)
         finally:
-            self.observe(context)
+            if self.wiring.holds(key):  # otherwise its new owner observes it
+                self.observe(context)
 
     async def _run(self, context: C) -> Result | None:
         try:
@@ -172,6 +176,7 @@ def wire(
         events=events,
         field_manager=controller.field_manager,
         clock=manager.clock,
+        holds=manager.holds,
     )
 
 

@@ -171,6 +171,23 @@ class Manager:
         """
         self._cuts.append(cut)
 
+    def holds(self, key: ObjectKey) -> bool:
+        """True when this process works on the object; without shards on each."""
+        return self.shards is None or self.shards.holds(key)
+
+    def on_handover(self, shed: Callable[[Callable[[ObjectKey], bool]], object]) -> None:
+        """Call `shed` when objects may have become another replica's.
+
+        It is given `holds`, and drops what is remembered, watched or measured of other objects.
+        """
+
+        def look(gained: Callable[[ObjectKey], bool]) -> int:
+            shed(self.holds)
+            return 0
+
+        if self.shards is not None:
+            self.shards.on_gain(look)
+
     @property
     def controllers(self) -> Sequence[Controller]:
         return self._controllers

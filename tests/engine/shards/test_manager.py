@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
 from tests.engine.shards.replica import CONFIGMAPS, NAMESPACE, TIMES
 
-from hortus.engine import Cache, Elector, Manager, Result, Shards, Trigger, Watch
+from hortus.engine import (
+    Cache,
+    Elector,
+    EventRecorder,
+    KindController,
+    Manager,
+    ReconcileContext,
+    Result,
+    Shards,
+    Steps,
+    Trigger,
+    Watch,
+    sources_of,
+    wire,
+)
 from hortus.kube import Client, ObjectKey, SystemClock
+from hortus.schema import Kind, kind
 from hortus.testing.apiserver import running_apiserver
 
 COUNT = 20
@@ -76,6 +93,57 @@ async def test_a_manager_with_shards_works_on_its_part_and_reports_it(tmp_path: 
             await all_of_them.until(int(shares[1]))
             assert all_of_them.seen == part.seen
             assert metric(first, "hortus_shard_leases_lost_total{") == 0
+
+
+@kind(group="", version="v1", name="ConfigMap")
+class Note(Kind, frozen=True):
+    """A ConfigMap."""
+
+
+class Measuring(KindController[ReconcileContext[Note]]):
+    """Measures each object that it reconciles."""
+
+    kind = Note
+
+    def __init__(self, wiring: Any) -> None:
+        super().__init__(wiring)
+        self.measured: set[ObjectKey] = set()
+
+    def steps(self, context: ReconcileContext[Note]) -> Steps:
+        return ()
+
+    def observe(self, context: ReconcileContext[Note]) -> None:
+        self.measured.add(context.key)
+
+    def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
+        self.measured = {key for key in self.measured if holds(key)}
+
+
+def measuring(client: Client) -> tuple[Manager, Measuring]:
+    manager, _ = manager_of(client)
+    events = EventRecorder(client, component="trial", clock=manager.clock)
+    wiring = wire(manager, Measuring, client=client, events=events, namespace=NAMESPACE, labels="trial=yes")
+    found = Measuring(wiring)
+    manager.on_handover(found.shed)
+    manager.controller("measuring", found, sources=sources_of(wiring))
+    return manager, found
+
+
+async def test_an_object_that_moves_is_measured_by_its_new_owner_alone() -> None:
+    async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
+        for number in range(COUNT):
+            metadata = {"name": f"object-{number}", "namespace": NAMESPACE, "labels": {"trial": "yes"}}
+            await client.create(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        (first, before), (second, after) = measuring(client), measuring(client)
+        async with first.running(), asyncio.timeout(60):
+            while len(before.measured) < COUNT:
+                await asyncio.sleep(0.01)
+            async with second.running():
+                while len(before.measured) + len(after.measured) != COUNT or not after.measured:
+                    await asyncio.sleep(0.01)
+                assert not before.measured & after.measured
+            while len(before.measured) < COUNT:
+                await asyncio.sleep(0.01)
 
 
 async def test_an_election_and_shards_at_once_are_refused() -> None:

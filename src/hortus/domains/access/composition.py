@@ -59,7 +59,7 @@ def add_controller(
         clusters=TypedCache(GardenerCluster, clusters),
         kubeconfigs=TypedCache(KubeconfigSecret, kubeconfigs),
     )
-    inside = Clusters(pool, clock=manager.clock)
+    inside, metrics = Clusters(pool, clock=manager.clock), AccessMetrics(manager.registry)
     trials = TrialClients(
         timeout=settings.cluster_timeout,
         trust=pool.settings.trust,
@@ -73,10 +73,10 @@ def add_controller(
         clusters=inside,
         issuer=AccessIssuer(PermissionProof(trials), longest=settings.policy.longest, clock=manager.clock),
         settings=settings,
-        metrics=AccessMetrics(manager.registry),
+        metrics=metrics,
     )
-    if (shards := manager.shards) is not None:
-        shards.on_gain(lambda *_: inside.shed(shards.holds))
+    manager.on_handover(inside.shed)
+    manager.on_handover(metrics.shed)
     manager.controller(
         NAME,
         reconciler,

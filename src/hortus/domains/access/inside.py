@@ -122,11 +122,10 @@ class Clusters:
             self._members.drop(cluster)
             self._places.pop(cluster, None)
 
-    def shed(self, holds: Callable[[ObjectKey], bool]) -> int:
-        """Watch no more for requests that have become another replica's; returns how many are added: none."""
+    def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
+        """Watch no more for requests that have become another replica's."""
         for access in [access for access in self._member_of if not holds(access)]:
             self.leave(access)
-        return 0
 
     def set_of(self, parent: Parent, cluster: ObjectKey, place: KubeconfigRef) -> ApplySet:
         """The set of one request's objects in `cluster`."""

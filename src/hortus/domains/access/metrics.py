@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from hortus.kube.objects import ObjectKey
@@ -48,6 +50,11 @@ class AccessMetrics:
 
     def detached(self) -> None:
         self._detached.inc()
+
+    def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
+        """Forget requests that have become another replica's."""
+        for key in [key for key in self._reasons if not holds(key)]:
+            self.clear(key)
 
     def clear(self, key: ObjectKey) -> None:
         """Forget a request that is gone."""

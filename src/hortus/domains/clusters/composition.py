@@ -125,6 +125,7 @@ class _Parts:
         self._workloads = workloads
         self._settings = settings
         self._metrics = RuntimeMetrics(manager.registry)
+        manager.on_handover(self._metrics.shed)
         self._garden = Garden(garden, settings.garden_namespace, shoots)
         profiles = None
         if settings.check_profiles:

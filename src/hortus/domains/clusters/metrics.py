@@ -6,6 +6,8 @@ can bear.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from hortus.domains.clusters import service
@@ -48,6 +50,11 @@ class RuntimeMetrics:
         self.clear(key)
         self._series[key] = series
         self._state.labels(*series).set(1)
+
+    def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
+        """Drop the series of Runtimes that have become another replica's, which shows their later states."""
+        for key in [key for key in self._series if not holds(key)]:
+            self.clear(key)
 
     def clear(self, key: ObjectKey) -> None:
         """Drop the series of a Runtime that is gone."""

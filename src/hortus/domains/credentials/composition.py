@@ -106,7 +106,8 @@ def assemble(
     wiring = wire(manager, GardenerClusterController, client=client, events=events, namespace=settings.namespace)
     cache = manager.cache(SECRETS, namespace=settings.namespace, labels=SECRET_SELECTOR, transform=sealed)
     typed, store = TypedCache(KubeconfigSecret, cache), KubeconfigStore(client, cache, field_manager=MANAGER)
-    secrets = ClusterSecrets(wiring.cache, typed, store)
+    secrets, metrics = ClusterSecrets(wiring.cache, typed, store), CredentialMetrics(manager.registry)
+    manager.on_handover(metrics.shed)
     reconciler = GardenerClusterController(
         wiring,
         secrets=secrets,
@@ -114,7 +115,7 @@ def assemble(
         issuer=KubeconfigIssuer(garden, proof, manager.clock),
         shoots=ShootFactsCache(shoots, settings.garden_namespace),
         settings=settings,
-        metrics=CredentialMetrics(manager.registry),
+        metrics=metrics,
     )
     manager.controller(
         NAME,

@@ -72,6 +72,10 @@ class ClusterContext(ReconcileContext[GardenerCluster]):
     reason: str
     """The reason to report once all steps are over."""
     failure: Announcement | None = None
+    state: tuple[str, str] | None = None
+    """The state and its reason to be measured."""
+    last_sync: float | None = None
+    """When the kubeconfig was written, to be measured."""
 
     def report_state(self, state: str, reason: str, error: str = "") -> None:
         """Draft the status; `error` names the failure and the owner of the next step, and never a credential."""
@@ -162,12 +166,18 @@ class GardenerClusterController(KindController[ClusterContext]):
     def report(self, context: ClusterContext, error: StepError) -> None:
         """Draft the failure; one without a reason of the contract only when nothing but a change helps."""
         if error.reason in MESSAGES:
-            self._metrics.set_state(context.object, State.ERROR, error.reason)
+            context.state = (State.ERROR, error.reason)
         elif not error.is_final:
             return
         reason = error.reason if error.reason in MESSAGES else Reason.CHECK_FAILED
         context.report_state(State.ERROR, reason, error.message)
         context.failure = Announcement(WARNING, reason, error.message)
+
+    def observe(self, context: ClusterContext) -> None:
+        if context.state is not None:
+            self._metrics.set_state(context.object, *context.state)
+        if context.last_sync is not None:
+            self._metrics.set_expiration(context.object, context.last_sync, self._settings.policy)
 
     # The steps.
 
@@ -258,11 +268,10 @@ class GardenerClusterController(KindController[ClusterContext]):
                 return
 
     async def _report_ready(self, context: ClusterContext) -> Result:
-        cluster, secret = context.object, context.secret
+        secret = context.secret
         context.report_state(State.READY, context.reason)
-        self._metrics.set_state(cluster, State.READY, context.reason)
-        if secret is not None and (last_sync := STAMPS.issued_at(secret)) is not None:
-            self._metrics.set_expiration(cluster, last_sync, self._settings.policy)
+        context.state = (State.READY, context.reason)
+        context.last_sync = None if secret is None else STAMPS.issued_at(secret)
         return Result(requeue_after=context.decision.after)
 
     async def _delete_secret(self, context: ClusterContext) -> None:

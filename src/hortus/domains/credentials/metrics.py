@@ -5,10 +5,13 @@ One series a cluster is what the contract demands; both gauges drop a cluster's 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Gauge
 
 from hortus.domains.credentials.types import GardenerCluster, Label
 from hortus.engine.kubeconfigs import RotationPolicy
+from hortus.kube.objects import ObjectKey
 
 _PREFIX = "infrastructure_manager_im_"
 
@@ -27,6 +30,8 @@ class CredentialMetrics:
             ("runtimeId", "shootName", "expires", "rotationDuration", "expirationDuration"),
             registry=registry,
         )
+        self._key_of: dict[str, ObjectKey] = {}
+        """The GardenerCluster that each name was measured for last."""
         self._state_of: dict[str, tuple[str, str, str, str]] = {}
         self._expiration_of: dict[str, tuple[str, str, str, str, str]] = {}
         self._computed_for: dict[str, tuple[tuple[str, str], float, RotationPolicy]] = {}
@@ -34,6 +39,7 @@ class CredentialMetrics:
 
     def set_state(self, cluster: GardenerCluster, state: str, reason: str) -> None:
         name = cluster.metadata.name
+        self._key_of[name] = cluster.key
         series = (*_identity(cluster), state, reason)
         if self._state_of.get(name) == series:
             return
@@ -54,8 +60,14 @@ class CredentialMetrics:
         self._computed_for[name], self._expiration_of[name] = values, series
         self._expiration.labels(*series).set(expires)
 
+    def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
+        """Drop the series of GardenerClusters that have become another replica's, which shows their later states."""
+        for name in [name for name, key in self._key_of.items() if not holds(key)]:
+            self.clear(name)
+
     def clear(self, name: str) -> None:
-        """Drop every series of the GardenerCluster `name`, which is gone."""
+        """Drop every series of the GardenerCluster `name`, which is gone or another replica's."""
+        self._key_of.pop(name, None)
         self._drop_state(name)
         self._drop_expiration(name)
 
