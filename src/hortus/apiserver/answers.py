@@ -86,6 +86,8 @@ class ReplyResponse(web.StreamResponse):
             transport.write(self._head)
             view = memoryview(body)
             for start in range(0, len(body), _PIECE):
+                if transport.is_closing():
+                    raise ConnectionResetError("the client has gone")
                 transport.write(view[start : start + _PIECE])
                 await taken(self._request)
         finally:

@@ -79,12 +79,10 @@ class Connection(RequestHandler):
             self.listener.resting.pop(self, None)
 
     def done(self) -> None:
-        """Marks the end of a request and releases everything held for it."""
+        """Releases everything held for the request; its answer may still have to be sent."""
         if self.held:
             self.listener.bodies.give(self.holder, self.held)
             self.held = 0
-        if self.transport is not None:
-            self.listener.resting[self] = None
 
     def hold(self, size: int) -> None:
         """Count bytes of the request's body until it is done. Raises TooManyRequests."""
@@ -128,6 +126,8 @@ class Connection(RequestHandler):
             self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
             if self._keepalive_handle is None:
                 self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
+            if self.transport is not None:
+                self.listener.resting[self] = None
             if self._messages:
                 await asyncio.sleep(0)  # a client that pipelines requests gives up the loop between them
         if not self._force_close:
