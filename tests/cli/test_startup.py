@@ -67,6 +67,7 @@ def loaded(folder: Path, *words: str, **more: str) -> set[str]:
         ("install", "-h"),
         ("adopt", "shoots", "-h"),
         ("simulate", "load", "-h"),
+        ("manifests", "-h"),
         ("nonsense",),
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from hortus import __version__
-from hortus.cli import completion, get, run
+from hortus.cli import completion, get, manifests, run
 from hortus.cli.arguments import hoisted
 from hortus.cli.envtest import commands as envtest
 from hortus.cli.install import commands as install
@@ -79,6 +79,7 @@ def _register() -> None:
     run.register(app)
     install.register(app, _connect)
     simulate.register(app, _connect)
+    manifests.register(app)
     envtest.register(app)
     completion.register(app)
     for domain in all_domains():

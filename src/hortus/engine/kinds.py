@@ -28,6 +28,7 @@ from hortus.engine.indexes import managed_fields_of, without_managed_fields
 from hortus.engine.manager import Manager
 from hortus.engine.outcomes import NEVER, Actor, Result, StepError
 from hortus.engine.predicates import spec_or_metadata_changed
+from hortus.engine.rbac import Permission
 from hortus.engine.sources import Source, Watch, to_owner
 from hortus.engine.typed import NotReadable, resource_of
 from hortus.kube import Client
@@ -48,6 +49,8 @@ class KindController(Generic[C]):
     owns: ClassVar[tuple[Resource, ...]] = ()
     """Kinds of objects that it makes; a change of one reconciles its owner."""
     field_manager: ClassVar[str] = "hortus"
+    permissions: ClassVar[tuple[Permission, ...]] = ()
+    """Requests of its steps beyond those that follow from its class; see `hortus.engine.manifests`."""
 
     def __init__(self, wiring: Wiring[Any]) -> None:
         self.wiring = wiring

@@ -87,7 +87,7 @@ def configure_logging(settings: LogSettings, *, stream: IO[str] | None = None, c
     out = stream or sys.stderr
     processors: list[structlog.types.Processor] = [
         _enough,
-        _add_scope,
+        add_scope,
         _Stamp(settings.time_encoding, clock or SystemClock()),
         _Stack(settings.stacktrace_level),
         _redacted,
@@ -143,7 +143,8 @@ def _enough(logger: object, method: str, event: _Event) -> _Event:
     return event
 
 
-def _add_scope(logger: object, method: str, event: _Event) -> _Event:
+def add_scope(logger: object, method: str, event: _Event) -> _Event:
+    """A processor of structlog: adds level, logger, and of a reconcile its controller and object."""
     scope = current_scope()
     if scope is not None:
         key = scope.key

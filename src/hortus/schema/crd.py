@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 import msgspec
 
 from hortus.schema import descriptions
-from hortus.schema.kind import Facts, Kind
-from hortus.schema.markers import Atomic, Marker, Shape, ValidationRule
+from hortus.schema.conditions import Condition
+from hortus.schema.kind import Facts, Fields, Kind
+from hortus.schema.markers import Atomic, ListMap, Marker, Shape, ValidationRule
 
 _API_VERSION = (
     "The version of the schema that this object is written in. Servers convert known versions and may refuse others."
@@ -75,9 +76,21 @@ def _subresources(facts: Facts) -> dict[str, Any]:
     return found
 
 
+class _OnlyConditions(Fields, frozen=True):
+    """The state, as conditions report it."""
+
+    conditions: Annotated[tuple[Condition, ...], ListMap("type")] = ()
+    """Ready, Reconciling, Stalled and others."""
+
+
 def schema(cls: type[Kind]) -> dict[str, Any]:
-    """The openAPIV3Schema of one version of a kind. Raises KindError."""
+    """The openAPIV3Schema of one version of a kind. A status without a struct of its own holds conditions.
+
+    Raises KindError.
+    """
     root = _struct(cls, cls.__name__)
+    if cls.FACTS.status and "status" not in root["properties"]:
+        root["properties"]["status"] = _struct(_OnlyConditions, "status")
     root["properties"] = {
         "apiVersion": {"type": "string", "description": _API_VERSION},
         "kind": {"type": "string", "description": _KIND},

@@ -1,0 +1,200 @@
+"""hortus.testing for authors: controllers on a cluster of their own, as an account with their permissions alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import pytest
+
+from hortus.engine import Actor, KindController, ReconcileContext, Result, StepError, Steps
+from hortus.engine.rbac import Permission
+from hortus.kube.errors import NotFound
+from hortus.kube.objects import Resource
+from hortus.schema import Condition, Fields, Kind, ListMap, ObjectMeta, kind
+from hortus.testing import FakeClock, TestCluster, condition_is, install, wait_for, wait_gone
+from hortus.testing.apiserver import TestServer
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+SECRETS = Resource("", "v1", "secrets", "Secret")
+GUARD = "example.org/guard"
+
+
+class NoteSpec(Fields, frozen=True):
+    text: str = ""
+
+
+class NoteStatus(Fields, frozen=True):
+    conditions: Annotated[tuple[Condition, ...], ListMap("type")] = ()
+
+
+@kind(group="example.org", version="v1", status=True)
+class Note(Kind, frozen=True):
+    """A text."""
+
+    spec: NoteSpec
+    status: NoteStatus = NoteStatus()
+
+
+class Keeper(KindController[ReconcileContext[Note]]):
+    """Keeps the text of a Note in a ConfigMap, until its finalizer is removed."""
+
+    kind = Note
+    owns = (CONFIG_MAPS,)
+    field_manager = "keeper"
+
+    def steps(self, context: ReconcileContext[Note]) -> Steps:
+        return (self._guard, self._keep)
+
+    def finalize_steps(self, context: ReconcileContext[Note]) -> Steps:
+        return (self._leave,)
+
+    async def _guard(self, context: ReconcileContext[Note]) -> None:
+        await context.ensure_finalizer(GUARD)
+
+    async def _keep(self, context: ReconcileContext[Note]) -> None:
+        await context.apply(CONFIG_MAPS, {"data": {"text": context.object.spec.text}})
+        context.ready("Kept")
+
+    async def _leave(self, context: ReconcileContext[Note]) -> None:
+        await context.remove_finalizer(GUARD)
+
+
+class Reader(KindController[ReconcileContext[Note]]):
+    """Reads the Secret that the text of a Note names, without a permission for that."""
+
+    kind = Note
+    field_manager = "reader"
+
+    def steps(self, context: ReconcileContext[Note]) -> Steps:
+        return (self._read,)
+
+    async def _read(self, context: ReconcileContext[Note]) -> None:
+        try:
+            await self.wiring.client.get(SECRETS, context.object.spec.text, context.key.namespace)
+        except NotFound as error:
+            raise StepError("no such Secret", reason="NoSecret", actor=Actor.USER, after=60) from error
+        context.ready("Read")
+
+
+class AllowedReader(Reader):
+    permissions = (Permission("", ("secrets",), ("get",), "reads the Secrets that Notes name"),)
+
+
+class Patient(KindController[ReconcileContext[Note]]):
+    """Reports a Note as ready an hour after the first reconcile."""
+
+    kind = Note
+    field_manager = "patient"
+    began = 0.0
+
+    def steps(self, context: ReconcileContext[Note]) -> Steps:
+        return (self._wait,)
+
+    async def _wait(self, context: ReconcileContext[Note]) -> Result | None:
+        self.began = self.began or context.now
+        if context.now < self.began + 3600:
+            context.reconciling("Waiting")
+            return Result(requeue_after=self.began + 3600 - context.now)
+        context.ready("Waited")
+        return None
+
+
+def note(name: str, text: str = "") -> Note:
+    return Note(metadata=ObjectMeta(name=name), spec=NoteSpec(text=text))
+
+
+async def test_the_permissions_that_follow_from_a_controller_are_enough(hortus_cluster: TestCluster) -> None:
+    async with hortus_cluster.running(Keeper) as running:
+        made = await running.create(note("a", "good day"))
+        assert made.metadata.namespace == "default"
+        await running.wait_for(Note, "a", until=condition_is("Ready", reason="Kept"))
+        await running.patch(Note, "a", {"spec": {"text": "good evening"}})
+        found = await running.wait_for(CONFIG_MAPS, "a", until=lambda one: one["data"]["text"] == "good evening")
+        assert found["metadata"]["ownerReferences"][0]["uid"] == made.metadata.uid
+        await running.delete(Note, "a")
+        await running.wait_gone(CONFIG_MAPS, "a")
+
+
+async def test_a_request_without_permission_fails_the_test_with_the_fix(hortus_cluster: TestCluster) -> None:
+    async with hortus_cluster.running(Reader, patience=0.5) as running:
+        await running.create(note("a", "s"))
+        with pytest.raises(AssertionError) as error:
+            await running.wait_for(Note, "a", until=condition_is("Ready"))
+    text = str(error.value)
+    assert text.startswith("waited 0.5 s for notes a in namespace default; it is:\napiVersion: example.org/v1\n")
+    assert "managedFields" not in text
+    assert 'the last reconcile of default/a failed: Forbidden: secrets "s" is forbidden' in text
+    assert text.endswith("(declare it in the controller's `permissions`)")
+
+
+async def test_a_declared_permission_is_granted(hortus_cluster: TestCluster) -> None:
+    async with hortus_cluster.running(AllowedReader) as running:
+        await running.client.create(SECRETS, {"metadata": {"name": "s", "namespace": "default"}})
+        await running.create(note("a", "s"))
+        await running.wait_for(Note, "a", until=condition_is("Ready", reason="Read"))
+
+
+async def test_controllers_that_cannot_start_fail_the_test(hortus_cluster: TestCluster) -> None:
+    class Widgets(Keeper):
+        owns = (Resource("example.org", "v1", "widgets", "Widget"),)
+
+    with pytest.raises(
+        AssertionError, match=r"did not start within 0\.5 s: .*the CRD widgets\.example\.org is not inst"
+    ):
+        async with hortus_cluster.running(Widgets, patience=0.5):
+            raise RuntimeError("it started")
+
+
+async def test_a_fake_clock_is_the_time_of_the_controllers(
+    hortus_cluster: TestCluster, hortus_clock: FakeClock
+) -> None:
+    async with hortus_cluster.running(Patient, clock=hortus_clock) as running:
+        await running.create(note("a"))
+        await running.wait_for(Note, "a", until=condition_is("Reconciling", reason="Waiting"))
+        await hortus_clock.advance(3600)
+        await running.wait_for(Note, "a", until=condition_is("Ready", reason="Waited"))
+
+
+async def test_each_test_has_a_cluster_of_its_own(hortus_apiserver: TestServer, hortus_cluster: TestCluster) -> None:
+    hortus_apiserver.create_cluster("another")
+    other = TestCluster(hortus_apiserver, "another")
+    async with hortus_cluster.client() as client, other.client() as elsewhere:
+        await install(client, Note)
+        await client.create(CONFIG_MAPS, {"metadata": {"name": "mine", "namespace": "default"}})
+        await wait_for(client, CONFIG_MAPS, "mine")
+        await wait_gone(elsewhere, CONFIG_MAPS, "mine")
+        with pytest.raises(
+            AssertionError, match=r"waited 0\.1 s for configmaps mine in namespace default: it does not"
+        ):
+            await wait_for(elsewhere, CONFIG_MAPS, "mine", patience=0.1)
+        with pytest.raises(AssertionError, match=r"waited 0\.1 s for configmaps mine"):
+            await wait_gone(client, CONFIG_MAPS, "mine", patience=0.1)
+
+
+async def test_a_failure_shows_no_value_of_a_secret(hortus_cluster: TestCluster) -> None:
+    async with hortus_cluster.client() as client:
+        metadata = {"name": "s", "namespace": "default"}
+        await client.create(SECRETS, {"metadata": metadata, "stringData": {"key": "hunter2"}})
+        with pytest.raises(AssertionError) as error:
+            await wait_for(client, SECRETS, "s", until=lambda one: False, patience=0.1)
+    assert "data:\n- key\n" in str(error.value)
+    assert "aHVudGVyMg" not in str(error.value)
+
+
+async def test_a_failed_reconcile_is_logged_with_its_object_and_without_variables(
+    hortus_cluster: TestCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Careless(Reader):
+        async def _read(self, context: ReconcileContext[Note]) -> None:
+            password = context.object.spec.text
+            raise RuntimeError(f"{len(password)} characters")
+
+    async with hortus_cluster.running(Careless, patience=0.5) as running:
+        await running.create(note("a", "hunter2"))
+        with pytest.raises(AssertionError, match="default/a failed: RuntimeError: 7 characters"):
+            await running.wait_for(Note, "a", until=condition_is("Ready"))
+    printed = capsys.readouterr().out
+    assert re.search("reconcile failed unexpectedly.*controller=note.*name=a namespace=default", printed)
+    assert "RuntimeError: 7 characters" in printed
+    assert "hunter2" not in printed
