@@ -170,7 +170,7 @@ def test_tree_shows_the_whole_way_with_health(fleet: Fleet) -> None:
     assert lines[0] == "✓ GardenerCluster kcp-system/one  Ready: Fine."
     assert lines[1].startswith("├─ ✓ Secret kcp-system/kubeconfig-one  key config, written ")
     assert lines[2] == "│  └─ ✓ Cluster one  answers to this kubeconfig"
-    assert lines[3] == "└─ · Shoot one  not scheduled yet"
+    assert lines[3] == "└─ · Shoot garden-demo/one  not scheduled yet"
     as_json = orjson.loads(fleet.type("tree", "one", "-o", "json").out)
     assert (as_json["kind"], as_json["healthy"], len(as_json["children"])) == ("GardenerCluster", True, 2)
     assert yaml.load(fleet.type("tree", "one", "-o", "yaml").out)["name"] == "kcp-system/one"

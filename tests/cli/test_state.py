@@ -15,9 +15,12 @@ from click.testing import CliRunner
 
 from hortus.cli.shell import app
 from hortus.cli.up import state as module
+from hortus.cli.up.server import with_others
 from hortus.cli.up.session import PortTaken, free_port
 from hortus.cli.up.state import RunFile, StateDirectory, StateError, default_directory, write_private
 from hortus.cli.up.status import UNHEALTHY, look
+from hortus.kube import Secret, yaml
+from hortus.kube.kubeconfig import document, merge_into
 
 
 @pytest.fixture
@@ -226,3 +229,17 @@ def test_a_folder_of_ones_own_that_others_may_read_and_a_sticky_one_above_are_ta
     directory.path.mkdir(mode=0o755)
     directory.acquire()
     directory.release()
+
+
+def test_contexts_that_people_add_to_the_fleets_kubeconfig_outlive_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    first = document("hortus", "https://127.0.0.1:1", token=Secret("old"))
+    assert with_others(path, first) == first
+    write_private(path, yaml.dump(first).encode())
+    merge_into(path, document("mine", "https://example.org"), use=True)
+    renewed = with_others(path, document("hortus", "https://127.0.0.1:2", token=Secret("new")))
+    assert renewed["current-context"] == "mine"
+    assert [part["name"] for part in renewed["contexts"]] == ["hortus", "mine"]
+    assert renewed["users"][0] == {"name": "hortus", "user": {"token": "new"}}
+    path.write_text("a: [")
+    assert with_others(path, first) == first

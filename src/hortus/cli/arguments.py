@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_ANYWHERE = ("--kubeconfig", "--context", "--garden-kubeconfig", "--state-dir")
+_ANYWHERE = ("--kubeconfig", "--context", "--garden-kubeconfig", "--garden-project", "--state-dir")
 
 
 def hoisted(arguments: Sequence[str], commands_of_their_own: Sequence[str] = ()) -> list[str]:

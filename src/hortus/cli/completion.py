@@ -50,7 +50,7 @@ add_completion_class(_PowerShell)
 
 
 def register(app: CommandGroup) -> None:
-    @app.command(panel="On this machine")
+    @app.command(panel="On this machine", uses=())
     @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
     def completion(shell: str) -> None:
         """Print a shell's completion script.

@@ -19,8 +19,14 @@ def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
     @click.argument(
         "name", default="", help="Name of one object. All objects by default.", shell_complete=completing(_names)
     )
-    @click.option("--namespace", "-n", default="", help="Only this namespace.")
-    @click.option("--all-namespaces", "-A", is_flag=True, help="All, which is the default.")
+    @click.option(
+        "--namespace",
+        "-n",
+        default="",
+        help="Only this namespace.",
+        show_default="all; in the garden that of Hortus' project",
+    )
+    @click.option("--all-namespaces", "-A", is_flag=True, help="All namespaces, also in the garden.")
     @click.option("--selector", "-l", default="", help="Label selector.")
     @output_formats("table", "wide", "json", "yaml", "name", "jsonpath=TEMPLATE", "custom-columns=HEAD:PATH,...")
     @click.option("--watch", "-w", is_flag=True, help="Watch for changes until Ctrl-C.")
@@ -44,7 +50,8 @@ def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
             raise click.BadParameter("a name goes with neither --all-namespaces nor --selector")
         from hortus.cli.objects import ObjectQuery
 
-        query = ObjectQuery(_aliases().get(kind, kind), name, namespace, selector, output, not no_headers)
+        place = namespace if namespace or all_namespaces else None
+        query = ObjectQuery(_aliases().get(kind, kind), name, place, selector, output, not no_headers)
         run(query.serve(connect(), watch=watch))
 
 
@@ -62,6 +69,7 @@ async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable
     from hortus.cli.objects import serving
 
     kind = given.get("kind") or ""
-    async with serving(connections, _aliases().get(kind, kind)) as (client, resource):
-        listed = await client.list(resource, given.get("namespace") or "", metadata_only=True)
+    async with serving(connections, _aliases().get(kind, kind)) as served:
+        place = given.get("namespace") or ("" if given.get("all_namespaces") else served.namespace)
+        listed = await served.client.list(served.resource, place, metadata_only=True)
         return [obj["metadata"]["name"] for obj in listed.items]

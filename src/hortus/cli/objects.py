@@ -4,34 +4,66 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple
 
 import click
 import orjson
 
 from hortus.kube import Client
 from hortus.kube.discovery import Discovery, UnknownResource
+from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object, Resource
-from hortus.terminal import CommandError, Connections, OutputFormat, Table, print_objects, print_table
+from hortus.terminal import (
+    NAME_PROJECT,
+    CommandError,
+    Connections,
+    GardenMissing,
+    OutputFormat,
+    Table,
+    print_objects,
+    print_table,
+)
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+class FoundKind(NamedTuple):
+    """A kind at the cluster that serves it."""
+
+    client: Client
+    resource: Resource
+    namespace: str = ""
+    """The namespace to look in by default: that of Hortus' project in the garden; empty for all."""
+    advice: str = ""
+    """Advice for an account that may not look in all namespaces."""
 
 
 class ObjectQuery:
     """One `hortus get`."""
 
-    def __init__(self, kind: str, name: str, namespace: str, selector: str, format: OutputFormat, heads: bool) -> None:
+    def __init__(
+        self, kind: str, name: str, namespace: str | None, selector: str, format: OutputFormat, heads: bool
+    ) -> None:
+        """An empty `namespace` stands for all, None for the default of the cluster that serves the kind."""
         self._kind = kind
         self._name = name
-        self._namespace = namespace
+        self._chosen = namespace
+        self._namespace = namespace or ""
         self._selector = selector
         self._format = format
         self._heads = heads
 
     async def serve(self, connections: Connections, *, watch: bool) -> None:
-        async with serving(connections, self._kind) as (client, resource):
-            await self._show(client, resource, watch=watch)
+        async with serving(connections, self._kind) as (client, resource, namespace, advice):
+            if self._chosen is None:
+                self._namespace = namespace
+            try:
+                await self._show(client, resource, watch=watch)
+            except Forbidden as error:
+                if advice and not self._namespace:
+                    raise CommandError(f"{error}; {advice}") from None
+                raise
 
     async def _show(self, client: Client, resource: Resource, *, watch: bool) -> None:
         fields = f"metadata.name={self._name}" if self._name else ""
@@ -60,7 +92,7 @@ class ObjectQuery:
         return str(body["metadata"].get("resourceVersion", "")), widths
 
     def _rows(self, resource: Resource, body: Object) -> Table:
-        spread = resource.namespaced and not self._namespace
+        spread = resource.namespaced and not self._chosen
         return Table.from_server(body, wide=self._format.name == "wide", namespaces=spread)
 
     def _expect(self, found: list[Any], resource: Resource) -> None:
@@ -89,28 +121,31 @@ class ObjectQuery:
 
 
 @asynccontextmanager
-async def serving(connections: Connections, kind: str) -> AsyncIterator[tuple[Client, Resource]]:
-    """The first of management cluster and garden that serves `kind`. Raises CommandError when neither does."""
+async def serving(connections: Connections, kind: str) -> AsyncIterator[FoundKind]:
+    """The kind at the first of management cluster and garden that serves it. Raises CommandError."""
     async with connections.management() as client:
         if (resource := await _find(client, kind)) is not None:
-            yield client, resource
+            yield FoundKind(client, resource)
             return
-    try:
-        garden = connections.garden()
-    except CommandError as error:
-        raise CommandError(f"the management cluster does not serve {kind!r}, and {error}") from None
-    async with garden:
-        if (resource := await _find(garden, kind)) is None:
-            raise CommandError(f"neither the management cluster nor the garden serves {kind!r}")
-        yield garden, resource
+        try:
+            garden = connections.garden()
+        except GardenMissing as error:
+            raise CommandError(f"the management cluster does not serve {kind!r}, and {error}") from None
+        async with garden:
+            if (resource := await _find(garden, kind)) is None:
+                raise CommandError(f"neither the management cluster nor the garden serves {kind!r}")
+            place = await connections.garden_namespace(client, "") if resource.namespaced else ""
+            yield FoundKind(garden, resource, place, "" if place or not resource.namespaced else NAME_PROJECT)
 
 
 async def kinds(connections: Connections) -> Iterable[str]:
     """The plurals of all that can be listed in either cluster."""
     found: set[str] = set()
-    for client in (connections.management(), connections.garden()):
-        async with client:
-            found |= {one.resource.plural for one in (await Discovery.look(client)).served if "list" in one.verbs}
+    for connect in (connections.management, connections.garden):
+        with suppress(GardenMissing):
+            async with connect() as client:
+                served = (await Discovery.look(client)).served
+                found |= {one.resource.plural for one in served if "list" in one.verbs}
     return found
 
 

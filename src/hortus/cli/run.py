@@ -6,6 +6,7 @@ import inspect
 import os
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,12 +22,14 @@ def register(app: CommandGroup) -> None:
     @app.command(
         name="run",
         panel="In production",
+        uses=("kubeconfig",),
         help=run.__doc__,
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     )
     @click.pass_context
     def command(context: click.Context) -> None:
-        run(context.args)
+        before: Path | None = context.find_root().params.get("kubeconfig")
+        run([*([f"--kubeconfig={before}"] if before is not None else []), *context.args])
 
 
 def run(arguments: list[str]) -> None:

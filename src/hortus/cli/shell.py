@@ -17,6 +17,7 @@ from hortus.cli import completion, get, manifests, run
 from hortus.cli.arguments import hoisted
 from hortus.cli.envtest import commands as envtest
 from hortus.cli.install import commands as install
+from hortus.cli.install.project import installed_project
 from hortus.cli.simulate import commands as simulate
 from hortus.cli.up import commands as up
 from hortus.domains import all_domains
@@ -25,13 +26,18 @@ from hortus.terminal import CommandGroup, Connections
 
 def _connections(options: Mapping[str, Any]) -> Connections:
     """Connections to the clusters that the root options name."""
-    from hortus.cli.up.state import default_directory
+    from hortus.cli.up.state import default_directory, stopped
 
+    chosen = options.get("state_dir")
     return Connections(
-        local_state=options.get("state_dir") or default_directory(),
+        local_state=chosen or default_directory(),
+        local_chosen=chosen is not None,
         kubeconfig=options.get("kubeconfig"),
         context=options.get("context") or "",
         garden_kubeconfig=options.get("garden_kubeconfig"),
+        garden_project=options.get("garden_project") or "",
+        stopped=stopped,
+        installed_project=installed_project,
     )
 
 
@@ -53,7 +59,7 @@ class _Root(CommandGroup):
     "--kubeconfig",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Management cluster. Else $KUBECONFIG, else the local fleet.",
+    help="Management cluster. Else $KUBECONFIG, else the local fleet if it runs, else ~/.kube/config.",
 )
 @click.option("--context", default="", metavar="NAME", help="Context of that kubeconfig.")
 @click.option(
@@ -61,6 +67,12 @@ class _Root(CommandGroup):
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="The garden. Else $GARDEN_KUBECONFIG, else garden.kubeconfig next to the management cluster's.",
+)
+@click.option(
+    "--garden-project",
+    default="",
+    metavar="NAME",
+    help="Hortus' project in the garden. Else that of the installation, else that of the garden's kubeconfig.",
 )
 @click.option(
     "--state-dir", type=click.Path(path_type=Path), metavar="DIR", help="State of the local fleet (`hortus up`)."
@@ -89,7 +101,7 @@ def _register() -> None:
 _register()
 
 
-@app.command(panel="On this machine")
+@app.command(panel="On this machine", uses=())
 def version() -> None:
     """Print the version."""
     click.echo(f"hortus {__version__}")

@@ -4,11 +4,12 @@ A domain's `commands.py` defines arguments and results; this package gives all c
 knows no domain; the shell is `cli`.
 """
 
-from hortus.terminal.commands import OUTPUT, CommandGroup, Decorator, output_formats, timeout, together
+from hortus.terminal.commands import OUTPUT, CommandGroup, Decorator, output_formats, refuse, timeout, together
 from hortus.terminal.completion import completing
 from hortus.terminal.confirmation import YES, confirm
-from hortus.terminal.connections import Connections
+from hortus.terminal.connections import Connections, GardenMissing
 from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, EXIT_USAGE, CommandError, fail, run, whole_program
+from hortus.terminal.gardens import NAME_PROJECT, GardenObject, ProjectGarden, open_garden
 from hortus.terminal.output import OutputFormat, plain, print_objects, raw
 from hortus.terminal.table import Table, clean, print_table
 from hortus.terminal.values import Duration, Number
@@ -17,6 +18,7 @@ __all__ = [
     "EXIT_ERROR",
     "EXIT_TIMEOUT",
     "EXIT_USAGE",
+    "NAME_PROJECT",
     "OUTPUT",
     "YES",
     "CommandError",
@@ -24,18 +26,23 @@ __all__ = [
     "Connections",
     "Decorator",
     "Duration",
+    "GardenMissing",
+    "GardenObject",
     "Number",
     "OutputFormat",
+    "ProjectGarden",
     "Table",
     "clean",
     "completing",
     "confirm",
     "fail",
+    "open_garden",
     "output_formats",
     "plain",
     "print_objects",
     "print_table",
     "raw",
+    "refuse",
     "run",
     "timeout",
     "together",

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from hortus.terminal.failures import coloured, whole_program
 from hortus.terminal.values import Duration, OutputChoice, listed
@@ -65,6 +66,30 @@ class _Listed:
 
 class _Command(_Listed, click.Command):
     """A command under a heading."""
+
+    def __init__(self, *args: Any, uses: Sequence[str] | None = None, **kwargs: Any) -> None:
+        """`uses` lists the root's options that mean something to the command; None stands for all."""
+        super().__init__(*args, **kwargs)
+        self._uses = uses
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if self._uses is not None:
+            _refuse_others(ctx, self._uses)
+        return super().invoke(ctx)
+
+
+def _refuse_others(context: click.Context, uses: Sequence[str]) -> None:
+    names = [str(option.name) for option in context.find_root().command.params]
+    refuse([name for name in names if name not in uses], f"`{context.command_path}` does not use it")
+
+
+def refuse(names: Sequence[str], reason: str) -> None:
+    """Raises UsageError if one of these options of the root was typed: an option is never ignored."""
+    context = click.get_current_context()
+    root = context.find_root()
+    for option in root.command.params:
+        if option.name in names and root.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[0]} means nothing here: {reason}", context)
 
 
 class CommandGroup(_Listed, click.Group):

@@ -5,6 +5,7 @@ The shell waits for this at each key, so every failure ends in no suggestion.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -31,7 +32,7 @@ def completing(names: Lister) -> Completer:
         import hortus.kube.client  # noqa: F401
 
         root = context.find_root()
-        connections: Connections = root.obj(root.params)
+        connections: Connections = dataclasses.replace(root.obj(root.params), note=lambda text: None)
         try:
             found = asyncio.run(asyncio.wait_for(_listed(names, connections, context.params), PATIENCE))
         except (CommandError, OSError, ValueError):

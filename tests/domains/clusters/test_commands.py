@@ -97,6 +97,21 @@ async def test_a_failure_is_explained_with_the_shoots_own_words(here: World, she
             assert text in found.output
 
 
+async def test_without_a_garden_all_but_the_shoot_is_explained(here: World, tmp_path: Path) -> None:
+    async with here.controlled():
+        await here.grow()
+        app = CommandGroup()
+        alone = tmp_path / "mine.yaml"
+        alone.write_bytes(here.server.kubeconfig_for("root").read_bytes())
+        connections = Connections(local_state=Path("/nonexistent"), kubeconfig=alone)
+        register(app, lambda: connections)
+        runner = CliRunner(env={"GARDEN_KUBECONFIG": ""})
+        found = await asyncio.to_thread(runner.invoke, app, ["why", "rt-1", "-n", here.namespace])
+        assert found.exit_code == 0, found.output
+        assert "State:       Ready" in found.output
+        assert "Shoot:       c-1, not read: no option names the garden: give --garden-kubeconfig FILE" in found.output
+
+
 async def test_forced_retirement_says_so_on_the_runtime(here: World, shell: Shell) -> None:
     async with here.controlled():
         await here.grow()

@@ -11,7 +11,7 @@ from hortus.terminal import CommandGroup
 
 
 def register(app: CommandGroup) -> None:
-    @app.command(panel="For authors")
+    @app.command(panel="For authors", uses=())
     @click.option(
         "--dir",
         "folder",

@@ -19,6 +19,7 @@ from hortus.terminal import (
     confirm,
     output_formats,
     plain,
+    refuse,
     run,
     timeout,
 )
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 Connect = Callable[[], Connections]
 _PANEL = "In production"
+_CONNECTIONS = ("kubeconfig", "context", "garden_kubeconfig", "garden_project", "state_dir")
 
 _NAMESPACE = click.option("--namespace", "-n", default="hortus-system", help="Namespace that Hortus runs in.")
 _VALUES = click.option(
@@ -117,6 +119,9 @@ def _add_install(app: CommandGroup, connect: Connect) -> None:
         # Before the event loop, which answers Ctrl-C later than Python itself.
         from hortus.cli.install.chart import objects, values_of
         from hortus.cli.install.garden import account
+
+        if export:
+            refuse(_CONNECTIONS, "--export prints the objects and connects to no cluster")
 
         async def work() -> None:
             found = account(garden_account) if garden_account else objects(namespace, values_of(values, settings))

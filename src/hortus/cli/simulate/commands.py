@@ -191,7 +191,7 @@ def _register_scenarios(group: CommandGroup, connect: Connect) -> None:
 
         _simulate(connect, lambda: load_file(scenario), options, folder=scenario.parent)
 
-    @group.command()
+    @group.command(uses=())
     @SCENARIO
     def check(scenario: Path) -> None:
         """Check a scenario file without touching a cluster."""

@@ -29,7 +29,7 @@ STOP_LIMIT = 30.0
 
 
 def register(app: CommandGroup) -> None:
-    command = app.command(panel="On this machine")
+    command = app.command(panel="On this machine", uses=("state_dir",))
     for function in (up, down, status):
         command(function)
 

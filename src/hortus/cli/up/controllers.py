@@ -40,7 +40,7 @@ async def control(
     try:
         project = from_config(config).project
         arguments = [
-            f"--kubeconfig={state.kubeconfig}",
+            f"--kubeconfig={state.controllers_kubeconfig}",
             f"--gardener-kubeconfig-path={state.garden_kubeconfig}",
             f"--gardener-project-name={project}",
             *_LOCAL_FLAGS,

@@ -23,6 +23,7 @@ from hortus.domains import all_domains
 from hortus.kube import yaml
 from hortus.kube.clock import SystemClock
 from hortus.kube.errors import AlreadyExists
+from hortus.kube.kubeconfig import KubeconfigError, merged
 from hortus.kube.objects import Object, Resource
 from hortus.schema import crd
 from hortus.simulation.disruption import Disruption, SteppedClock
@@ -91,7 +92,7 @@ async def serve(
     try:
         await _prepare(server)
         await _allow_simulations(server)
-        _write_kubeconfigs(state, server, token)
+        _write_kubeconfigs(state, server, token, garden.project)
         report("ready", f"{server.url}", server=server.url)
         await stop.wait()
     finally:
@@ -144,18 +145,33 @@ def _named(resource: Resource, name: str) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
 
 
-def _write_kubeconfigs(state: StateDirectory, server: ApiServer, token: str) -> None:
-    for cluster, path, url in (
-        ("root", state.kubeconfig, server.url),
-        (GARDEN, state.garden_kubeconfig, f"{server.url}/clusters/{GARDEN}"),
-    ):
+def _write_kubeconfigs(state: StateDirectory, server: ApiServer, token: str, project: str) -> None:
+    def admin(cluster: str, url: str, name: str) -> Object:
         issued = server.clusters.issue(
             cluster, username="kubernetes-admin", groups=("system:masters",), seconds=ADMIN_SECONDS
         )
-        name = "hortus" if cluster == "root" else cluster
-        _refresh(path, certificate_kubeconfig(issued, server=url, name=name))
+        return certificate_kubeconfig(issued, server=url, name=name)
+
+    management = admin("root", server.url, "hortus")
+    garden = admin(GARDEN, f"{server.url}/clusters/{GARDEN}", GARDEN)
+    garden["contexts"][0]["context"]["namespace"] = f"garden-{project}"
+    _refresh(state.kubeconfig, with_others(state.kubeconfig, management))
+    _refresh(state.controllers_kubeconfig, management)
+    _refresh(state.garden_kubeconfig, garden)
     document = token_kubeconfig(token, ca=server.clusters.server_ca, server=server.url, name="hortus")
     _refresh(state.simulation_kubeconfig, document)
+
+
+def with_others(path: Path, kubeconfig: Object) -> Object:
+    """The kubeconfig with the entries that people added to its file, such as the contexts of clusters.
+
+    A context that they chose stays the current one. A file that cannot be read contributes nothing.
+    """
+    try:
+        found = merged(path, kubeconfig, use=False)
+    except (KubeconfigError, OSError):
+        return kubeconfig
+    return {**found, "current-context": found.get("current-context") or kubeconfig["current-context"]}
 
 
 def _refresh(path: Path, kubeconfig: Object) -> None:

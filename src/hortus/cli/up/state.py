@@ -1,6 +1,7 @@
 """The state directory of `hortus up`: what lies where, who runs on it, and of which version it is.
 
-kubeconfig            the management cluster, for people and tools (0600)
+kubeconfig            the management cluster, for people and tools, who may add contexts (0600)
+controllers.kubeconfig  the management cluster, for the controllers (0600)
 garden.kubeconfig     the simulated garden (0600)
 state.db              every object (SQLite, written by the API server process alone)
 format                the version of this layout; below it `state.db`, once that file has been made
@@ -75,6 +76,7 @@ class StateDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path.expanduser().absolute()
         self.kubeconfig = self.path / "kubeconfig"
+        self.controllers_kubeconfig = self.path / "controllers.kubeconfig"
         self.garden_kubeconfig = self.path / "garden.kubeconfig"
         self.simulation_kubeconfig = self.path / "simulation.kubeconfig"
         self.token = self.path / "simulation.token"
@@ -110,7 +112,8 @@ class StateDirectory:
             return
         try:
             check_folder(self.path)
-            secrets = {self.kubeconfig, self.garden_kubeconfig, self.simulation_kubeconfig, self.token}
+            own = (self.controllers_kubeconfig, self.simulation_kubeconfig, self.token)
+            secrets = {self.kubeconfig, self.garden_kubeconfig, *own}
             for path in sorted(self.path.iterdir()):
                 with suppress(FileNotFoundError):  # files are replaced while somebody runs here
                     check_file(path, secret=path in secrets)
@@ -169,7 +172,8 @@ class StateDirectory:
         except OSError:
             return False
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Shared: commands that ask at the same moment do not take each other for the holder.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         finally:
@@ -239,6 +243,14 @@ class StateDirectory:
             )
 
 
+def stopped(folder: Path) -> str:
+    """The remark that a fleet whose state directory this is does not run, with the fix; empty for all other folders."""
+    state = StateDirectory(folder)
+    if state.run() is None or state.held_elsewhere():
+        return ""
+    return f"the fleet in {state.path} is stopped: start it with `{command_for('up', state.path)}`"
+
+
 def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -267,4 +279,13 @@ def write_private(path: Path, content: bytes) -> None:
         raise
 
 
-__all__ = ["FORMAT", "RunFile", "StateDirectory", "StateError", "default_directory", "is_alive", "write_private"]
+__all__ = [
+    "FORMAT",
+    "RunFile",
+    "StateDirectory",
+    "StateError",
+    "default_directory",
+    "is_alive",
+    "stopped",
+    "write_private",
+]

@@ -93,7 +93,7 @@ async def _ask(state: StateDirectory, found: Status) -> None:
     from hortus.kube.errors import KubeError
 
     patience = ConnectionSettings(connections=4, timeout=5.0, connect_timeout=2.0)
-    async with Client.from_kubeconfig(state.kubeconfig, settings=patience) as client:
+    async with Client.from_kubeconfig(state.controllers_kubeconfig, settings=patience) as client:
         found.runtimes = await _states(client, _RUNTIMES)
         found.clusters = await _states(client, _CLUSTERS)
         for member in (await client.list(LEASES, labels=GROUP_LABEL)).items:

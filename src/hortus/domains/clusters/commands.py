@@ -19,6 +19,7 @@ from hortus.terminal import (
     OutputFormat,
     clean,
     completing,
+    open_garden,
     plain,
     run,
     timeout,
@@ -104,7 +105,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
 async def _why(connections: Connections, name: str, namespace: str, format: OutputFormat) -> None:
     from hortus.domains.clusters.lookup import explain
 
-    async with connections.management() as client, connections.garden() as garden:
+    async with connections.management() as client, open_garden(connections, client, namespace) as garden:
         found = await explain(client, garden, name, namespace)
     if not format.tabular:
         import msgspec

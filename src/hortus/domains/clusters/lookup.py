@@ -14,8 +14,8 @@ from hortus.domains.clusters.views import Explanation, explanation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import NotReadable, read
 from hortus.kube import Client
-from hortus.kube.errors import KubeError, NotFound
-from hortus.terminal import CommandError
+from hortus.kube.errors import NotFound
+from hortus.terminal import CommandError, ProjectGarden
 
 
 async def read_runtime(client: Client, name: str, namespace: str) -> Runtime:
@@ -31,17 +31,15 @@ async def read_runtime(client: Client, name: str, namespace: str) -> Runtime:
     raise CommandError(f"no Runtime {name} in namespace {namespace}; there are: {names}")
 
 
-async def explain(client: Client, garden: Client, name: str, namespace: str) -> Explanation:
+async def explain(client: Client, garden: ProjectGarden, name: str, namespace: str) -> Explanation:
     runtime = await read_runtime(client, name, namespace)
     shoot_name = service.shoot_name(runtime)
     if not shoot_name:
         return explanation(runtime, None, unseen="spec.shoot.name is missing")
     connection = await _connection(client, runtime)
-    try:
-        found = (await garden.list(SHOOTS, fields=f"metadata.name={shoot_name}")).items
-    except KubeError as error:
-        return explanation(runtime, None, unseen=f"the garden does not answer: {error}", connection=connection)
-    return explanation(runtime, found[0] if found else None, connection=connection)
+    answer = await garden.read(SHOOTS, shoot_name)
+    unseen = f"{answer.key}, {answer.unseen}" if answer.unseen else ""
+    return explanation(runtime, answer.found, unseen=unseen, place=answer.key, connection=connection)
 
 
 async def _connection(client: Client, runtime: Runtime) -> str:

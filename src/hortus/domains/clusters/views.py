@@ -51,8 +51,10 @@ class Explanation(msgspec.Struct, omit_defaults=True):
         yield "Turn of", f"{self.turn}: {self.advice}"
 
 
-def explanation(runtime: Runtime, shoot: Object | None, *, unseen: str = "", connection: str = "") -> Explanation:
-    """`shoot` is the whole one of the garden; `unseen` is the reason why it could not be read.
+def explanation(
+    runtime: Runtime, shoot: Object | None, *, unseen: str = "", place: str = "", connection: str = ""
+) -> Explanation:
+    """`shoot` is the whole one of the garden, and `place` its key; `unseen` is the reason why it could not be read.
 
     `connection` is the problem of the kubeconfig; empty when there is none.
     """
@@ -65,7 +67,7 @@ def explanation(runtime: Runtime, shoot: Object | None, *, unseen: str = "", con
         condition=_sentence(condition) if condition else "nothing was said yet",
         turn=_ACTORS[turn.actor],
         advice=turn.advice,
-        shoot=unseen or _shoot(found, service.shoot_name(runtime)),
+        shoot=unseen or _shoot(found, place or service.shoot_name(runtime)),
         kubeconfig=connection,
         errors=tuple(_error(error) for error in found.status.errors) if found is not None else (),
         suspended=service.suspended(runtime),

@@ -19,6 +19,7 @@ from hortus.terminal import (
     OutputFormat,
     clean,
     completing,
+    open_garden,
     plain,
     raw,
     run,
@@ -129,7 +130,7 @@ async def _rotate(connections: Connections, name: str, namespace: str, timeout: 
 async def _tree(connections: Connections, name: str, namespace: str, format: OutputFormat) -> None:
     from hortus.domains.credentials.lookup import build_tree
 
-    async with connections.management() as client, connections.garden() as garden:
+    async with connections.management() as client, open_garden(connections, client, namespace) as garden:
         root = await build_tree(client, garden, name, namespace, time.time())
     if not format.tabular:
         import msgspec

@@ -16,10 +16,10 @@ from hortus.domains.credentials.views import Node, cluster_node, runtime_node, s
 from hortus.engine import TRUE, NotReadable, read
 from hortus.engine.kubeconfigs import SECRETS, ClusterProof, KubeconfigSecret, ProofFailed, TrialClients
 from hortus.kube import Client
-from hortus.kube.errors import KubeError, NotFound
+from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, key_of
 from hortus.schema import Kind
-from hortus.terminal import CommandError
+from hortus.terminal import CommandError, ProjectGarden
 
 _PROOF_TIMEOUT = 5.0
 _K = TypeVar("_K", bound=Kind)
@@ -94,7 +94,7 @@ async def rotation_done(client: Client, asked: GardenerCluster, timeout: float) 
     return problem or "nobody acted on it; do the controllers run? (`hortus status`)"
 
 
-async def build_tree(client: Client, garden: Client, name: str, namespace: str, now: float) -> Node:
+async def build_tree(client: Client, garden: ProjectGarden, name: str, namespace: str, now: float) -> Node:
     """Runtime, where there is one -> GardenerCluster -> Secret -> cluster that answers; and the Shoot.
 
     `name` is that of the Runtime or of the GardenerCluster.
@@ -129,7 +129,7 @@ async def _runtime_of(client: Client, name: str, namespace: str) -> Runtime | No
     return _typed(Runtime, listed.items[0]) if len(listed.items) == 1 else None
 
 
-async def _cluster_tree(client: Client, garden: Client, cluster: GardenerCluster, now: float) -> Node:
+async def _cluster_tree(client: Client, garden: ProjectGarden, cluster: GardenerCluster, now: float) -> Node:
     root = cluster_node(cluster)
     secret = await find_secret(client, cluster)
     leaf = secret_node(cluster, secret, now)
@@ -139,13 +139,11 @@ async def _cluster_tree(client: Client, garden: Client, cluster: GardenerCluster
     return root
 
 
-async def _shoot(garden: Client, name: str) -> Node:
-    selector = f"metadata.name={name}"
-    try:
-        found = (await garden.list(SHOOTS, fields=selector)).items
-    except KubeError as error:
-        return Node(kind="Shoot", name=name, note=f"the garden does not answer: {error}")
-    return shoot_node(_typed(GardenerShoot, found[0]) if found else None, name)
+async def _shoot(garden: ProjectGarden, name: str) -> Node:
+    answer = await garden.read(SHOOTS, name)
+    if answer.unseen:
+        return Node(kind="Shoot", name=answer.key, note=answer.unseen)
+    return shoot_node(_typed(GardenerShoot, answer.found) if answer.found is not None else None, answer.key)
 
 
 async def _reached(cluster: GardenerCluster, secret: KubeconfigSecret) -> Node:

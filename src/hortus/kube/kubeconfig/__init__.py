@@ -8,7 +8,7 @@ API object and allows inline data only. Both give a `Kubeconfig`, whose `access(
 from hortus.kube.kubeconfig.document import Kubeconfig, KubeconfigError
 from hortus.kube.kubeconfig.load import default_paths, in_cluster, load, merge, through_proxy
 from hortus.kube.kubeconfig.untrusted import Trust, from_untrusted
-from hortus.kube.kubeconfig.write import document, merge_into, write
+from hortus.kube.kubeconfig.write import document, merge_into, merged, write
 
 __all__ = [
     "Kubeconfig",
@@ -21,6 +21,7 @@ __all__ = [
     "load",
     "merge",
     "merge_into",
+    "merged",
     "through_proxy",
     "write",
 ]

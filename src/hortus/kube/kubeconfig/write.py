@@ -56,21 +56,29 @@ def document(
 
 
 def merge_into(path: str | os.PathLike[str], addition: Object, *, use: bool = True) -> None:
-    """Writes the entries of `addition` into the kubeconfig at `path`; they replace entries of the same name.
+    """Writes the entries of `addition` into the kubeconfig at `path`, as `merged` puts them together.
 
-    Everything else in the file stays, unknown fields too; comments do not. With `use` its current context becomes that
-    of `addition`. Makes the file and its folder when missing. Raises KubeconfigError, the file then as before.
+    Makes the file and its folder when missing. Raises KubeconfigError, the file then as before; OSError.
     """
     target = Path(path).expanduser()
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     target = target.resolve()
     with _locked(target):
-        existing = _existing(target)
-        for plural in ("clusters", "contexts", "users"):
-            existing[plural] = _merged(existing.get(plural) or [], addition.get(plural) or [])
-        if use and addition.get("current-context"):
-            existing["current-context"] = addition["current-context"]
-        write(target, existing)
+        write(target, merged(target, addition, use=use))
+
+
+def merged(path: Path, addition: Object, *, use: bool = True) -> Object:
+    """The document at `path` with the entries of `addition`.
+
+    Everything else in it stays, unknown fields too; comments do not. With `use` its current context becomes that of
+    `addition`. Raises KubeconfigError, OSError.
+    """
+    existing = _existing(path)
+    for plural in ("clusters", "contexts", "users"):
+        existing[plural] = _joined(existing.get(plural) or [], addition.get(plural) or [])
+    if use and addition.get("current-context"):
+        existing["current-context"] = addition["current-context"]
+    return existing
 
 
 def write(path: str | os.PathLike[str], content: Object) -> None:
@@ -99,7 +107,7 @@ def _existing(target: Path) -> Object:
     return found or {"apiVersion": "v1", "kind": "Config"}
 
 
-def _merged(existing: list[Any], addition: list[Any]) -> list[Any]:
+def _joined(existing: list[Any], addition: list[Any]) -> list[Any]:
     fresh = {item["name"]: item for item in addition}
     kept = [fresh.pop(item["name"], item) for item in existing]
     return kept + list(fresh.values())
