@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import uvloop
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID as EKU
 from tests.apiserver.authn.world import World, world
 
-from hortus.apiserver.authn import IssuedCertificate, ServerKeys, peer_certificate
+from hortus.apiserver.authn import CertificateAuthenticator, IssuedCertificate, ServerKeys, peer_certificate
 from hortus.apiserver.authn.certificates import (
+    Authority,
     client_certificate,
     key_pem,
     new_key,
@@ -129,6 +133,44 @@ def test_a_certificate_of_a_foreign_authority_does_not_get_through_the_handshake
                 await seen_by_server(here.keys, client_context(here.keys, tmp_path, forged))
 
     run(scenario)
+
+
+def _signed(authority: Authority, end: float, usage: x509.ExtendedKeyUsage | None) -> bytes:
+    """A certificate of jane without basic constraints, in DER."""
+    key = new_key()
+    made = x509.CertificateBuilder().subject_name(name_of("jane", ["admins"])).public_key(key.public_key())
+    made = made.issuer_name(authority.certificate.subject).serial_number(x509.random_serial_number())
+    made = made.not_valid_before(authority.certificate.not_valid_before_utc).not_valid_after(
+        datetime.fromtimestamp(end, UTC)
+    )
+    if usage is not None:
+        made = made.add_extension(usage, critical=False)
+    return made.sign(authority.key, hashes.SHA256()).public_bytes(Encoding.DER)
+
+
+async def test_a_client_authority_from_outside_names_users_of_the_root_cluster_alone() -> None:
+    """As crypto/x509 reads it, a certificate without extended key usages is good for all of them."""
+    async with world() as here:
+        await here.create_cluster("garden")
+        assert here.clusters.keys("garden") is not None
+        now = here.clock.now()
+        outside, namesake = (root_authority(new_key(), "outside", start=now - 60, days=1) for _ in range(2))
+        certificates = CertificateAuthenticator(here.clusters, here.clock, authorities=[outside.certificate])
+        client, server = (x509.ExtendedKeyUsage([one]) for one in (EKU.CLIENT_AUTH, EKU.SERVER_AUTH))
+        for usage in (client, None, x509.ExtendedKeyUsage([EKU.ANY_EXTENDED_KEY_USAGE])):
+            user = certificates.check("root", _signed(outside, now + 600, usage))
+            assert user is not None
+            assert (user.username, user.groups) == ("jane", ("admins", "system:authenticated"))
+        good = _signed(outside, now + 600, client)
+        for cluster, der in (
+            ("garden", good),
+            ("root", _signed(outside, now - 1, client)),
+            ("root", _signed(outside, now + 600, server)),
+            ("root", _signed(namesake, now + 600, client)),
+            ("root", outside.certificate.public_bytes(Encoding.DER)),
+        ):
+            with pytest.raises(Unauthorized):
+                certificates.check(cluster, der)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])

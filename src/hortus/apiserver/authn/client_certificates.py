@@ -98,8 +98,17 @@ def _for_clients(certificate: x509.Certificate) -> bool:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
     except x509.ExtensionNotFound:
         constraints = x509.BasicConstraints(ca=False, path_length=None)
-    usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    return not constraints.ca and ExtendedKeyUsageOID.CLIENT_AUTH in usage
+    return not constraints.ca and _allows_clients(certificate)
+
+
+def _allows_clients(certificate: x509.Certificate) -> bool:
+    """Reports whether the key may identify a client; without extended key usages it may be used for all (RFC 5280,
+    section 4.2.1.12)."""
+    try:
+        usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return True
+    return ExtendedKeyUsageOID.CLIENT_AUTH in usage or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in usage
 
 
 def _user(certificate: x509.Certificate, der: bytes) -> UserInfo:
