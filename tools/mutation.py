@@ -203,7 +203,7 @@ def _refused_by_types(place: Path, paths: list[Path]) -> Iterator[tuple[Path, st
 
 
 def verdicts(place: Path, chosen: set[str]) -> Iterator[tuple[str, int]]:
-    """For each chosen mutant the exit code of its tests."""
+    """The exit code of the tests of each chosen mutant."""
     for path in (place / "mutants").rglob("*.meta"):
         for mutant, code in json.loads(path.read_text())["exit_code_by_key"].items():
             if mutant in chosen and code is not None:

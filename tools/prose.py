@@ -1,8 +1,9 @@
 """Check the prose of the tree, `python tools/prose.py`: docstrings, words, references to sections, commit subjects.
 
 The rules are those of a reader who does not know the code: a docstring names its subject and makes one claim, so it
-does not begin with a question word; a text that names a section also names the document by something that can be opened
-(RFC, KEP, address, path in a repository, page below docs/).
+does not begin with a question word, and that of a module, class or function not with a preposition; a text that names a
+section also names the document by something that can be opened (RFC, KEP, address, path in a repository, page below
+docs/).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ SETTINGS = Path("tools/prose.toml")
 LONGEST_SUBJECT = 72
 """Characters; longer ones are cut by `git log --oneline` in a terminal of 80."""
 
+_FRAGMENT = re.compile(r"\W*(By|For|From|Have|Its|Like|Not|Nothing|Over|There|Those)\b")
 _QUESTION = re.compile(r"\W*(What|Whatever|Whether|Who|Whoever|Whom|Whose|Of|Which|Why|How|Where|Wherever)\b")
 _COMMENT = re.compile(r"(?:^|\s)#\s+(\S.*)$")
 _SECTION = re.compile(r"\bsections? \d|\u00a7")
@@ -76,6 +78,9 @@ def check_python(source: str, path: str, rules: Rules) -> Iterator[Finding]:
         for start, text in _spoken(node):
             if match := _QUESTION.match(text):
                 yield Finding(path, start, f"a docstring that begins with {match[1]!r}: name its subject")
+        for start, text in _docstring(node):
+            if match := _FRAGMENT.match(text):
+                yield Finding(path, start, f"a docstring that begins with {match[1]!r}: write a sentence")
         for name in _defined(node):
             for word in _IDENTIFIER_WORD.findall(name):
                 if instead := rules.names.get(word.lower()):
@@ -108,6 +113,13 @@ def _spoken(node: ast.AST) -> Iterator[tuple[int, str]]:
         value = node.value
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             yield value.lineno, value.value
+
+
+def _docstring(node: ast.AST) -> Iterator[tuple[int, str]]:
+    match node:
+        case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            if text := ast.get_docstring(node):
+                yield node.body[0].lineno, text
 
 
 def _defined(node: ast.AST) -> list[str]:

@@ -1,4 +1,4 @@
-"""From a request to an identity: only by an approval of who has the right to the signer."""
+"""A signing request becomes an identity only by an approval of a user with permission for the signer."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def limited(state: StateDirectory, cores: float) -> Iterator[None]:
 
 
 def _hold(state: StateDirectory, cores: float, over: threading.Event) -> None:
-    """As the kernel: time that was not used is lost at the end of a period, time used too much is paid back."""
+    """Limit CPU as the kernel does: unused time is lost at the end of a period, time beyond the limit is paid back."""
     while not over.is_set():
         try:
             _hold_one(_controllers(state), cores, over)

@@ -125,7 +125,7 @@ async def measure(run: RunFile, state: StateDirectory, count: int, rest: float) 
 
 
 async def _at_rest(client: Client, state: StateDirectory, pid: int, rest: float) -> Figures:
-    """From when the last events of the growth are sent, which are held to a rate."""
+    """Begins when the last events of the growth are sent, which are held to a rate."""
     until_quiet = await _until_quiet(client)
     writes, asked, calls, cpu = (
         await server_writes(client),

@@ -50,7 +50,7 @@ async def list_milliseconds(store: Backend, count: int) -> float:
 
 
 async def fan_out_milliseconds(store: Backend, watchers: int, events: int) -> Figures:
-    """From before the write until the last of the watchers has the change."""
+    """Milliseconds from before a write until the last of the watchers has the change."""
     left = 0
     all_notified = asyncio.Event()
 

@@ -25,7 +25,7 @@ PLACE = "kcp-system"
 
 
 class HurriedClock(SystemClock):
-    """Its waits end at once."""
+    """A clock whose waits end at once."""
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(0)

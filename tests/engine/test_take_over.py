@@ -44,7 +44,7 @@ class Replica:
         return _AlwaysPermit(key) if key in self.held else None
 
     def leave(self, permit: Permit, *, clean: bool) -> None:
-        """Nothing is counted here."""
+        """Counts nothing."""
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         self.seen.append(key)

@@ -186,7 +186,7 @@ def marks(obj: Object) -> set[str]:
 
 
 async def a_canarys_life(client: Client) -> None:
-    """Its first run succeeds."""
+    """Wait until the first run succeeds."""
 
     def over(config_map: Object) -> bool:
         book = books.read_book(read(ConfigMap, config_map))

@@ -29,6 +29,14 @@ def test_a_docstring_does_not_begin_with_a_question_word(word: str) -> None:
     assert found(f'option("--size", help="{word} is kept.")') == [text]
 
 
+@pytest.mark.parametrize("word", ["From", "By", "Over", "Nothing", "Those", "Have"])
+def test_a_docstring_is_no_fragment(word: str) -> None:
+    text = f"a docstring that begins with '{word}': write a sentence"
+    assert found(f'"""{word} names."""') == [text]
+    assert found(f'def a():\n    """{word} names."""') == [text]
+    assert found(f'class A:\n    names: dict[str, int]\n    """{word} names."""') == []
+
+
 def test_a_string_that_is_no_docstring_may_ask() -> None:
     assert found('question = "What is kept?"\nprint("Of course")') == []
     assert found('"""Returns the Secrets that no cluster owns. What is kept stays."""') == []

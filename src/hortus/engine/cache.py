@@ -148,7 +148,7 @@ class Cache:
             index.update(key, None, obj)
 
     def subscribe(self, handler: Handler) -> Callable[[], None]:
-        """Have `handler` called for each change, beginning with what is here already; returns the way to stop it.
+        """Call `handler` for each change, beginning with the present objects; returns the way to stop it.
 
         A handler is called in the middle of the watch: it must be quick and must not await.
         """

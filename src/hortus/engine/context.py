@@ -204,7 +204,7 @@ class ReconcileContext(Generic[K]):
         )
 
     async def apply(self, resource: Resource, config: Object, *, owned: bool = True) -> Object:
-        """Have the server hold `config`, with no call when it does; returns the object as it is there.
+        """Apply `config`, with no call when the server holds it; returns the object as it is there.
 
         Name and namespace are the object's own where `config` has none; `owned` makes the object its controller, so
         that it is deleted with it. `resource` is one of the controller's `owns`. Raises KubeError, ValueError.

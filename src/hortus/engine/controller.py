@@ -146,7 +146,7 @@ class Controller:
         self._deadlines.stop()
 
     def take_over(self, gained: Callable[[ObjectKey], bool]) -> int:
-        """Have all keys looked at that pass `gained`; returns how many of them are objects of the own kind.
+        """Enqueue all keys that pass `gained`; returns the number of objects of the own kind among them.
 
         Besides those objects, what the other sources know: remains of an object that is gone are work, too, and the
         replica that had it may have died before it was done.
@@ -179,7 +179,7 @@ class Controller:
         return sum(map(chosen, self._own)) if self._own is not None else 0
 
     def enqueue_all(self, keys: Iterable[ObjectKey] | None = None, *, priority: Priority = Priority.RESYNC) -> None:
-        """Have all objects of the controller's own kind, or `keys`, looked at."""
+        """Enqueue all objects of the controller's own kind, or `keys`."""
         chosen = keys if keys is not None else self._own.keys() if self._own is not None else ()
         for key in chosen:
             self.queue.add_at(key, priority)

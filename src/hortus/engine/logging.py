@@ -83,7 +83,7 @@ def set_level(level: int) -> None:
 
 
 def configure_logging(settings: LogSettings, *, stream: IO[str] | None = None, clock: Clock | None = None) -> None:
-    """Have this process log so, to `stream` (stderr when not given). Call once, before work begins."""
+    """Configure the logs of this process, to `stream` (stderr when not given). Call once, before work begins."""
     out = stream or sys.stderr
     processors: list[structlog.types.Processor] = [
         _enough,

@@ -194,7 +194,7 @@ class Manager:
 
     @property
     def all_caches(self) -> Sequence[Caches]:
-        """Those of the manager's own cluster, then those of other API servers."""
+        """The caches of the manager's own cluster, then those of other API servers."""
         return (self.caches, *self._other_caches)
 
     # Running.

@@ -95,7 +95,7 @@ def stop_on_signals(stop: Callable[[], None], *, die: Callable[[int], object] = 
 
 
 def cut_on_resume(resumed: Callable[[], None]) -> None:
-    """Have `resumed` called when this process goes on after SIGSTOP, between two steps of what it was doing.
+    """Call `resumed` when this process goes on after SIGSTOP, between two steps of what it was doing.
 
     Not by the event loop: its turn comes after what was written has been sent.
     """

@@ -93,7 +93,7 @@ class Queue(Generic[K]):
     # What goes in.
 
     def add(self, key: K, *, priority: int = Priority.EVENT, after: float = 0.0) -> None:
-        """Have `key` reconciled, now or `after` seconds. What waits with a lesser priority moves up."""
+        """Enqueue `key`, now or `after` seconds. What waits with a lesser priority moves up."""
         if after > 0.0:
             if not self._closed:
                 self._delays.add(key, after, priority)

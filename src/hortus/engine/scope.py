@@ -47,7 +47,7 @@ def current_scope() -> Scope | None:
 
 
 def enter_scope(scope: Scope | None) -> None:
-    """For the controller's workers: what follows in this task belongs to `scope`."""
+    """Set the scope of what follows in this task; called by the workers of a controller."""
     _CURRENT.set(scope)
 
 

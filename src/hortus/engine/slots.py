@@ -47,7 +47,7 @@ class Slot:
             self._cancel(self.task)
 
     def interrupt(self) -> None:
-        """Its object is another replica's."""
+        """End the reconcile: its object is another replica's."""
         self.cut_off(HandedOver("the object is another replica's now"))
 
     def outlived(self, cause: Exception | None) -> Exception:

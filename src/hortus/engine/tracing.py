@@ -74,7 +74,7 @@ class Tracing:
                 raise
 
     async def start(self) -> None:
-        """Nothing to do; a manager starts what it stops."""
+        """Has no effect; a manager starts what it stops."""
 
     async def stop(self) -> None:
         """Send what is left, and end the thread that sends."""

@@ -201,7 +201,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _written_alike(one: Any, other: Any) -> bool:
-    """Like `same`, but 1 and 1.0 differ: the library compares numbers as they are written."""
+    """Compares as `same` does, but 1 and 1.0 differ: the library compares numbers as they are written."""
     if isinstance(one, dict):
         if not isinstance(other, dict) or len(one) != len(other):
             return False

@@ -53,7 +53,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From a quantity's text. Raises QuantityError."""
+        """Reads a quantity's text. Raises QuantityError."""
         found = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
         if found is None or not (found[2] or found[4]):
             raise QuantityError(

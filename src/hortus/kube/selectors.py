@@ -85,7 +85,7 @@ class LabelSelector:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2`. Raises SelectorError."""
+        """Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2`. Raises SelectorError."""
         return cls(_Parser(text).requirements())
 
     @classmethod
@@ -96,7 +96,7 @@ class LabelSelector:
 
     @classmethod
     def from_object(cls, selector: Object | None) -> Self | None:
-        """From a metav1.LabelSelector. An empty one matches everything; None (absent) matches nothing, and is None."""
+        """Reads a metav1.LabelSelector. An empty one matches everything; None (absent) matches nothing, and is None."""
         if selector is None:
             return None
         labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
@@ -291,7 +291,7 @@ class FieldSelector:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        r"""From `a=b,c==d,e!=f`; in a value `\`, `,` and `=` have a `\` before them. Raises SelectorError."""
+        r"""Reads `a=b,c==d,e!=f`; in a value `\`, `,` and `=` have a `\` before them. Raises SelectorError."""
         terms = sorted(_TERM.findall(text))
         if len(terms) > MAX_TERMS:
             raise SelectorError(f"more than {MAX_TERMS} terms")

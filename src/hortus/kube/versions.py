@@ -73,7 +73,7 @@ def _segment(text: str | None) -> int:
 
 
 def compare_prereleases(first: str, second: str) -> int:
-    """By parts: numbers before words, and what has fewer parts before what has more."""
+    """Compares by parts: numbers before words, and fewer parts before more."""
     a, b = first.split("."), second.split(".")
     for at in range(max(len(a), len(b))):
         found = _compare_parts(a[at] if at < len(a) else "", b[at] if at < len(b) else "")

@@ -1,4 +1,4 @@
-"""From kinds to CustomResourceDefinitions (apiextensions.k8s.io/v1)."""
+"""Makes CustomResourceDefinitions of kinds (apiextensions.k8s.io/v1)."""
 
 from __future__ import annotations
 

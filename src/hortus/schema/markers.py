@@ -107,7 +107,7 @@ class Shape(Marker):
         self.struct = struct
 
     def keywords(self) -> dict[str, Any]:
-        """Nothing besides the schema of the struct, which stands in place of the field's own."""
+        """No keywords besides the schema of the struct, which stands in place of the field's own."""
         return {}
 
 

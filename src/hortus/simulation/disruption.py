@@ -172,7 +172,7 @@ class Disruption:
         return Reply(msgspec.json.encode(self._state()))
 
     def replace(self, rules: Rules) -> None:
-        """Have exactly these rules from now on. Raises BadRequest."""
+        """Replace all rules by these. Raises BadRequest."""
         for rule in rules.rules:
             if rule.effect not in ("latency", "error", "partition") or not 0 < rule.seconds <= LONGEST:
                 raise BadRequest(f"faults: {rule.effect!r} for {rule.seconds:g} s is not a fault there is")

@@ -114,7 +114,7 @@ async def wait_gone(
 
 
 def condition_is(kind: str, status: str = "True", *, reason: str = "") -> Callable[[Any], bool]:
-    """For `until`: a condition has this status, and this reason where one is given. For structs and plain objects."""
+    """A test for `until`: a condition of a struct or plain object has this status, and this reason if one is given."""
 
     def holds(found: Any) -> bool:
         if isinstance(found, Kind):

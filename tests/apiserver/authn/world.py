@@ -53,7 +53,7 @@ class World:
         await self.write(StoreKey(BUCKET, f"/{name}"), {"metadata": metadata})
 
     async def delete_cluster(self, name: str) -> None:
-        """As the resource layer does: it stamps the object, the registry ends it."""
+        """Delete it as the resource layer does: it stamps the object, the registry ends it."""
         record = await self.storage.get(StoreKey(BUCKET, f"/{name}"))
         assert record is not None
         obj = json.loads(record.value)

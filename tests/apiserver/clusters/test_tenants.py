@@ -1,4 +1,4 @@
-"""Nothing that happens in one logical cluster reaches into another."""
+"""Tenants: events in one logical cluster have no effect on another."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ async def test_calls_that_find_no_connection_in_time_fail_and_say_why(monkeypatc
 async def test_a_watch_that_ends_says_so_whether_its_last_line_is_whole_or_not(
     status: int, body: bytes, reason: str
 ) -> None:
-    """Its reader pauses after an error; an end without one would be answered by the next watch at once, for ever."""
+    """The reader pauses after an error; an end without one would be answered by the next watch at once, for ever."""
 
     async def ending(_: web.Request) -> web.Response:
         return web.Response(status=status, body=body)

@@ -86,7 +86,7 @@ async def test_a_certificate_is_none_after_its_end_on_a_connection_that_is_open(
 
 
 async def test_a_certificate_of_our_own_authority_that_ended_a_second_ago_opens_nothing(tmp_path: Path) -> None:
-    """By the clock of this machine; one that ends later, made in the same way, is good."""
+    """The clock is this machine's; a certificate that ends later, made in the same way, is good."""
     with started_apiserver() as server:
         keys = server.server.clusters.keys("root")
         assert keys is not None

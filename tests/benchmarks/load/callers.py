@@ -157,7 +157,7 @@ async def listing(target: Target, count: int, path: str, *, connect: Connect = C
 
 
 async def fan_out(target: Target, count: int, watchers: int) -> Figures:
-    """From sending a create to its event at each watcher, in milliseconds."""
+    """Milliseconds from sending a create to its event at each watcher."""
     version = json.loads((await _once(target, "GET", f"{CONFIG_MAPS}?limit=1")).partition(b"\r\n\r\n")[2])
     path = f"{CONFIG_MAPS}?watch=1&resourceVersion={version['metadata']['resourceVersion']}"
     began, left, latencies = 0.0, 0, []

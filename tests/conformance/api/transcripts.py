@@ -92,7 +92,7 @@ class RecordedWire(Wire):
             yield _RecordedEvents(events, self.transcript, path)
 
     def unrecorded(self) -> contextlib.AbstractContextManager[None]:
-        """For requests whose answers depend on who is faster."""
+        """Leaves out requests whose answers depend on timing."""
         return self.transcript.silent()
 
     async def until(self, ask: Callable[[], Awaitable[Answer]], holds: Callable[[Answer], bool]) -> Answer:

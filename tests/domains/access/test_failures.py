@@ -23,7 +23,7 @@ async def detached_event(here: World) -> str:
 
 
 async def break_kubeconfig(here: World) -> None:
-    """Have the cluster's kubeconfig lead to a port where nobody listens."""
+    """Make the cluster's kubeconfig lead to a port where nobody listens."""
     found = await here.client.get(SECRETS, "kubeconfig-tulip", here.namespace)
     document = yaml.load(content(found))
     document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"

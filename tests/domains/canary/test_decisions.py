@@ -1,4 +1,4 @@
-"""When a run begins, what follows each phase, and what its Runtime looks like."""
+"""Decisions about a run: its begin, the phase after each, and its Runtime."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ HUGE = runtime(pool=pool(zones=["eu-central-1a"], machine={"type": "huge"}))
 
 
 def _conversion(profiles: Cache | None) -> Conversion:
-    """Nothing here reaches for the network: there are neither caches nor ACLs to look up."""
+    """A conversion that uses no network: there are neither caches nor ACLs to look up."""
     client = Client(Access(server="https://127.0.0.1:1"))
     return Conversion(
         configuration=CONFIG,
@@ -63,7 +63,7 @@ async def test_without_a_profile_the_garden_has_the_word(profiles: Cache | None)
 
 
 class _Context:
-    """As much of a context as remarks need."""
+    """The part of a context that remarks need."""
 
     def __init__(self, raw: Object) -> None:
         self.object = runtime_of(raw)

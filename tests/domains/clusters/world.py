@@ -213,7 +213,7 @@ class World:
         description: str = "",
         progress: int = 50,
     ) -> Object:
-        """Have the garden say how its operation on a shoot goes; it has seen the latest generation."""
+        """Report the state of the garden's operation on a shoot; the garden has seen the latest generation."""
         shoot = await self.shoot(name)
         operation = {"type": kind, "state": state, "progress": progress, "description": description}
         errors = None if codes is None else [{"description": "it went wrong", "codes": list(codes)}]

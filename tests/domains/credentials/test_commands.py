@@ -44,7 +44,7 @@ class _Listed:
 
 
 class _Client:
-    """As much of a client as the command needs, with one cluster and its Secret."""
+    """The part of a client that the command needs, with one cluster and its Secret."""
 
     def __init__(self, content: bytes) -> None:
         metadata = {"name": "kubeconfig-rt-1", "namespace": "kcp-system"}

@@ -17,7 +17,7 @@ THRESHOLD = 820.8 * MINUTE
 
 
 def due(age: float | None, lifetime: float = 24 * HOUR) -> Due:
-    """For a kubeconfig that was written `age` seconds ago; None when it never was."""
+    """The next rotation of a kubeconfig that was written `age` seconds ago; None when it never was."""
     issued = None if age is None else NOW - age
     return contract_policy(lifetime).next(issued=issued, expires=None, fraction=0.0, now=NOW)
 

@@ -161,7 +161,7 @@ class World:
         version: int = 1,
         allowed: tuple[str, ...] = (),
     ) -> None:
-        """Have the controller's cache of shoots show one."""
+        """Put a shoot into the controller's cache."""
         metadata = {"name": name, "namespace": "garden-demo", "uid": uid, "resourceVersion": str(version)}
         annotations = {Annotation.ALLOWED_NAMESPACES: ",".join(allowed)}
         status = {

@@ -183,7 +183,7 @@ class Machine:
         self.identity = ConfigMapParent(self.cluster, "set", "default").identity
 
     def set(self) -> ApplySet:
-        """As a process that has just begun sees it."""
+        """The set as a process that has just begun sees it."""
         parent = ConfigMapParent(self.cluster, "set", "default")
         return ApplySet(self.cluster, parent, kinds=self.cluster, policy=Policy(parallel=2))
 

@@ -232,7 +232,7 @@ async def test_a_watch_that_breaks_goes_on_where_it_stopped(world: World) -> Non
 
 
 async def test_a_recreated_logical_cluster_is_listed_from_scratch_too(world: World) -> None:
-    """Its server, authority and versions are the same as before: only the uid of kube-system differs."""
+    """The server, authority and versions are the same as before: only the uid of kube-system differs."""
     logical = {"apiVersion": CLUSTERS.api_version, "kind": CLUSTERS.kind, "metadata": {"name": "phoenix"}}
     await world.client.create(CLUSTERS, logical)
     await world.give("w-phoenix", world.server.kubeconfig_dict("phoenix"))

@@ -258,7 +258,7 @@ class Process:
                 self._receive(event)
 
     async def leave(self) -> None:
-        """As on SIGTERM."""
+        """Leave as on SIGTERM."""
         self.leaving = True
         await self.controller.stop(grace=5.0)
         await self.shards.leave_group()
@@ -440,7 +440,7 @@ class World:
 
     @property
     def staying(self) -> list[Process]:
-        """Those that live and have not been asked to stop."""
+        """The processes that live and have not been asked to stop."""
         return [process for process in self.living if not process.leaving]
 
     def delay(self, random: Random, slow: float) -> float:

@@ -78,7 +78,7 @@ def zipped(
 
 
 def library_tar(files: dict[str, bytes], form: int) -> bytes:
-    """By the standard library, a writer that is not ours."""
+    """A tar by the standard library, a writer that is not ours."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=form) as archive:
         for name, data in files.items():

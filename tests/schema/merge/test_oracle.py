@@ -57,7 +57,7 @@ def text(fields: FieldSet | None) -> str:
 
 
 def wire(value: Any) -> Any:
-    """As it comes back from Go, which knows no fraction that is zero."""
+    """The value as it comes back from Go, which knows no fraction that is zero."""
     return orjson.loads(orjson.dumps(value))
 
 

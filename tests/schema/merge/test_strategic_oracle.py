@@ -161,7 +161,7 @@ def list_patches(draw: st.DrawFn, schema: Object, current: list[Value]) -> list[
 
 
 def without_nulls(value: Value) -> Value:
-    """As a typed object holds it: Go drops nulls, and directives in places it does not look at, when it decodes."""
+    """The value in a typed object: Go drops nulls, and directives in places it does not look at, when it decodes."""
     if isinstance(value, dict):
         pairs = {key: without_nulls(item) for key, item in value.items() if item is not None}
         return {key: item for key, item in pairs.items() if not key.startswith("$")}

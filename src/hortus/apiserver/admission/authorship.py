@@ -102,6 +102,6 @@ class AuthorGuard:
 
 
 def _shown(user: UserInfo) -> str:
-    """As Go prints a user."""
+    """The user as Go prints one."""
     extra = " ".join(f"{key}:[{' '.join(values)}]" for key, values in sorted(user.extra.items()))
     return f"&{{{user.username} {user.uid} [{' '.join(user.groups)}] map[{extra}]}}"

@@ -61,7 +61,7 @@ class WebhookClient:
         self._sessions = Sessions()
 
     async def start(self) -> None:
-        """Nothing to do: sessions are made at the first call."""
+        """Has no effect: sessions are made at the first call."""
 
     async def stop(self) -> None:
         await self._sessions.close()
@@ -163,7 +163,7 @@ async def _post(
 
 
 def _dial_words(error: aiohttp.ClientConnectorError) -> str:
-    """As Go's dialer says it."""
+    """The words of Go's dialer."""
     if isinstance(error, aiohttp.ClientConnectorSSLError):
         return f"tls: {error.os_error}"
     if isinstance(error.os_error, ConnectionRefusedError):

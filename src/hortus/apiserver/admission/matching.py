@@ -60,7 +60,7 @@ def _holds(wanted: frozenset[str], value: str) -> bool:
 
 
 def rules_of(given: Sequence[Object] | None) -> tuple[MatchRule, ...]:
-    """From the API's form."""
+    """Reads the API's form."""
     return tuple(
         MatchRule(
             frozenset(rule.get("operations") or ()),
@@ -90,7 +90,7 @@ class Criteria(NamedTuple):
 
 
 def criteria_of(given: Object, rules: str = "rules") -> Criteria:
-    """From a webhook (`rules`) or MatchResources (`resourceRules`, `excludeResourceRules`)."""
+    """Reads a webhook (`rules`) or MatchResources (`resourceRules`, `excludeResourceRules`)."""
     return Criteria(
         rules_of(given.get(rules)) or (() if rules == "rules" else (_EVERYTHING,)),
         rules_of(given.get("excludeResourceRules")),

@@ -83,4 +83,4 @@ class _Names(AbstractResolver):
             asked.exception()  # somebody has seen it
 
     async def close(self) -> None:
-        """Nothing to do: the threads are everybody's."""
+        """Has no effect: all servers share the threads."""

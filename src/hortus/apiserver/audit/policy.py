@@ -128,7 +128,7 @@ _NOTHING = AuditVerdict(Level.NONE)
 
 class AuditPolicy:
     def __init__(self, document: object) -> None:
-        """From the decoded file. Raises PolicyError."""
+        """Reads the decoded file. Raises PolicyError."""
         try:
             self._file = msgspec.convert(document, _File)
         except msgspec.ValidationError as error:
@@ -156,7 +156,7 @@ class AuditPolicy:
 
 
 def read_policy(path: Path) -> AuditPolicy:
-    """From a YAML file. Raises PolicyError naming it."""
+    """Reads a YAML file. Raises PolicyError naming it."""
     try:
         return AuditPolicy(yaml.load(path.read_text()))
     except (OSError, ValueError) as error:

@@ -24,7 +24,7 @@ _ALGORITHM = ec.ECDSA(hashes.SHA256())
 
 
 class BadToken(Exception):
-    """Not a token of this key. The message never repeats the token."""
+    """The text is no token of this key. The message never repeats the token."""
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):

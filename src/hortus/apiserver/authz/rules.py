@@ -30,7 +30,7 @@ class PolicyRule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
 
     def __str__(self) -> str:
-        """As the API server writes rules into its messages."""
+        """The rule as the API server writes it into its messages."""
         parts = [
             ("APIGroups", self.api_groups),
             ("Resources", self.resources),

@@ -257,7 +257,7 @@ def _integer(value: Any, owner: str, path: str, *, kind: str) -> int:
 
 
 def _float(value: Any, owner: str, path: str) -> float:
-    """As Go writes it: without a fraction where there is none."""
+    """The number as Go writes it: without a fraction where there is none."""
     if type(value) not in (int, float):
         raise _mismatch(value, "float64", owner, path)
     return int(value) if value == int(value) and abs(value) < _EXPONENTS_FROM else float(value)

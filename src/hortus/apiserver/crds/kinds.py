@@ -1,4 +1,4 @@
-"""From a CRD to served kinds, one for each version, shared by all clusters that define it alike."""
+"""Makes served kinds of a CRD, one for each version, shared by all clusters that define it alike."""
 
 from __future__ import annotations
 

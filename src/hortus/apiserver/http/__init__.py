@@ -1,4 +1,4 @@
-"""From sockets to requests and back: paths, queries, bodies, negotiation, answers.
+"""Turns sockets into requests and back: paths, queries, bodies, negotiation, answers.
 
 Nothing here knows kinds. In: aiohttp's low-level requests. Passed on: a `RequestInfo`, a dict of query parameters and a
 decoded body. Out: a `Reply` of bytes or a stream.

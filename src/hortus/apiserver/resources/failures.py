@@ -50,7 +50,7 @@ def forbidden(kind: Kind, name: str, why: str, *, causes: Sequence[dict[str, str
 
 
 def no_such_resource() -> NotFound:
-    """Nothing is served at the path."""
+    """The error of a path at which no resource is served."""
     return NotFound("the server could not find the requested resource", details={})
 
 

@@ -75,7 +75,7 @@ def _go(value: Any) -> str:
 
 
 def _printed(value: Any) -> str:
-    """As Go's %v prints it."""
+    """The value as Go's %v prints it."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{key}:{_printed(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):

@@ -25,7 +25,7 @@ class MemoryBackend(IndexReads):
         )
 
     async def start(self) -> None:
-        """Nothing to open."""
+        """Has no effect: there is no file."""
 
     async def close(self) -> None:
         self._index.hub.end("", StopAsyncIteration)

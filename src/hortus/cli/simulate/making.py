@@ -1,4 +1,4 @@
-"""From options on a command line to a scenario, through the same checks as a file."""
+"""Makes a scenario of options on a command line, through the same checks as a file."""
 
 from __future__ import annotations
 

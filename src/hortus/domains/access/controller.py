@@ -134,7 +134,7 @@ class ClusterAccessController(KindController[AccessContext]):
             context.rules = await grants.copied_rules(context.remote, access, access.spec.role_ref, policy)
 
     async def _provide_account(self, context: AccessContext) -> None:
-        """Have the account, roles and bindings in the cluster as they should be."""
+        """Create or repair the account, roles and bindings in the cluster."""
         await grants.check_account(context.remote, context.object)
         parent = StatusInventory(context, context.cluster)
         found = self._clusters.set_of(parent, context.cluster, context.place)
@@ -145,7 +145,7 @@ class ClusterAccessController(KindController[AccessContext]):
         context.account_uid = (await parent.load())[account].uid
 
     async def _provide_kubeconfig(self, context: AccessContext) -> Result | None:
-        """Have a kubeconfig in the Secret that is intact, fresh and for this account."""
+        """Ensure that the Secret holds a kubeconfig that is intact, fresh and for this account."""
         access, secret, made_for = context.object, context.secret, await self._made_for(context)
         why = "no secret yet" if secret is None else service.renewal(access, secret, made_for, context.now)
         if secret is not None and not why:

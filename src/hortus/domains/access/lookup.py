@@ -1,4 +1,4 @@
-"""From a request to the cluster that it names: the GardenerCluster, and the place of its admin kubeconfig."""
+"""Finds the cluster that a request names: the GardenerCluster, and the place of its admin kubeconfig."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RUNTIME_PAUSE = 60.0
 
 
 class ClusterLookup:
-    """Over caches of requests, GardenerClusters and their Secrets; Runtimes are read by name, few requests name one."""
+    """Looks into caches of requests, GardenerClusters and Secrets; Runtimes, which few requests name, are read."""
 
     def __init__(
         self,

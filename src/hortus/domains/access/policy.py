@@ -49,7 +49,7 @@ class AccessPolicy(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str, *, longest: float = 24 * 3600.0) -> AccessPolicy:
-        """From `workloads,module-system/secrets`. Raises ValueError for a power that there is not."""
+        """Reads `workloads,module-system/secrets`. Raises ValueError for an unknown power."""
         everywhere: set[str] = set()
         by_namespace: dict[str, frozenset[str]] = {}
         for entry in filter(None, (part.strip() for part in text.split(","))):

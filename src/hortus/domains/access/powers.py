@@ -80,7 +80,7 @@ def _changed(group: str, resources: str, power: str, *, cluster: bool = False) -
 
 
 def _asked(group: str, resources: str, power: str = HARMLESS, *, cluster: bool = False) -> Row:
-    """Nothing but create."""
+    """Create alone is the power, or harmless."""
     return Row(group, frozenset(resources.split()), namespaced=not cluster, verbs={"create": power})
 
 

@@ -117,7 +117,7 @@ class CanaryController(KindController[CanaryContext]):
         return (self.key,) if service.run_of(metadata_of(runtime)) else ()
 
     def keys_of_trace(self, obj: Object) -> Iterable[ObjectKey]:
-        """For GardenerClusters, Secrets and Shoots: those named after the run under way."""
+        """The key, for a GardenerCluster, Secret or Shoot that is named after the run under way."""
         config_map = self.wiring.cache.get(self.key)
         book = books.read_book(config_map) if config_map is not None else None
         run = book.run.name if book is not None and book.run is not None else ""

@@ -13,7 +13,7 @@ from hortus.kube.objects import ObjectKey
 
 
 class CanaryMetrics(Collector):
-    """Nothing before there is a book."""
+    """Collects nothing before there is a book."""
 
     def __init__(self, registry: CollectorRegistry, cache: TypedCache[ConfigMap], key: ObjectKey) -> None:
         self._cache = cache

@@ -40,7 +40,7 @@ async def use(cluster: Client, run: str) -> None:
 
 
 async def tidy(cluster: Client, run: str) -> None:
-    """Nothing of ours is in the cluster. Raises StepError while the namespace is being deleted."""
+    """Delete the namespace of the run in the cluster. Raises StepError while the namespace is being deleted."""
     try:
         namespace = metadata_of(await cluster.get(NAMESPACES, NAME))
         if service.run_of(namespace) != run:

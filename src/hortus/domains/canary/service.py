@@ -1,4 +1,4 @@
-"""When a run begins, what follows each phase, what a run is called and what its cluster looks like: pure decisions.
+"""Decisions about a run: its begin, the phase after each, its name and its cluster. Pure.
 
     Sweep -> Grow -> Use -> Tidy -> Delete -> Verify -> over
                \\______\\______\\______^              a failure: the cluster goes all the same
@@ -64,7 +64,7 @@ def begun(book: Book, asked: str, now: float) -> Book:
 
 
 def deadline(run: Run, settings: Settings) -> float:
-    """When the phase must be over, in Unix seconds."""
+    """The time at which the phase must be over, in Unix seconds."""
     limits = {GROW: settings.grow_timeout, SWEEP: settings.delete_timeout, DELETE: settings.delete_timeout}
     return run.since + limits.get(run.phase, settings.use_timeout)
 

@@ -51,7 +51,7 @@ def _seconds(value: float | None) -> str:
 
 
 def shown(book: Book) -> dict[str, Any]:
-    """For `-o json`: times as RFC 3339."""
+    """The object for `-o json`: times as RFC 3339."""
     return {
         "periodSeconds": book.period,
         "run": _run(book.run) if book.run is not None else None,

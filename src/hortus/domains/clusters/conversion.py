@@ -115,7 +115,7 @@ class Conversion:
         )
 
     async def _ranges(self, runtime: Runtime) -> Ranges:
-        """Nothing for a Runtime without an ACL. Raises StepError."""
+        """The ranges that an ACL has to admit; empty for a Runtime without an ACL. Raises StepError."""
         acl = runtime.wanted.shoot.api_server.acl
         if not self._access.enabled or acl is None or not acl.allowed_cidrs:
             return Ranges()

@@ -70,7 +70,7 @@ class Creation:
 
 
 async def authenticate(garden: Garden, runtime: Runtime, conversion: Conversion) -> None:
-    """Have the ConfigMap with structured authentication as the Runtime wants it. Raises StepError."""
+    """Apply the ConfigMap with structured authentication that the Runtime wants. Raises StepError."""
     try:
         await garden.apply_config_map(authentication(runtime, conversion.configuration))
     except KubeError as error:

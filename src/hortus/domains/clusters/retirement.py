@@ -39,7 +39,7 @@ class Retirement:
         self._garden = garden
 
     async def verify(self, context: RuntimeContext) -> Result | None:
-        """Without a Shoot: see that the garden has none, and delete what one has left."""
+        """Ask the garden for the Shoot once the watch shows none, and delete what a Shoot that is gone has left."""
         if context.shoot is not None:
             return None
         if not has_finalizer(context.raw, FINALIZER):

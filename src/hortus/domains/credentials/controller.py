@@ -281,6 +281,6 @@ class GardenerClusterController(KindController[ClusterContext]):
             await context.remove_finalizer(FINALIZER)
 
     def _pause_repairs(self, context: ClusterContext, why: str) -> None:
-        """Have a Secret that is damaged again and again repaired less and less often, and report it."""
+        """Report a Secret that is damaged again and again, and repair it less and less often."""
         if pause := self._repairs.pause(context.key, self.wiring.clock.monotonic()):
             raise service.edited_again(context.object, why, pause)

@@ -31,7 +31,7 @@ class Grants(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, *, home: str, shoots: str, secrets: str) -> Grants:
-        """From `team-a/a-*,team-b/b-1`. Raises ValueError."""
+        """Reads `team-a/a-*,team-b/b-1`. Raises ValueError."""
         return cls(home, tuple(_pairs(shoots)), tuple(_pairs(secrets)))
 
     def shoot_refusal(self, cluster: GardenerCluster, allowed: Iterable[str]) -> str:

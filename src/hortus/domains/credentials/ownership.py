@@ -83,7 +83,7 @@ def names_place(cluster: GardenerCluster, *, label: str, namespace: str) -> bool
 
 
 def _written_claim(secret: KubeconfigSecret) -> Claim | None:
-    """By owner reference or annotation, which name the namespace too."""
+    """The claim by owner reference or annotation, which name the namespace too."""
     for owner in secret.metadata.owner_references:
         if owner.kind == GARDENER_CLUSTERS.kind and owner.api_version.partition("/")[0] == GARDENER_CLUSTERS.group:
             return Claim(secret.key.namespace, owner.name)
@@ -94,13 +94,13 @@ def _written_claim(secret: KubeconfigSecret) -> Claim | None:
 
 
 def by_claim(secret: KubeconfigSecret) -> Iterable[str]:
-    """For the index of a cache."""
+    """Index values of a Secret: the key of its claim."""
     claim = claim_of(secret)
     return () if claim is None else (claim.key,)
 
 
 def by_shoot(secret: KubeconfigSecret) -> Iterable[str]:
-    """For the index of a cache."""
+    """Index values of a Secret: the shoot of its label."""
     shoot = secret.labels.get(Label.SHOOT_NAME)
     return (shoot,) if shoot else ()
 

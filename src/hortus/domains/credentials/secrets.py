@@ -27,7 +27,7 @@ from hortus.kube.objects import Object, ObjectKey, key_of
 
 
 class ClusterSecrets:
-    """Over caches of GardenerClusters and of their Secrets, which get indexes here. Raises StepError."""
+    """Finds and writes Secrets; gives indexes to the caches of both kinds. Raises StepError."""
 
     def __init__(
         self,

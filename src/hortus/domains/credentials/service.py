@@ -169,7 +169,7 @@ def edited_again(cluster: GardenerCluster, why: str, pause: float) -> StepError:
 
 
 def secret_deleted() -> StepError:
-    """Not for the condition: the next attempt follows at once."""
+    """The failure is not shown: the next attempt follows at once."""
     return StepError("the secret was deleted while it was rotated", after=0.0, reason="SecretDeleted")
 
 

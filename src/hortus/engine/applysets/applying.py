@@ -172,7 +172,7 @@ class ApplySet:
     def _accepted(
         self, found: list[tuple[Wanted, Object | KubeError | None]], stored: Inventory, report: ApplyReport
     ) -> list[tuple[Wanted, Object | None]]:
-        """Those that may be applied; the others are reported."""
+        """The entries that may be applied; the others are reported."""
         accepted: list[tuple[Wanted, Object | None]] = []
         for one, live in found:
             if isinstance(live, KubeError):
@@ -329,7 +329,7 @@ def _usable(foundation: ObjectOutcome) -> bool:
 def _divided(
     items: list[tuple[Wanted, Object | None]], missing: list[Wanted]
 ) -> tuple[list[tuple[Wanted, Object | None]], list[tuple[Wanted, Object | None, Wanted]]]:
-    """Those that can be applied now, and those whose namespace or definition is not ready, with that."""
+    """The entries that can be applied now; the others, each with the namespace or definition that is not ready."""
     ready: list[tuple[Wanted, Object | None]] = []
     waiting: list[tuple[Wanted, Object | None, Wanted]] = []
     for one, live in items:

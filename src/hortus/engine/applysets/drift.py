@@ -1,4 +1,4 @@
-"""In which fields a live object differs from what is wanted of it, and by whose hand.
+"""The fields in which a live object differs from the wanted one, with the manager of each.
 
 Items of a list are paired as the last apply understood the list (managedFields: by keys, as a set, or as one value);
 a list that nobody applied yet is one value. Fields that others added are not drift. Values of Secrets are not shown.

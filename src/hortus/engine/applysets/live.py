@@ -42,7 +42,7 @@ class ServerLive:
             return None
 
     def learn(self, resource: Resource, obj: Object) -> None:
-        """Nothing: the server is asked again."""
+        """Has no effect: the server is asked again."""
 
 
 class WatchedLive:

@@ -1,4 +1,4 @@
-"""In which order objects are applied; pruning goes the other way.
+"""The order in which objects are applied; pruning goes the other way.
 
 What others need comes first: namespaces and definitions, then accounts, configuration, storage, permissions, services,
 workloads, routes; objects of kinds that nobody here knows after those; webhooks last, because a webhook whose workload

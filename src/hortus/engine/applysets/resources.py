@@ -1,4 +1,4 @@
-"""From the kind of an object to where it is served, looked up once and again when a kind is new."""
+"""The place at which a kind of object is served, looked up once and again when a kind is new."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class DiscoveredKinds:
 
 
 def _of_group(places: Iterable[str], group: str) -> list[str]:
-    """Those of `places` (`group/version`) that are of `group`."""
+    """The entries of `places` (`group/version`) that are of `group`."""
     return [place for place in places if place.rpartition("/")[0] == group]
 
 

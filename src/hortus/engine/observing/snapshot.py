@@ -162,7 +162,7 @@ def resident() -> int:
 
 
 def as_object(state: Snapshot) -> Object:
-    """For JSON."""
+    """The snapshot as JSON takes it."""
     made: Object = msgspec.to_builtins(state)
     return made
 

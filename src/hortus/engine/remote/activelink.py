@@ -36,7 +36,7 @@ _UNDECIDED = 1.0
 
 
 class _CannotConnect(Exception):
-    """There is no usable credential, or its cluster does not serve us; `cause` says which."""
+    """No usable credential, or a cluster that does not serve it; `cause` says which."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))

@@ -46,7 +46,7 @@ class Breaker:
 
 
 class Waiters:
-    """Those who would rather wait until a breaker has closed than be refused."""
+    """Callers that wait until a breaker has closed instead of being refused."""
 
     __slots__ = ("_waiting",)
 

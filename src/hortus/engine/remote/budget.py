@@ -89,7 +89,7 @@ class Account:
             self._handshakes.pop(0).over()
 
     def make_socket(self, family: int, kind: int, protocol: int) -> socket.socket:
-        """For `hortus.kube.Dialing`."""
+        """Makes the sockets of `hortus.kube.Dialing`."""
         made = _Socket(family, kind, protocol)
         made.account = self
         self.opened_socket()
@@ -162,7 +162,7 @@ class _Handshake:
 
 
 class _Line:
-    """Those who wait for one of so many; first come, first served."""
+    """Callers that wait for one of a number of places; first come, first served."""
 
     __slots__ = ("_granted", "_room", "_waiting")
 

@@ -29,7 +29,7 @@ class KubeconfigRef(NamedTuple):
 
 
 class CredentialMissing(KubeError):
-    """There is no such Secret, or no such key in it."""
+    """A Secret that does not exist or lacks the key."""
 
 
 class KubeconfigSource(Protocol):

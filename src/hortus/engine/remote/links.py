@@ -71,7 +71,7 @@ class Line:
 
 
 def digest_of(document: bytes) -> bytes:
-    """By which a credential is known again, without keeping it."""
+    """The digest by which a credential is recognised without keeping it."""
     return hashlib.sha256(document).digest()
 
 

@@ -138,12 +138,12 @@ class RemotePool:
             self.used(remote)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Have `listener` called for each change of a state; returns the way to stop it. It must be quick."""
+        """Call `listener` for each change of a state; returns the way to stop it. It must be quick."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def on_recreated(self, listener: Callable[[KubeconfigRef], None]) -> Callable[[], None]:
-        """Have `listener` called when another cluster answers at a place; returns the way to stop it."""
+        """Call `listener` when another cluster answers at a place; returns the way to stop it."""
         self._recreated.append(listener)
         return lambda: self._recreated.remove(listener)
 
@@ -293,7 +293,7 @@ class _Transport:
         raise TypeError(f"{self._place} decides how this cluster is reached: change the Secret")
 
     async def close(self) -> None:
-        """Nothing: the pool closes what is idle."""
+        """Has no effect: the pool closes what is idle."""
 
     async def call(self, method: str, target: str, body: bytes | None = None, **options: Unpack[CallOptions]) -> Answer:
         remote, pool = self._remote, self._pool

@@ -121,7 +121,7 @@ class Shards:
             self._wake.set()
 
     def on_gain(self, look: Callable[[Callable[[ObjectKey], bool]], int]) -> None:
-        """Have `look` called with a test for keys that have become ours; it returns how many it found."""
+        """Call `look` with a test for keys that have become ours; it returns how many it found."""
         self._gain.append(look)
 
     # For people and probes.
@@ -151,7 +151,7 @@ class Shards:
         return "" if self._roster.joined else "the other replicas are not known yet"
 
     def check(self) -> None:
-        """For a readiness probe. Raises RuntimeError while this replica may hold nothing."""
+        """The check of a readiness probe. Raises RuntimeError while this replica may hold nothing."""
         if self.problem:
             raise RuntimeError(self.problem)
 

@@ -222,7 +222,7 @@ class MemberRoster:
 
     @property
     def awaited(self) -> list[str]:
-        """Those whose acknowledgement we wait for."""
+        """The members whose acknowledgement we wait for."""
         return sorted(self._awaited or ())
 
     def acknowledged(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""From bytes of an archive to a tree, or to files in a folder that nobody else can see.
+"""Reads an archive into a tree, or into files in a folder that nobody else can see.
 
 Which format it is, its first bytes say; a name or media type is not asked. Reading is CPU-bound work of up to a second
 at the limits: call it in a worker thread or process, not on an event loop.

@@ -22,7 +22,7 @@ class Tree(Mapping[str, File]):
     __slots__ = ("_files", "folders")
 
     def __init__(self, files: Mapping[str, File | bytes], folders: frozenset[str] = frozenset()) -> None:
-        """From files by path; `folders` adds empty ones. Raises ArchiveError for names that no archive may hold."""
+        """A tree of files by path; `folders` adds empty ones. Raises ArchiveError for a name that is refused."""
         names = Names(Limits())
         found = {names.file(path): file if isinstance(file, File) else File(file) for path, file in files.items()}
         for folder in folders:
@@ -33,7 +33,7 @@ class Tree(Mapping[str, File]):
 
     @classmethod
     def of_clean(cls, files: Mapping[str, File], folders: frozenset[str]) -> Tree:
-        """From paths that were checked already, with all their folders."""
+        """A tree of paths that were checked already, with all their folders."""
         made = cls.__new__(cls)
         made._files = dict(sorted(files.items()))
         made.folders = folders

@@ -21,7 +21,7 @@ class ArtifactError(Exception):
 
 
 class NotFound(ArtifactError):
-    """There is no such repository, tag, release or blob, or none that these credentials may see."""
+    """A repository, tag, release or blob that does not exist, or that these credentials may not see."""
 
 
 class AccessDenied(ArtifactError):

@@ -50,7 +50,7 @@ class Destinations:
         return target
 
     def same_origin(self, current: URL, location: str, what: str) -> URL:
-        """As `follow`, for what carries credentials or a body on: it stays with the server. Raises PolicyRefused."""
+        """`follow` for a request that carries credentials or a body: it stays at the server. Raises PolicyRefused."""
         try:
             target = current.join(URL(location, encoded=True)).with_fragment(None)
             same = target.origin() == current.origin() and target.user is None

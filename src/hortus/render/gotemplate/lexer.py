@@ -108,7 +108,7 @@ class Token(NamedTuple):
     line: int
 
     def described(self) -> str:
-        """As Go's error messages show a token."""
+        """The token as Go's error messages show it."""
         if self.kind is T.EOF:
             return "EOF"
         if self.kind is T.ERROR:
@@ -359,6 +359,6 @@ class _Lexer:
 
 
 def _unicode(c: str) -> str:
-    """As `%#U` prints a rune."""
+    """The rune as `%#U` prints it."""
     shown = f" '{c}'" if c.isprintable() else ""
     return f"U+{ord(c):04X}{shown}"

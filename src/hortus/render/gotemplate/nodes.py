@@ -62,7 +62,7 @@ class Nodes(Node):
         return "".join(map(str, self.nodes))
 
     def is_empty(self) -> bool:
-        """Nothing but white space."""
+        """True when the nodes hold white space alone."""
         return all(isinstance(node, Text) and not node.text.strip() for node in self.nodes)
 
 

@@ -1,4 +1,4 @@
-"""From tokens to trees, one per template that a text defines. The grammar and the errors are text/template/parse's."""
+"""Parses tokens into trees, one per template of a text. The grammar and the errors are text/template/parse's."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class _Action(NamedTuple):
 
 
 class _Odd(Exception):
-    """Nothing that is decided here."""
+    """A text that is not decided here."""
 
 
 class _Variables(list[str]):

@@ -61,7 +61,7 @@ class TemplateSet:
         return found
 
     def _codes(self, name: str, text: str) -> Codes:
-        """By name, the text's own as MAIN where it may go by any name."""
+        """The code of each template by name, the text's own as MAIN where it may go by any name."""
         found = self.shelf.texts.get((text, ""))
         if found is None:
             trees = self.shelf.skimmer.trees(text)
@@ -88,7 +88,7 @@ class TemplateSet:
         return self.run(name, data, Execution(self.templates, Spent(limits), self))
 
     def run(self, name: str, data: Any, run: Execution) -> str:
-        """As `execute`, as a part of a run that counts on."""
+        """Executes as `execute` does, as a part of a run that counts on."""
         template = run.templates.get(name)
         if template is None:
             raise TemplateError(f"template: no template {quote(name)} associated with template")

@@ -1,4 +1,4 @@
-"""From rendered files to objects: documents split, hooks set apart, everything in the order of installation."""
+"""Makes objects of rendered files: documents split, hooks set apart, everything in the order of installation."""
 
 from __future__ import annotations
 

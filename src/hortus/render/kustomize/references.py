@@ -75,7 +75,7 @@ class _Referrer:
                 value["namespace"] = found.namespace
 
     def _in_space(self, space: str, candidates: list[Resource]) -> list[Resource]:
-        """Those that were in the namespace `space`; if nothing at all was, those that are now."""
+        """The resources that were in the namespace `space`; if none was, those that are now."""
         everything = [one for some in self._by_old_name.values() for one in some if self._may_refer(one)]
         if any(one.original.space == space for one in everything):
             return [one for one in candidates if one.original.space == space]

@@ -161,7 +161,7 @@ class Resources:
         self._all = [one for one in self._all if one.obj]
 
     def matching(self, wanted: Callable[[Identity], bool]) -> list[Resource]:
-        """Those that have or had an identity like that."""
+        """The resources that have or had an identity like that."""
         return [one for one in self._all if any(map(wanted, one.identities()))]
 
     def only(self, identity: Identity, what: str, place: str) -> Resource:

@@ -30,7 +30,7 @@ def refusal(answer: Answer, what: str, transfer: Transfer) -> ArtifactError:
 
 
 def refused(status: int, headers: Mapping[str, str], place: str, what: str, transfer: Transfer) -> ArtifactError:
-    """As `refusal`, where no body was read."""
+    """The refusal of an answer whose body was not read."""
     wish = transfer.wish(headers)
     if status in (401, 403):
         return AccessDenied(place, f"denies access to {what}", "check the credentials for this registry")

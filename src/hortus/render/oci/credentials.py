@@ -50,7 +50,7 @@ class CredentialStore:
 
     @classmethod
     def from_docker_config(cls, document: bytes) -> CredentialStore:
-        """From the bytes of a config.json. Raises BadCredentials."""
+        """Reads the bytes of a config.json. Raises BadCredentials."""
         try:
             found = orjson.loads(document)
         except orjson.JSONDecodeError:

@@ -58,7 +58,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_reference(text: str) -> Reference:
-    """From `[oci://]registry/repository[:tag][@digest]`. Raises BadReference."""
+    """Reads `[oci://]registry/repository[:tag][@digest]`. Raises BadReference."""
     if len(text) > _LONGEST:
         raise BadReference(f"a reference of {len(text)} characters is longer than {_LONGEST}")
     rest, at, digest = text.removeprefix("oci://").partition("@")

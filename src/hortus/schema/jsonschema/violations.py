@@ -44,7 +44,7 @@ def grouped(found: list[Violation], path: str) -> list[Violation]:
 
 
 def quoted(text: str) -> str:
-    """In single quotes, escaped as by Go."""
+    """The text in single quotes, escaped as by Go."""
     return quote(text, mark="'")
 
 

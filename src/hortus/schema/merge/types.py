@@ -244,7 +244,7 @@ class MergeSchema:
 
     @classmethod
     def compile(cls, openapi: Schema | None, *, empty: Object | None = None) -> MergeSchema:
-        """From an OpenAPI v3 structural schema; None for a kind without one.
+        """Compiles an OpenAPI v3 structural schema; None for a kind without one.
 
         `apiVersion`, `kind` and `metadata` are added where the schema leaves `metadata` open, as it does in a CRD.
         `empty` is the object that kube-apiserver's Go type marshals to when nothing is set (`{"metadata":

@@ -290,7 +290,7 @@ def _status(machine: MachineType, image: Mapping[str, str], architecture: str, k
 
 
 def _provider_id(provider: str, region: str, node: DesiredNode) -> str:
-    """As the cloud's controller writes it."""
+    """The provider's id as the cloud's controller writes it."""
     digest = hashlib.sha256(node.name.encode()).hexdigest()
     forms = {
         "aws": f"aws:///{node.zone}/i-{digest[:17]}",

@@ -138,7 +138,7 @@ def _versions(offer: Object, now: float) -> Iterable[Mapping[str, Any]]:
 
 
 def _living(versions: Iterable[Mapping[str, Any]], now: float) -> Iterator[Mapping[str, Any]]:
-    """Those that have not expired."""
+    """The versions that have not expired."""
     for version in versions:
         until = version.get("expirationDate")
         if until is None or parse_time(until) > now:

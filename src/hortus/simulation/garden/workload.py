@@ -60,7 +60,7 @@ class WorkloadClusters:
         """By cluster: the data of shoot-info that was last written there."""
 
     async def ensure(self, name: str, shoot: Object) -> bool:
-        """Have the cluster and what belongs into it; False while nodes are still to be replaced. Safe to repeat."""
+        """Create or repair the cluster and its contents; False while nodes are still to be replaced. Safe to repeat."""
         new = await self._make(name, shoot)
         await self._fill(name, shoot)
         if not self._with_nodes:

@@ -1,4 +1,4 @@
-"""When an object counts as ready, in kubectl's words: `condition=Ready`, `jsonpath={.status.state}=Ready`, `exists`.
+"""Conditions of readiness in kubectl's words: `condition=Ready`, `jsonpath={.status.state}=Ready`, `exists`.
 
 As with `kubectl wait`, a condition without a value means `True`, a jsonpath without one that the field is there. What
 status says of an older generation does not count.

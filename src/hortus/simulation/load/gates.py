@@ -95,7 +95,7 @@ class Gate(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """As a person reads it."""
+        """The value as a person reads it."""
         return f"not {self.text}" if self.fails_if else self.text
 
 

@@ -1,4 +1,4 @@
-"""From a scenario and a seed to every operation and every strike of a run, with its time: pure, and the same each time.
+"""Plans every operation and strike of a run, with its time, from a scenario and a seed. Pure: the same each time.
 
 Randomness comes from one generator for each track, seeded with the run's seed and the track's place, so that a change
 of one track leaves the others as they were. Times are seconds after the begin of the phase. What a run does then
@@ -105,7 +105,7 @@ def _load(load: Load, letter: str, random: Random) -> Iterator[Operation]:
 
 
 def creation_time(index: int, rate: float, ramp: float) -> float:
-    """When object number `index` is due: the rate grows evenly from 0 to `rate` within `ramp`, then stays."""
+    """The time of the object with number `index`: the rate grows evenly from 0 to `rate` within `ramp`, then stays."""
     if rate <= 0:
         return 0.0
     within = rate * ramp / 2

@@ -209,7 +209,7 @@ def server_calls(counters: Counters) -> tuple[float, float]:
 
 
 def processes(findings: Findings) -> dict[str, ProcessReport]:
-    """From /proc where they are of this machine, else from their metrics. Of ourselves traffic is that of our calls."""
+    """Reads /proc for processes of this machine, else their metrics. Of ourselves traffic is that of our calls."""
     found = {
         name: ProcessReport(one.cpu, one.peak, one.io, one.restarts, findings.killed.get(name, 0))
         for name, one in findings.usage.items()
@@ -225,7 +225,7 @@ def processes(findings: Findings) -> dict[str, ProcessReport]:
 
 
 def queue_time(pages: dict[str, Counters]) -> dict[str, float]:
-    """Over the queues of all pages together."""
+    """The times over the queues of all pages together."""
     merged = Counters()
     for counters in pages.values():
         for series, value in counters.total.items():

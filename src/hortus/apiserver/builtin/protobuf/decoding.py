@@ -1,4 +1,4 @@
-"""From protobuf to JSON objects, as Go would decode it and encode the struct as JSON.
+"""Decodes protobuf to JSON objects, as Go would decode it and encode the struct as JSON.
 
 Unknown fields are skipped, as everywhere in protobuf. The size of the decoded message is bounded, by the number of
 values and by depth, whatever its lengths claim.

@@ -1,4 +1,4 @@
-"""From JSON objects to protobuf, byte for byte as gogo-proto's generated code in k8s.io/api writes them.
+"""Encodes JSON objects to protobuf, byte for byte as gogo-proto's generated code in k8s.io/api writes them.
 
 Its rules: fields in the order of their numbers; values that Go holds by value are always written, even empty; pointers,
 lists, maps and byte slices only when they are set; maps sorted by key.

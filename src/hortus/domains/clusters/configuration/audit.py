@@ -14,7 +14,7 @@ from hortus.schema.problems import invalid, required, type_invalid
 
 
 class TenantMissing(LookupError):
-    """There is no audit tenant for a provider and region; worded as by the Go system."""
+    """A provider and region without an audit tenant, in the words of the Go system."""
 
 
 class AuditTenant(msgspec.Struct, frozen=True):

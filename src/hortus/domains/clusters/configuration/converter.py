@@ -34,7 +34,7 @@ class OidcDefaults(_Part, frozen=True):
     username_prefix: str
 
     def as_object(self) -> Object:
-        """As an `oidcConfig` of a Runtime."""
+        """The values as an `oidcConfig` of a Runtime."""
         fields: Object = msgspec.to_builtins(self, builtin_types=())
         return {**fields, "signingAlgs": list(self.signing_algs)}
 

@@ -69,7 +69,7 @@ def audit_resource(tenant: AuditTenant) -> Object:
 
 
 def _put(extensions: list[_Typed], type_: str, wanted: Object | None) -> None:
-    """Have `wanted` in the list, where one of its type stands, or else at the end."""
+    """Put `wanted` into the list, in place of the one of its type, or else at the end."""
     if wanted is None:
         return
     for index, (present, _) in enumerate(extensions):

@@ -38,7 +38,7 @@ class Configs(NamedTuple):
 
 
 def created_configs(shoot: RuntimeShoot, zones: Sequence[str]) -> Configs:
-    """For a new Shoot, from `spec.shoot` of a Runtime, which must be valid, and its zones in order."""
+    """The settings of a new Shoot, from `spec.shoot` of a Runtime, which must be valid, and its zones in order."""
     provider = shoot.provider.type
     return Configs(
         {**_head(provider, "InfrastructureConfig"), **_INFRASTRUCTURE[provider](shoot.networking, zones)},
@@ -47,7 +47,7 @@ def created_configs(shoot: RuntimeShoot, zones: Sequence[str]) -> Configs:
 
 
 def patched_configs(shoot: RuntimeShoot, live: ShootProvider, zones: Sequence[str]) -> Configs:
-    """For a live Shoot: what it has, and the zones that it does not have yet. Raises ConversionError."""
+    """The settings of a live Shoot, with the zones that it does not have yet. Raises ConversionError."""
     provider, present = shoot.provider.type, live.networks.zones or ()
     infrastructure = live.infrastructure_config or {}
     control_plane = live.control_plane_config or _control_plane(provider, zones)

@@ -24,7 +24,7 @@ def is_version(text: str) -> bool:
 
 
 def ordered(texts: Iterable[str]) -> list[str]:
-    """From the least to the greatest; what is no version comes first."""
+    """The texts sorted by version; one that is no version comes first."""
     return sorted(texts, key=lambda text: (is_version(text), Version(text) if is_version(text) else text))
 
 

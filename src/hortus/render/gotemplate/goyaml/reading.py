@@ -60,7 +60,7 @@ def read(text: str | bytes, *, exact: bool = False, limits: YamlLimits = YamlLim
 
 
 def read_json(text: str | bytes, *, limits: YamlLimits = YamlLimits()) -> Any:  # noqa: B008 - frozen
-    """As `read`, with the words that sigs.k8s.io/yaml puts before an error."""
+    """Reads as `read` does, with the words that sigs.k8s.io/yaml puts before an error."""
     try:
         return read(text, limits=limits)
     except GoYamlError as error:
