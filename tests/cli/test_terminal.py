@@ -90,7 +90,7 @@ def test_colours_are_for_terminals_that_show_them(fleet: Fleet, more: dict[str, 
         (("up", "--clusters", "many"), "'many' is not a whole number, 0 to 20000"),
         (("up", "--port", "70000"), "'70000' is not a whole number, 0 to 65535"),
         (("simulate", "load", "--seed", "-1"), "'-1' is not a whole number, 0 or more"),
-        (("retire",), "Missing argument 'NAME'."),
+        (("tree",), "Missing argument 'NAME'."),
     ],
 )
 def test_a_wrong_value_is_refused_in_the_users_words_with_a_hint(

@@ -11,6 +11,7 @@ from hortus.terminal.connections import Connections, GardenMissing
 from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, EXIT_USAGE, CommandError, fail, run, whole_program
 from hortus.terminal.gardens import NAME_PROJECT, GardenObject, ProjectGarden, open_garden
 from hortus.terminal.output import OutputFormat, plain, print_objects, raw
+from hortus.terminal.selection import TargetSelection, counted, for_each, select, selecting
 from hortus.terminal.table import Table, clean, print_table
 from hortus.terminal.values import Duration, Number
 
@@ -32,10 +33,13 @@ __all__ = [
     "OutputFormat",
     "ProjectGarden",
     "Table",
+    "TargetSelection",
     "clean",
     "completing",
     "confirm",
+    "counted",
     "fail",
+    "for_each",
     "open_garden",
     "output_formats",
     "plain",
@@ -44,6 +48,8 @@ __all__ = [
     "raw",
     "refuse",
     "run",
+    "select",
+    "selecting",
     "timeout",
     "together",
     "whole_program",

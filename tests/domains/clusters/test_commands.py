@@ -65,7 +65,7 @@ async def test_a_runtime_is_explained_changed_and_retired(here: World, shell: Sh
         assert done.exit_code == 0, done.output
         runtime = await here.client.get(RUNTIMES, "rt-1", here.namespace)
         assert list(runtime["metadata"]["annotations"]) == [Annotation.CLUSTER]
-        retired = await shell.type("retire", "rt-1")
+        retired = await shell.type("retire", "rt-1", "-y")
         assert retired.exit_code == 0, retired.output
         await here.until_gone()
 
@@ -115,7 +115,7 @@ async def test_without_a_garden_all_but_the_shoot_is_explained(here: World, tmp_
 async def test_forced_retirement_says_so_on_the_runtime(here: World, shell: Shell) -> None:
     async with here.controlled():
         await here.grow()
-        assert (await shell.type("retire", "rt-1", "--force", "--no-wait")).exit_code == 0
+        assert (await shell.type("retire", "rt-1", "-y", "--force", "--no-wait")).exit_code == 0
         found = await here.until("Runtime", "rt-1", lambda found: found["metadata"].get("deletionTimestamp"))
         assert found["metadata"]["annotations"][Annotation.FORCE_DELETION] == "true"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hortus.terminal import OUTPUT, CommandGroup, Connections, Decorator, Number, run, together
+from hortus.terminal import OUTPUT, YES, CommandGroup, Connections, Decorator, Number, TargetSelection, run, together
 
 if TYPE_CHECKING:
     from hortus.domains.clusters.adoption.running import Work
@@ -50,7 +50,7 @@ INSIDE = click.option(
     default=True,
     help="Read administrators and login providers from the clusters.",
 )
-APPLY = click.option("--apply/--dry-run", default=False, help="Make the objects or only show them.")
+APPLY = together(click.option("--apply/--dry-run", default=False, help="Make the objects or only show them."), YES)
 DIFF = click.option("--diff", is_flag=True, help="Print a unified diff of each shoot before and after a patch.")
 REPORT = click.option(
     "--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a report as JSON to this file."
@@ -175,6 +175,7 @@ def _release(group: CommandGroup, connect: Connect) -> None:
     @LOCKED
     @CHOSEN
     @click.option("--accept-differences", "accept", is_flag=True, help="Release the named ones although they differ.")
+    @YES
     @REPORTED
     @SETTINGS
     @QUIET
@@ -192,10 +193,9 @@ def _work(given: dict[str, Any]) -> Work:
     from hortus.domains.clusters.adoption.landscape import Choices
     from hortus.domains.clusters.adoption.planning import Wishes
     from hortus.domains.clusters.adoption.running import Telling, Work
-    from hortus.domains.clusters.adoption.sources import ClusterSelection
 
     return Work(
-        selection=ClusterSelection(given["names"], given["selector"], given["everything"]),
+        selection=TargetSelection(given["names"], given["selector"], given["everything"]),
         wishes=Wishes(
             namespace=given["namespace"],
             labels=dict(_pair(text) for text in given.get("labels", ())),
@@ -217,6 +217,7 @@ def _work(given: dict[str, Any]) -> Work:
         apply=given.get("apply", False),
         inside=given.get("inside", False),
         at_once=given.get("concurrency", 8),
+        yes=given.get("yes", False),
     )
 
 

@@ -1,10 +1,11 @@
-"""The commands `hortus why`, `suspend`, `resume`, `reconcile` and `retire` for one Runtime."""
+"""The commands `hortus why`, `suspend`, `resume`, `reconcile` and `retire` for Runtimes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,13 +18,23 @@ from hortus.terminal import (
     CommandGroup,
     Connections,
     OutputFormat,
+    TargetSelection,
     clean,
     completing,
+    confirm,
+    counted,
+    for_each,
     open_garden,
     plain,
     run,
+    select,
+    selecting,
     timeout,
 )
+
+if TYPE_CHECKING:
+    from hortus.domains.clusters.types import Runtime
+    from hortus.kube import Client
 
 Connect = Callable[[], Connections]
 DEFAULT_NAMESPACE = "kcp-system"
@@ -42,6 +53,11 @@ NAME = click.argument(
     "name", metavar="NAME", help="Name of the Runtime, or its runtime-id.", shell_complete=completing(_names)
 )
 NAMESPACE = click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of the Runtime.")
+RUNTIMES_CHOSEN = selecting(
+    "Names of Runtimes, or their runtime-ids.", completing(_names), DEFAULT_NAMESPACE, several="Runtimes"
+)
+DELETE = "Delete {}, and the cluster behind with everything in it?"
+FORCE = "Leave behind at the provider what cannot be removed there, for {}?"
 WAIT = click.option("--wait/--no-wait", default=True, help="Wait until it is done.")
 
 
@@ -60,34 +76,31 @@ def register(app: CommandGroup, connect: Connect) -> None:
         run(_why(connect(), name, namespace, output))
 
     @app.command(panel="Clusters")
-    @NAME
-    @NAMESPACE
-    def suspend(name: str, namespace: str) -> None:
-        """Suspend patches of a Runtime's Shoot until `hortus resume`."""
-        run(_suspend(connect(), name, namespace))
+    @RUNTIMES_CHOSEN
+    def suspend(**given: Any) -> None:
+        """Suspend patches of Runtimes' Shoots until `hortus resume`."""
+        run(_act(connect(), _suspend, "Suspend {}?", **given))
 
     @app.command(panel="Clusters")
-    @NAME
-    @NAMESPACE
-    def resume(name: str, namespace: str) -> None:
-        """Resume patches of a Runtime's Shoot, including changes made in the meantime."""
-        run(_resume(connect(), name, namespace))
+    @RUNTIMES_CHOSEN
+    def resume(**given: Any) -> None:
+        """Resume patches of Runtimes' Shoots, including changes made in the meantime."""
+        run(_act(connect(), _resume, "Resume {}?", **given))
 
     @app.command(panel="Clusters")
-    @NAME
-    @NAMESPACE
+    @RUNTIMES_CHOSEN
     @WAIT
     @timeout("10m")
-    def reconcile(name: str, namespace: str, wait: bool, timeout: float) -> None:
-        """Patch the Shoot of a Runtime now, even after a permanent failure.
+    def reconcile(wait: bool, timeout: float, **given: Any) -> None:
+        """Patch the Shoots of Runtimes now, even after a permanent failure.
 
-        Waits until the Runtime is Ready or has failed.
+        Waits until each Runtime is Ready or has failed.
         """
-        run(_reconcile(connect(), name, namespace, timeout if wait else None))
+        step = partial(_reconcile, timeout=timeout if wait else None)
+        run(_act(connect(), step, "Patch the Shoots of {} now?", **given))
 
     @app.command(panel="Clusters")
-    @NAME
-    @NAMESPACE
+    @RUNTIMES_CHOSEN
     @click.option(
         "--force",
         is_flag=True,
@@ -95,9 +108,18 @@ def register(app: CommandGroup, connect: Connect) -> None:
     )
     @WAIT
     @timeout("30m")
-    def retire(name: str, namespace: str, force: bool, wait: bool, timeout: float) -> None:
-        """Delete a Runtime, its cluster and all objects that were created for it."""
-        run(_retire(connect(), name, namespace, force=force, timeout=timeout if wait else None))
+    def retire(force: bool, wait: bool, timeout: float, **given: Any) -> None:
+        """Delete Runtimes, their clusters and all objects that were created for them.
+
+        Asks first, and with --force a second time.
+
+        \b
+        hortus retire blue green
+        hortus retire -l stage=test --no-wait -y
+        """
+        questions = (DELETE, FORCE) if force else (DELETE,)
+        step = partial(_retire, force=force, timeout=timeout if wait else None)
+        run(_act(connect(), step, *questions, always=True, **given))
 
     adopting.register(app, connect)
 
@@ -118,62 +140,79 @@ async def _why(connections: Connections, name: str, namespace: str, format: Outp
         raise SystemExit(EXIT_ERROR)
 
 
-async def _suspend(connections: Connections, name: str, namespace: str) -> None:
-    from hortus.domains.clusters.lookup import annotate, read_runtime
+async def _act(
+    connections: Connections,
+    step: Callable[[Client, Runtime], Awaitable[str]],
+    *questions: str,
+    names: tuple[str, ...],
+    labels: str,
+    everything: bool,
+    namespace: str,
+    yes: bool,
+    always: bool = False,
+) -> None:
+    """Do `step` to each chosen Runtime. The questions come first: `always`, or where no names were typed."""
+    from hortus.domains.clusters.lookup import read_runtime
+    from hortus.domains.clusters.reading import runtime_of
+    from hortus.domains.clusters.types import RUNTIMES
+
+    selection = TargetSelection(names, labels, everything).of_kind(RUNTIMES)
+    selection.check()
+    async with connections.management() as client:
+        if selection.names:
+            chosen = [await read_runtime(client, name, namespace) for name in selection.names]
+        else:
+            chosen = [runtime_of(found) for found in await select(client, RUNTIMES, selection, namespace)]
+        what = counted("Runtime", [runtime.metadata.name for runtime in chosen])
+        for question in questions if chosen and (always or not selection.names) else ():
+            confirm(question.format(f"{what} in namespace {namespace} of {client.host}"), yes=yes)
+        await for_each(chosen, partial(step, client))
+
+
+async def _suspend(client: Client, runtime: Runtime) -> str:
+    from hortus.domains.clusters.lookup import annotate
     from hortus.domains.clusters.types import Annotation
 
-    async with connections.management() as client:
-        runtime = await read_runtime(client, name, namespace)
-        await annotate(client, runtime, Annotation.SUSPEND_PATCH, "true")
-    click.echo(f"runtime/{runtime.metadata.name} suspended: its shoot stays as it is")
+    await annotate(client, runtime, Annotation.SUSPEND_PATCH, "true")
+    return f"runtime/{runtime.metadata.name} suspended: its shoot stays as it is"
 
 
-async def _resume(connections: Connections, name: str, namespace: str) -> None:
-    from hortus.domains.clusters.lookup import annotate, read_runtime
+async def _resume(client: Client, runtime: Runtime) -> str:
+    from hortus.domains.clusters.lookup import annotate
     from hortus.domains.clusters.types import Annotation
 
-    async with connections.management() as client:
-        runtime = await read_runtime(client, name, namespace)
-        await annotate(client, runtime, Annotation.SUSPEND_PATCH, None)
-    click.echo(f"runtime/{runtime.metadata.name} resumed")
+    await annotate(client, runtime, Annotation.SUSPEND_PATCH, None)
+    return f"runtime/{runtime.metadata.name} resumed"
 
 
-async def _reconcile(connections: Connections, name: str, namespace: str, timeout: float | None) -> None:
+async def _reconcile(client: Client, runtime: Runtime, *, timeout: float | None) -> str:
     from hortus.domains.clusters import service
-    from hortus.domains.clusters.lookup import annotate, reached, read_runtime
+    from hortus.domains.clusters.lookup import annotate, reached
     from hortus.domains.clusters.types import Annotation
 
-    began = time.monotonic()
-    async with connections.management() as client:
-        runtime = await read_runtime(client, name, namespace)
-        name = runtime.metadata.name
-        if service.suspended(runtime):
-            raise CommandError(f"runtime/{name} is suspended: `hortus resume {name}` first")
-        asked = await annotate(client, runtime, Annotation.FORCE_PATCH, "true")
-        if timeout is None:
-            click.echo(f"runtime/{name} is asked to be reconciled")
-            return
-        problem = await reached(client, asked, timeout)
+    began, name = time.monotonic(), runtime.metadata.name
+    if service.suspended(runtime):
+        raise CommandError(f"runtime/{name} is suspended: `hortus resume {name}` first")
+    asked = await annotate(client, runtime, Annotation.FORCE_PATCH, "true")
+    if timeout is None:
+        return f"runtime/{name} is asked to be reconciled"
+    problem = await reached(client, asked, timeout)
     if problem is not None:
         raise CommandError(f"runtime/{name}: {problem}", code=EXIT_TIMEOUT)
-    click.echo(f"runtime/{name} reconciled in {time.monotonic() - began:.1f} s")
+    return f"runtime/{name} reconciled in {time.monotonic() - began:.1f} s"
 
 
-async def _retire(connections: Connections, name: str, namespace: str, *, force: bool, timeout: float | None) -> None:
-    from hortus.domains.clusters.lookup import annotate, gone, read_runtime
+async def _retire(client: Client, runtime: Runtime, *, force: bool, timeout: float | None) -> str:
+    from hortus.domains.clusters.lookup import annotate, gone
     from hortus.domains.clusters.types import RUNTIMES, Annotation
 
-    began = time.monotonic()
-    async with connections.management() as client:
-        runtime = await read_runtime(client, name, namespace)
-        metadata = runtime.metadata
-        if force:
-            runtime = await annotate(client, runtime, Annotation.FORCE_DELETION, "true")
-        await client.delete(RUNTIMES, metadata.name, metadata.namespace, uid=metadata.uid)
-        if timeout is None:
-            click.echo(f"runtime/{metadata.name} is being retired")
-            return
-        problem = await gone(client, runtime, timeout)
+    began, metadata = time.monotonic(), runtime.metadata
+    if force:
+        runtime = await annotate(client, runtime, Annotation.FORCE_DELETION, "true")
+    await client.delete(RUNTIMES, metadata.name, metadata.namespace, uid=metadata.uid)
+    if timeout is None:
+        return f"runtime/{metadata.name} is being retired"
+    problem = await gone(client, runtime, timeout)
     if problem is not None:
         raise CommandError(f"runtime/{metadata.name}: {problem}", code=EXIT_TIMEOUT)
-    click.echo(f"runtime/{metadata.name} retired in {time.monotonic() - began:.1f} s")
+    return f"runtime/{metadata.name} retired in {time.monotonic() - began:.1f} s"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,14 +18,24 @@ from hortus.terminal import (
     CommandGroup,
     Connections,
     OutputFormat,
+    TargetSelection,
     clean,
     completing,
+    confirm,
+    counted,
+    for_each,
     open_garden,
     plain,
     raw,
     run,
+    select,
+    selecting,
     timeout,
 )
+
+if TYPE_CHECKING:
+    from hortus.domains.credentials.types import GardenerCluster
+    from hortus.kube import Client
 
 Connect = Callable[[], Connections]
 DEFAULT_NAMESPACE = "kcp-system"
@@ -70,16 +81,19 @@ def register(app: CommandGroup, connect: Connect) -> None:
         run(_kubeconfig(connect(), name, namespace, into or Path.home() / ".kube" / "config" if merge else None, use))
 
     @app.command(panel="Clusters")
-    @NAME
-    @NAMESPACE
-    @click.option("--wait/--no-wait", default=True, help="Wait until the new kubeconfig is there.")
+    @selecting("Names of GardenerClusters.", completing(_names), DEFAULT_NAMESPACE, several="GardenerClusters")
+    @click.option("--wait/--no-wait", default=True, help="Wait until each new kubeconfig is there.")
     @timeout("1m")
-    def rotate(name: str, namespace: str, wait: bool, timeout: float) -> None:
-        """Replace the kubeconfig of a cluster now.
+    def rotate(wait: bool, timeout: float, **given: Any) -> None:
+        """Replace the kubeconfigs of clusters now.
 
         The old one keeps working until it expires by itself; the new one is tried before it is stored.
+
+        \b
+        hortus rotate blue green
+        hortus rotate --all
         """
-        run(_rotate(connect(), name, namespace, timeout if wait else None))
+        run(_rotate(connect(), timeout if wait else None, **given))
 
     @app.command(panel="Clusters")
     @NAME
@@ -110,21 +124,43 @@ async def _kubeconfig(connections: Connections, name: str, namespace: str, into:
     click.echo(f"Context {name} is in {into} (from secret {reference}). Try: kubectl --context {name} get ns")
 
 
-async def _rotate(connections: Connections, name: str, namespace: str, timeout: float | None) -> None:
-    from hortus.domains.credentials.lookup import force_rotation, read_cluster, rotation_done
+async def _rotate(
+    connections: Connections,
+    timeout: float | None,
+    *,
+    names: tuple[str, ...],
+    labels: str,
+    everything: bool,
+    namespace: str,
+    yes: bool,
+) -> None:
+    from hortus.domains.credentials.lookup import cluster_of, read_cluster
+    from hortus.domains.credentials.types import GARDENER_CLUSTERS
 
+    selection = TargetSelection(names, labels, everything).of_kind(GARDENER_CLUSTERS, "cluster", "clusters", "gc")
+    selection.check()
     async with connections.management() as client:
-        cluster = await read_cluster(client, name, namespace)
-        asked = await force_rotation(client, cluster)
-        if timeout is None:
-            click.echo(f"gardenercluster/{name} rotation asked for")
-            return
-        began = time.monotonic()
-        failure = await rotation_done(client, asked, timeout)
-        if failure is None:
-            click.echo(f"gardenercluster/{name} rotated in {time.monotonic() - began:.1f} s")
-            return
-        raise CommandError(f"gardenercluster/{name} was not rotated within {timeout:g} s: {failure}", code=EXIT_TIMEOUT)
+        if selection.names:
+            chosen = [await read_cluster(client, name, namespace) for name in selection.names]
+        else:
+            chosen = [cluster_of(found) for found in await select(client, GARDENER_CLUSTERS, selection, namespace)]
+            if chosen:
+                what = counted("GardenerCluster", [cluster.metadata.name for cluster in chosen])
+                confirm(f"Rotate {what} in namespace {namespace} of {client.host}?", yes=yes)
+        await for_each(chosen, partial(_rotate_one, client, timeout))
+
+
+async def _rotate_one(client: Client, timeout: float | None, cluster: GardenerCluster) -> str:
+    from hortus.domains.credentials.lookup import force_rotation, rotation_done
+
+    name, began = cluster.metadata.name, time.monotonic()
+    asked = await force_rotation(client, cluster)
+    if timeout is None:
+        return f"gardenercluster/{name} rotation asked for"
+    failure = await rotation_done(client, asked, timeout)
+    if failure is None:
+        return f"gardenercluster/{name} rotated in {time.monotonic() - began:.1f} s"
+    raise CommandError(f"gardenercluster/{name} was not rotated within {timeout:g} s: {failure}", code=EXIT_TIMEOUT)
 
 
 async def _tree(connections: Connections, name: str, namespace: str, format: OutputFormat) -> None:

@@ -32,6 +32,11 @@ def _typed(kind: type[_K], obj: Object) -> _K:
         raise CommandError(str(error)) from None
 
 
+def cluster_of(obj: Object) -> GardenerCluster:
+    """Raises CommandError for an object without the shape of the kind."""
+    return _typed(GardenerCluster, obj)
+
+
 async def read_cluster(client: Client, name: str, namespace: str) -> GardenerCluster:
     try:
         return _typed(GardenerCluster, await client.get(GARDENER_CLUSTERS, name, namespace))

@@ -122,13 +122,13 @@ async def test_a_lost_runtime_is_built_again_and_nothing_in_its_shoot_changes(he
     [before] = await orphaned(here)
     assert await shell.outcomes("shoots", "c-1", *GIVEN) == {"c-1": "adopted"}
     assert not (await here.client.list(RUNTIMES, here.namespace)).items
-    assert await shell.outcomes("shoots", "--all", *GIVEN, "--apply") == {"c-1": "locked"}
+    assert await shell.outcomes("shoots", "--all", *GIVEN, "--apply", "-y") == {"c-1": "locked"}
     built = await here.client.get(RUNTIMES, "rt-1", here.namespace)
     async with here.controlled():
         await here.rest()
         assert await here.client.get(RUNTIMES, "rt-1", here.namespace) == built
         assert await shell.outcomes("compare", "--all") == {"c-1": "equal"}
-        assert await shell.outcomes("release", "--all") == {"c-1": "released"}
+        assert await shell.outcomes("release", "--all", "-y") == {"c-1": "released"}
         found = await here.until_state("Ready")
         assert found["metadata"]["finalizers"] == [FINALIZER]
         assert list(found["metadata"]["annotations"]) == [Annotation.CLUSTER]
@@ -215,7 +215,7 @@ async def test_what_differs_is_shown_and_released_by_name_only(here: World, shel
         True,
         False,
     )
-    assert await shell.outcomes("release", "--all", code=1) == {"c-1": "differs"}
+    assert await shell.outcomes("release", "--all", "-y", code=1) == {"c-1": "differs"}
     assert (await shell.type("release", "--all", "--accept-differences")).exit_code == 2
     locked = await here.client.get(RUNTIMES, "rt-1", here.namespace)
     assert locked["metadata"]["annotations"][Annotation.ADOPTION] == "locked"
@@ -271,7 +271,10 @@ async def test_two_shoots_of_one_runtime_id_are_both_refused(here: World, shell:
     await orphaned(here, "c-1", "c-2")
     mark = {"metadata": {"annotations": {"infrastructuremanager.kyma-project.io/runtime-id": "rt-1"}}}
     await here.garden.patch(SHOOTS, "c-2", mark, here.garden_namespace)
-    assert await shell.outcomes("shoots", "--all", *GIVEN, "--apply", code=1) == {"c-1": "refused", "c-2": "refused"}
+    assert await shell.outcomes("shoots", "--all", *GIVEN, "--apply", "-y", code=1) == {
+        "c-1": "refused",
+        "c-2": "refused",
+    }
 
 
 async def test_a_kubeconfig_finds_its_shoot_by_the_address_of_its_api_server(
@@ -314,7 +317,7 @@ async def test_secrets_with_kubeconfigs_bring_their_labels(here: World, shell: S
     for name, labels, content in (("ours", samples.LABELS, data), ("empty", samples.LABELS, {}), ("other", {}, data)):
         secret = {"metadata": {"name": name, "namespace": here.namespace, "labels": labels}, "data": content}
         await here.client.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", **secret})
-    found = await shell.reported("kubeconfigs", "--from-secrets", "--all", "--apply", code=1)
+    found = await shell.reported("kubeconfigs", "--from-secrets", "--all", "--apply", "-y", code=1)
     assert {entry.shoot: entry.outcome for entry in found.clusters} == {
         "c-1": "made",
         f"Secret {here.namespace}/empty": "refused",
@@ -381,7 +384,7 @@ def test_the_page_names_every_outcome_and_every_field_of_the_report() -> None:
 
 async def test_a_command_that_cannot_work_fails_with_code_2(here: World, shell: Shell) -> None:
     for words, text in (
-        (("shoots",), "which clusters? Give names, --selector LABELS or --all"),
+        (("shoots",), "which ones? Give names, --selector LABELS or --all"),
         (("shoots", "c-9"), "no shoot of project namespace"),
         (("kyma", "--all"), "the management cluster has no kymas.operator.kyma-project.io"),
         (("compare", "rt-1"), "no Runtime rt-1 in namespace"),

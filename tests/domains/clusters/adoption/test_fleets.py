@@ -49,10 +49,10 @@ async def check(here: World, shell: Shell, runtime: Object) -> None:
     given.append(f"--label=kyma-project.io/platform-region={platform}")
     await grown(here, runtime)
     [before] = await orphaned(here)
-    assert await shell.outcomes("shoots", "--all", *given, "--apply") == {"c-1": "locked"}
+    assert await shell.outcomes("shoots", "--all", *given, "--apply", "-y") == {"c-1": "locked"}
     assert await shell.outcomes("compare", "--all") == {"c-1": "equal"}
     async with here.controlled():
-        assert await shell.outcomes("release", "--all") == {"c-1": "released"}
+        assert await shell.outcomes("release", "--all", "-y") == {"c-1": "released"}
         await here.until_state("Ready")
         await here.rest()
         assert here.garden_requests.writes == 0
@@ -98,11 +98,11 @@ async def test_two_hundred_shoots_are_adopted_compared_and_released(here: World,
     await asyncio.gather(*(copied(here, shoot, config_map, f"f-{number}") for number in range(199)))
     before = (await here.garden.list(SHOOTS, here.garden_namespace)).items
     given = [*GIVEN, "--no-look-inside"]
-    assert (await shell.reported("shoots", "--all", *given, "--apply")).summary == {"locked": 200}
-    assert (await shell.reported("shoots", "--all", *given, "--apply")).summary == {"present": 200}
+    assert (await shell.reported("shoots", "--all", *given, "--apply", "-y")).summary == {"locked": 200}
+    assert (await shell.reported("shoots", "--all", *given, "--apply", "-y")).summary == {"present": 200}
     assert (await shell.reported("compare", "--all")).summary == {"equal": 200}
-    assert (await shell.reported("release", "--all")).summary == {"released": 200}
-    assert (await shell.reported("release", "--all")).summary == {}
+    assert (await shell.reported("release", "--all", "-y")).summary == {"released": 200}
+    assert (await shell.reported("release", "--all", "-y")).summary == {}
     assert len((await here.client.list(GARDENER_CLUSTERS, here.namespace)).items) == 200
     assert (await here.garden.list(SHOOTS, here.garden_namespace)).items == before
 
@@ -141,7 +141,7 @@ async def test_kymas_give_gardener_clusters_and_the_labels_of_runtimes(here: Wor
                 "metadata": {"name": name, "namespace": here.namespace, "labels": shown},
             },
         )
-    report = await shell.reported("kyma", "--all", "--apply", code=1)
+    report = await shell.reported("kyma", "--all", "--apply", "-y", code=1)
     assert [(entry.shoot, entry.outcome) for entry in report.clusters] == [
         ("c-1", "made"),
         ("c-9", "refused"),

@@ -29,8 +29,8 @@ from hortus.domains.clusters.adoption.planning import (
     plan_secret,
     plan_shoot,
 )
-from hortus.domains.clusters.adoption.report import Entry, Report, report_of
-from hortus.domains.clusters.adoption.sources import KYMAS, ClusterObject, ClusterSelection, Surroundings
+from hortus.domains.clusters.adoption.report import Entry, Outcome, Report, report_of
+from hortus.domains.clusters.adoption.sources import KYMAS, ClusterObject, Surroundings
 from hortus.domains.clusters.adoption.steps import Comparing, each, make, structured_authentication
 from hortus.domains.clusters.shoot import LiveShoot
 from hortus.domains.clusters.types import RUNTIMES
@@ -39,7 +39,17 @@ from hortus.kube.clock import SystemClock
 from hortus.kube.errors import KubeError
 from hortus.kube.kubeconfig import KubeconfigError
 from hortus.kube.objects import format_time
-from hortus.terminal import CommandError, Connections, OutputFormat, clean, plain, print_table
+from hortus.terminal import (
+    CommandError,
+    Connections,
+    OutputFormat,
+    TargetSelection,
+    clean,
+    confirm,
+    counted,
+    plain,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from hortus.kube import Client
@@ -61,7 +71,7 @@ class Telling(msgspec.Struct, frozen=True):
 class Work(msgspec.Struct, frozen=True):
     """The options of all commands."""
 
-    selection: ClusterSelection
+    selection: TargetSelection
     wishes: Wishes
     choices: Choices
     telling: Telling
@@ -69,6 +79,8 @@ class Work(msgspec.Struct, frozen=True):
     inside: bool = False
     """True to read inside the clusters."""
     at_once: int = 8
+    yes: bool = False
+    """True to ask nothing before what is not named is changed."""
 
 
 async def adopt_shoots(connections: Connections, work: Work) -> None:
@@ -143,6 +155,8 @@ async def _over_locked(
     command: str, client: Client, landscape: Landscape, work: Work, step: Callable[[ClusterObject], Awaitable[Entry]]
 ) -> None:
     runtimes = await _locked(client, work)
+    if command == "release":
+        _agree(work, "Release", "Runtime", [one.metadata.name for one in runtimes])
     with Progress(len(runtimes), work.telling) as progress:
         entries = await each(runtimes, step, at_once=work.at_once, done=progress.step)
     _tell(command, landscape, entries, work, dry_run=command == "compare")
@@ -186,13 +200,14 @@ async def _places(connections: Connections, work: Work) -> AsyncIterator[tuple[C
 
 
 async def _all_shoots(garden: Client, landscape: Landscape) -> list[LiveShoot]:
-    return await sources.shoots(garden, landscape.namespace, ClusterSelection(everything=True))
+    return await sources.shoots(garden, landscape.namespace, TargetSelection(everything=True))
 
 
 async def _finish(command: str, client: Client, landscape: Landscape, work: Work, plans: Iterable[Plan]) -> None:
     plans = duplicates_refused(plans)
     entries = [plan.entry for plan in plans]
     if work.apply:
+        _agree(work, "Make the objects of", "shoot", [plan.entry.shoot for plan in plans if plan.manifests])
 
         async def step(plan: Plan) -> Entry:
             return await make(client, plan)
@@ -200,6 +215,12 @@ async def _finish(command: str, client: Client, landscape: Landscape, work: Work
         with Progress(len(plans), work.telling) as progress:
             entries = await each(plans, step, at_once=work.at_once, done=progress.step)
     _tell(command, landscape, entries, work, dry_run=not work.apply)
+
+
+def _agree(work: Work, verb: str, kind: str, names: list[str]) -> None:
+    """Asks before clusters are changed that were chosen by label or all together. Raises CommandError."""
+    if names and not work.selection.names:
+        confirm(f"{verb} {counted(kind, names)} in namespace {work.wishes.namespace}?", yes=work.yes)
 
 
 def _tell(command: str, landscape: Landscape, entries: list[Entry], work: Work, *, dry_run: bool) -> None:
@@ -221,8 +242,7 @@ def _tell(command: str, landscape: Landscape, entries: list[Entry], work: Work, 
 def _show(report: Report, telling: Telling, command: str) -> None:
     if telling.diff:
         for entry in report.clusters:
-            for line in entry.diff.splitlines():
-                click.echo(clean(line) if line else "")
+            _show_diff(entry)
         return
     if not telling.format.tabular:
         plain(msgspec.to_builtins(report), telling.format)
@@ -236,6 +256,15 @@ def _show(report: Report, telling: Telling, command: str) -> None:
                 f"{clean(entry.shoot)}: {clean(one.path)}: {_short(one.live)} -> {_short(one.patched)}: {one.why}"
             )
     _show_notes(report, telling, command)
+
+
+def _show_diff(entry: Entry) -> None:
+    """The diff, or in a line that programs which read diffs pass over the reason why there is none."""
+    for line in entry.diff.splitlines():
+        click.echo(clean(line) if line else "")
+    if entry.outcome in (Outcome.REFUSED, Outcome.FAILED) or not entry.diff:
+        for reason in entry.problems or (entry.why,):
+            click.echo(f"# {clean(entry.shoot)}: {entry.outcome}: {clean(reason)}")
 
 
 def _show_notes(report: Report, telling: Telling, command: str) -> None:

@@ -27,26 +27,11 @@ from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource
 from hortus.schema import ObjectMeta
-from hortus.terminal import CommandError
+from hortus.terminal import CommandError, TargetSelection
 
 KYMAS: Final = Resource("operator.kyma-project.io", "v1beta2", "kymas", "Kyma")
 SECRETS: Final = Resource("", "v1", "secrets", "Secret")
 _SHOWN: Final = 20
-
-
-class ClusterSelection(msgspec.Struct, frozen=True):
-    """The selected clusters."""
-
-    names: tuple[str, ...] = ()
-    labels: str = ""
-    everything: bool = False
-
-    def check(self) -> None:
-        """Raises CommandError for no selection, or for two kinds of it."""
-        if not (self.names or self.labels or self.everything):
-            raise CommandError("which clusters? Give names, --selector LABELS or --all", code=2)
-        if self.names and (self.labels or self.everything):
-            raise CommandError("give either names or --selector or --all", code=2)
 
 
 class _Context(msgspec.Struct):
@@ -160,7 +145,7 @@ def _by_shoot(listed: Iterable[ClusterObject]) -> dict[str, list[ClusterObject]]
     return found
 
 
-async def shoots(garden: Client, namespace: str, selection: ClusterSelection) -> list[LiveShoot]:
+async def shoots(garden: Client, namespace: str, selection: TargetSelection) -> list[LiveShoot]:
     """The chosen shoots of a project."""
     listed = [LiveShoot(found) for found in (await garden.list(SHOOTS, namespace, labels=selection.labels)).items]
     return named(listed, selection.names, f"shoot of project namespace {namespace}")
