@@ -68,6 +68,7 @@ def loaded(folder: Path, *words: str, **more: str) -> set[str]:
         ("adopt", "shoots", "-h"),
         ("simulate", "load", "-h"),
         ("manifests", "-h"),
+        ("new", "operator", "-h"),
         ("nonsense",),
     ],
 )

@@ -31,7 +31,7 @@ IN_A_FLEET = (
     "docs/simulate.md",
 )
 """Pages whose commands are typed while `hortus up` runs in the reader's home."""
-ELSEWHERE = ("docs/adding-a-kind.md",)
+ELSEWHERE = ("docs/adding-a-kind.md", "docs/own-operator.md")
 """Pages with a test file of their own. The commands of all others need nothing to begin with."""
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(#[^)\s]+)?\)")
 _FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)

@@ -18,6 +18,7 @@ from hortus.cli.arguments import hoisted
 from hortus.cli.envtest import commands as envtest
 from hortus.cli.install import commands as install
 from hortus.cli.install.project import installed_project
+from hortus.cli.new import commands as new
 from hortus.cli.simulate import commands as simulate
 from hortus.cli.up import commands as up
 from hortus.domains import all_domains
@@ -91,6 +92,7 @@ def _register() -> None:
     run.register(app)
     install.register(app, _connect)
     simulate.register(app, _connect)
+    new.register(app)
     manifests.register(app)
     envtest.register(app)
     completion.register(app)

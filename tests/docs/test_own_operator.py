@@ -1,0 +1,83 @@
+"""docs/own-operator.md: what it types prints what it shows, and a made project is complete."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.docs import projects
+from tests.docs.consoles import ROOT, agree, run, steps
+from tests.scenarios.running import environment
+
+from hortus.cli.new import TEMPLATE
+
+PAGE = ROOT / "docs" / "own-operator.md"
+needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return projects.wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@needs_kubectl
+def test_what_the_page_types_prints_what_it_shows(wheel: Path, tmp_path: Path) -> None:
+    wanted = steps(PAGE)
+    entered = next(number for number, step in enumerate(wanted) if step.command == "cd greeter")
+    printed = run(wanted[:entered], tmp_path, environment())
+    projects.prepare(tmp_path / "work" / "greeter", wheel)
+    printed += run(wanted[entered:], tmp_path, environment())
+    for step, output in zip(wanted, printed, strict=True):
+        log = tmp_path / "work" / "greeter" / "run.log"
+        found = f"printed:\n{output}\n{log.read_text() if log.exists() else ''}"
+        assert agree(step.output, output), f"$ {step.command}\nshown:\n{step.output}\n{found}"
+
+
+def test_the_page_shows_what_is_in_the_project(tmp_path: Path) -> None:
+    run(steps(PAGE)[:1], tmp_path, environment())
+    sources = [path.read_text() for path in (tmp_path / "work" / "greeter").rglob("*.py")]
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 3
+    for block in blocks:
+        pieces = [piece.strip("\n") for piece in re.split(r"^ *\.\.\.$", block, flags=re.MULTILINE)]
+        assert any(all(piece in source for piece in pieces) for source in sources), block
+
+
+def test_the_wheel_makes_the_same_project(wheel: Path, tmp_path: Path) -> None:
+    programs = projects.environment_with(tmp_path / "venv", str(wheel))
+    done = subprocess.run(
+        [programs / "hortus", "new", "operator", "greeter"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment(PYTHONPATH=""),
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"  pip wheel --no-deps --wheel-dir wheels {wheel}\n" in done.stdout
+    made = {path.relative_to(tmp_path / "greeter") for path in (tmp_path / "greeter").rglob("*") if path.is_file()}
+    assert len([path for path in made if path.suffix != ".pyc"]) == len(list(TEMPLATE.rglob("*.tmpl"))) + 2
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+def test_helm_renders_the_chart(tmp_path: Path) -> None:
+    run(steps(PAGE)[:1], tmp_path, environment())
+    chart = tmp_path / "work" / "greeter" / "charts" / "greeter"
+    for words in (("lint", str(chart)), ("template", "greeter", str(chart))):
+        done = subprocess.run(["helm", *words], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_project_installs_what_it_needs_by_itself(wheel: Path, tmp_path: Path) -> None:
+    """Exactly what an author types, with pip and the package index."""
+    run(steps(PAGE)[:1], tmp_path, environment())
+    project = tmp_path / "work" / "greeter"
+    shutil.copy(wheel, project / "wheels")
+    for target in ("test", "check"):
+        done = projects.make(project, target, timeout=280)
+        assert done.returncode == 0, done.stdout + done.stderr
