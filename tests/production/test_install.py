@@ -25,11 +25,17 @@ PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
 POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+NOT_SERVED = "not served: --{flag} is off (in the chart config.{flag})"
 SERVED = [
-    "warning  ClusterAccess      not served: --cluster-access is off (in the chart config.cluster-access)",
+    f"warning  ClusterAccess      {NOT_SERVED.format(flag='cluster-access')}",
     "warning  Runtime            not served: there is no converter configuration at "
     "/converter-config/converter_config.json (--converter-config-filepath; in the chart runtimes.converterConfigMap)",
     "ok       GardenerCluster    served",
+    f"warning  ClusterProfile     {NOT_SERVED.format(flag='inventory')}",
+    f"warning  ChangeKind         {NOT_SERVED.format(flag='rollouts')}",
+    f"warning  RolloutPolicy      {NOT_SERVED.format(flag='rollouts')}",
+    f"warning  Rollout            {NOT_SERVED.format(flag='rollouts')}",
+    f"warning  PlacementDecision  {NOT_SERVED.format(flag='rollouts')}",
     "failed   Secret             hortus-system/gardener-credentials is missing; make it: kubectl -n hortus-system "
     "create secret generic gardener-credentials --from-file=kubeconfig=garden.yaml",
 ]
@@ -46,10 +52,10 @@ def test_it_installs_upgrades_and_leaves_what_is_the_clusters(server: TestServer
     first = on(server, "install", "--no-wait")
     assert first[0] == "namespace/hortus-system created"
     assert "deployment/hortus in hortus-system created" in first
-    assert {line.rpartition(" ")[2] for line in first[:-4]} == {"created"}
-    assert first[-4:] == SERVED
+    assert {line.rpartition(" ")[2] for line in first[: -len(SERVED)]} == {"created"}
+    assert first[-len(SERVED) :] == SERVED
     again = on(server, "install", "--no-wait")
-    assert {line.rpartition(" ")[2] for line in again[:-4]} == {"unchanged"}
+    assert {line.rpartition(" ")[2] for line in again[: -len(SERVED)]} == {"unchanged"}
     changed = on(server, "install", "--no-wait", "--set", "replicaCount=3", "--set", "image.tag=v2")
     assert [line for line in changed if line.endswith("configured")] == [
         "deployment/hortus in hortus-system configured"
@@ -64,6 +70,11 @@ def test_it_installs_upgrades_and_leaves_what_is_the_clusters(server: TestServer
         "  customresourcedefinition/clusteraccesses.access.hortus.dev, 0 objects",
         "  customresourcedefinition/runtimes.infrastructuremanager.kyma-project.io, 0 objects",
         "  customresourcedefinition/gardenerclusters.infrastructuremanager.kyma-project.io, 0 objects",
+        "  customresourcedefinition/clusterprofiles.multicluster.x-k8s.io, 0 objects",
+        "  customresourcedefinition/changekinds.fleet.hortus.dev, 0 objects",
+        "  customresourcedefinition/rolloutpolicies.fleet.hortus.dev, 0 objects",
+        "  customresourcedefinition/rollouts.fleet.hortus.dev, 0 objects",
+        "  customresourcedefinition/placementdecisions.multicluster.x-k8s.io, 0 objects",
         "  namespace/hortus-system",
     ]
     assert kubectl(server.kubeconfig, "get", "crd", "-o", "name").stdout != ""

@@ -1,0 +1,55 @@
+"""Rollouts: changes of many clusters, stage by stage, under policies that stop by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hortus.domains import Domain, LocalSetup, ProcessContext
+
+if TYPE_CHECKING:
+    from hortus.engine.flags import Flag
+    from hortus.kube.objects import Resource
+    from hortus.schema import Kind
+
+
+class _Rollouts(Domain):
+    def kinds(self) -> Mapping[Resource, type[Kind]]:
+        from hortus.engine.rollouts import types
+
+        return {
+            types.CHANGE_KINDS: types.ChangeKind,
+            types.ROLLOUT_POLICIES: types.RolloutPolicy,
+            types.ROLLOUTS: types.Rollout,
+            types.PLACEMENT_DECISIONS: types.PlacementDecision,
+        }
+
+    def flags(self) -> Sequence[Flag]:
+        from hortus.engine.flags import Flag
+
+        return (
+            Flag(
+                "rollouts", "bool", False, "Serve RolloutPolicies and Rollouts. Needs their CRDs and ClusterProfile's."
+            ),
+        )
+
+    def unserved_reason(self, values: Mapping[str, Any]) -> str:
+        return "" if values["rollouts"] else "--rollouts is off (in the chart config.rollouts)"
+
+    def add_controllers(self, process: ProcessContext) -> None:
+        if self.served(process.values):
+            from hortus.domains.rollouts.composition import add_controllers
+
+            add_controllers(
+                process.manager,
+                process.client,
+                fleet_namespace=process.values["fleet-namespace"],
+                watched=process.namespace,
+            )
+
+    def local_setup(self, folder: Path, project: str) -> LocalSetup:
+        return LocalSetup(flags=("--rollouts",))
+
+
+DOMAIN = _Rollouts(__name__)

@@ -1,0 +1,230 @@
+"""The Rollout controller: admits clusters, stage by stage, and stops by itself.
+
+Conditions it owns: Progressing, Halted and Succeeded of Rollouts, and all of their status.
+Objects it owns: the PlacementDecisions of its Rollouts. With `execute: Patch` it sets the objects of admitted clusters
+by the patch of the ChangeKind.
+It watches: Rollouts, PlacementDecisions, RolloutPolicies, ClusterProfiles and the objects of all ChangeKinds.
+It never: admits a cluster that `decisions.decide` did not, withdraws one but by an abort, reads from the server what a
+watch shows, or writes an object more than once a second for a rollout.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hortus.domains.rollouts import report
+from hortus.domains.rollouts.decisions import Orders, RolloutDecision, decide
+from hortus.domains.rollouts.executing import ObjectSetter
+from hortus.domains.rollouts.fleet import FleetClusters
+from hortus.domains.rollouts.kindset import KindSet
+from hortus.domains.rollouts.membership import EarlierRollout, Membership
+from hortus.domains.rollouts.order import RolloutOrder, is_at_rest
+from hortus.domains.rollouts.slices import RecordConflict, SliceRecord
+from hortus.domains.rollouts.terms import Terms, TermsError, terms_of
+from hortus.domains.rollouts.tracking import ChangeTracker
+from hortus.engine import NEVER, Actor, KindController, ReconcileContext, Result, StepError, Steps, TypedCache, Wiring
+from hortus.engine.conditions import FALSE
+from hortus.engine.rollouts.types import Rollout, RolloutCondition, RolloutPhase, RolloutPolicy
+from hortus.kube.objects import ObjectKey
+from hortus.schema import encode
+
+MANAGER = "hortus-rollouts"
+"""Our field manager."""
+PACE = 1.0
+"""Seconds between two writes of one rollout, so that many outcomes cost one write."""
+
+
+class RolloutContext(ReconcileContext[Rollout]):
+    """One decision."""
+
+    terms: Terms
+    tracker: ChangeTracker
+    membership: Membership
+    decision: RolloutDecision
+    newer: str = ""
+    """Name of the rollout that took this one's place."""
+
+
+class RolloutController(KindController[RolloutContext]):
+    """Decides one rollout at a time."""
+
+    kind = Rollout
+    field_manager = MANAGER
+
+    def __init__(
+        self,
+        wiring: Wiring[Any],
+        *,
+        kinds: KindSet,
+        fleet: FleetClusters,
+        record: SliceRecord,
+        order: RolloutOrder,
+        policies: TypedCache[RolloutPolicy],
+        execution: ObjectSetter,
+    ) -> None:
+        super().__init__(wiring)
+        self._kinds = kinds
+        self._fleet = fleet
+        self._record = record
+        self._order = order
+        self._policies = policies
+        self._execution = execution
+        self._written: dict[ObjectKey, float] = {}
+
+    def make_context(self, raw: Any) -> RolloutContext:
+        return RolloutContext(self.wiring, raw)
+
+    def steps(self, context: RolloutContext) -> Steps:
+        return (
+            self._rest,
+            self._pace,
+            self._copy_terms,
+            self._find_kind,
+            self._find_members,
+            self._decide,
+            self._admit,
+            self._withdraw,
+            self._set_objects,
+            self._revert,
+            self._report,
+        )
+
+    async def gone(self, key: ObjectKey) -> None:
+        self._written.pop(key, None)
+        self._execution.forget(key)
+
+    async def _rest(self, context: RolloutContext) -> Result | None:
+        """Leave a rollout that is over as it is."""
+        if not is_at_rest(context.object):
+            return None
+        newer, _ = self._order.neighbours(context.object)
+        superseded = newer is not None and context.object.status.phase == RolloutPhase.SUCCEEDED
+        return None if superseded else Result()
+
+    async def _pace(self, context: RolloutContext) -> Result | None:
+        left = self._written.get(context.key, 0.0) + PACE - context.now
+        return Result(requeue_after=left) if 0 < left <= PACE else None
+
+    async def _copy_terms(self, context: RolloutContext) -> None:
+        """Keep the policy's terms in the rollout, so that a later edit does not change it."""
+        spec = context.object.spec
+        if spec.policy is None and spec.policy_name:
+            policy = self._policies.get(ObjectKey(context.key.namespace, spec.policy_name))
+            if policy is None:
+                raise StepError(
+                    f"there is no RolloutPolicy {spec.policy_name}: create it, or start the rollout without one",
+                    reason="PolicyMissing",
+                    actor=Actor.USER,
+                    after=NEVER,
+                )
+            await context.patch({"spec": {"policy": msgspec.to_builtins(report.terms_to_copy(policy))}})
+        try:
+            context.terms = terms_of(context.object.spec.policy)
+        except TermsError as error:
+            raise StepError(f"spec.policy: {error}", reason="InvalidTerms", actor=Actor.USER, after=NEVER) from error
+
+    async def _find_kind(self, context: RolloutContext) -> None:
+        change, execute = context.object.spec.change, context.object.spec.execute
+        context.tracker = tracker = self._kinds.get(change.kind)
+        if execute == "Patch" and not tracker.kind.patches:
+            raise StepError(
+                f"ChangeKind {change.kind} has no patch, so its objects cannot be set: use execute: Owner",
+                reason="NoPatch",
+                actor=Actor.USER,
+                after=NEVER,
+            )
+        await tracker.cache.synced()
+
+    async def _find_members(self, context: RolloutContext) -> None:
+        rollout, name = context.object, context.key.name
+        newer, earlier = self._order.neighbours(rollout)
+        context.newer = "" if newer is None else newer.metadata.name
+        reverts = rollout.spec.reverts
+        context.membership = Membership(
+            rollout,
+            context.tracker,
+            self._fleet,
+            self._record.admitted(name),
+            earlier=None if earlier is None else self._superseded(earlier),
+            reverted=self._record.admitted(reverts) if reverts else None,
+            refusals=self._execution.refusals(context.key),
+            now=context.now,
+        )
+
+    def _superseded(self, earlier: Rollout) -> EarlierRollout:
+        stages = terms_of(earlier.spec.policy).stages
+        limits = [stage.progress_deadline for stage in stages]
+        return EarlierRollout(
+            earlier.spec.change.to,
+            self._record.admitted(earlier.metadata.name),
+            0.0 if 0.0 in limits else max(limits),
+        )
+
+    async def _decide(self, context: RolloutContext) -> None:
+        rollout = context.object
+        context.decision = decide(
+            context.terms,
+            context.membership.members(),
+            context.membership.admitted,
+            report.memory_of(rollout.status),
+            Orders(self._pause_of(context), frozenset(rollout.spec.approved), rollout.spec.resumes),
+            now=context.now,
+        )
+
+    def _pause_of(self, context: RolloutContext) -> str:
+        """The reason for which no cluster is admitted."""
+        spec = context.object.spec
+        if context.newer or spec.state == "Abort":
+            return "the rollout is over"
+        if spec.state == "Pause":
+            return f"paused: `hortus rollout resume {context.key.name}` goes on"
+        policy = self._policies.get(ObjectKey(context.key.namespace, spec.policy_name)) if spec.policy_name else None
+        if policy is not None and policy.spec.paused:
+            return f"policy {spec.policy_name} is paused: set its spec.paused to false"
+        return ""
+
+    async def _admit(self, context: RolloutContext) -> None:
+        """Append the admitted clusters to the record, before anything else sees them."""
+        if not context.decision.admit:
+            return
+        try:
+            await self._record.append(context.object, context.decision.admit)
+        except RecordConflict as error:
+            await self._record.read_again(context.key.name, context.key.namespace)
+            raise StepError("another decider was here; deciding again", reason="Conflict", after=0.1) from error
+        self._written[context.key] = context.now
+
+    async def _withdraw(self, context: RolloutContext) -> None:
+        """After an abort, take out the clusters that have not begun."""
+        if context.object.spec.state == "Abort" and (waiting := context.membership.not_begun()):
+            await self._record.withdraw(context.key.name, waiting)
+
+    async def _set_objects(self, context: RolloutContext) -> None:
+        rollout = context.object
+        if rollout.spec.execute == "Patch" and not context.newer and rollout.spec.state != "Abort":
+            admitted = self._record.admitted(context.key.name)
+            keys = context.membership.to_set(admitted)
+            await self._execution.run(context.key, context.tracker, keys, rollout.spec.change.to)
+
+    async def _revert(self, context: RolloutContext) -> None:
+        """After a halt, start the rollout back where the policy asks for it."""
+        rollout = context.object
+        if context.terms.reverts and context.decision.phase == RolloutPhase.HALTED and not context.newer:
+            back = report.revert_of(rollout)
+            if back is not None:
+                await self._order.create(self.wiring.client, encode(back))
+
+    async def _report(self, context: RolloutContext) -> Result | None:
+        report.draft(context, context.decision, newer=context.newer)
+        if await context.checkpoint():
+            self._written[context.key] = context.now
+        waits = [] if context.decision.due is None else [context.decision.due - context.now]
+        if (retry := self._execution.retry_after(context.key)) is not None:
+            waits.append(retry)
+        return Result(requeue_after=max(0.0, min(waits))) if waits else None
+
+    def report(self, context: RolloutContext, error: StepError) -> None:
+        context.set_status("observedGeneration", context.draft.generation)
+        context.condition(RolloutCondition.PROGRESSING, FALSE, reason=error.reason, message=error.message)

@@ -1,0 +1,125 @@
+"""The clusters that a rollout concerns, each with its state: objects of the ChangeKind joined with ClusterProfiles."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from hortus.domains.rollouts.changekinds import Identity, ObjectView
+from hortus.domains.rollouts.decisions import AdmittedCluster, RolloutMember, State
+from hortus.domains.rollouts.fleet import FleetClusters
+from hortus.domains.rollouts.tracking import ChangeTracker
+from hortus.engine.rollouts.types import Rollout
+from hortus.kube.objects import ObjectKey
+from hortus.kube.selectors import LabelSelector
+
+_WORST = (State.FAILED, State.MOVING, State.WAITING, State.SUCCEEDED)
+
+
+class EarlierRollout(NamedTuple):
+    """A rollout that this one took the place of."""
+
+    to: str
+    admitted: Mapping[str, AdmittedCluster]
+    deadline: float
+    """Seconds that its clusters have to finish; 0 for no limit."""
+
+
+class Membership:
+    """The members of one rollout at one moment."""
+
+    def __init__(
+        self,
+        rollout: Rollout,
+        tracker: ChangeTracker,
+        fleet: FleetClusters,
+        admitted: Mapping[str, AdmittedCluster],
+        *,
+        earlier: EarlierRollout | None = None,
+        reverted: Mapping[str, AdmittedCluster] | None = None,
+        refusals: Mapping[str, str],
+        now: float,
+    ) -> None:
+        """`earlier` is the rollout before this one where that did not succeed; `reverted` are the clusters admitted by
+        the rollout that this one takes back. `refusals` are clusters whose object could not be set, with the problem.
+        """
+        self._rollout = rollout
+        self._change = rollout.spec.change
+        self._tracker = tracker
+        self._fleet = fleet
+        self.admitted = admitted
+        """The clusters admitted so far, by name."""
+        self._earlier = earlier
+        self._reverted = reverted
+        self._refusals = refusals
+        self._selector = LabelSelector.from_object(rollout.spec.clusters)
+        self._now = now
+
+    def members(self) -> list[RolloutMember]:
+        """Each cluster once; of several objects of a cluster the one that is worst off counts."""
+        found: dict[str, RolloutMember] = {}
+        for key, identity in self._tracker.objects(self._change.subject):
+            member = self._member(key, identity)
+            if member is None:
+                continue
+            known = found.get(member.cluster)
+            if known is None or _WORST.index(member.state) < _WORST.index(known.state):
+                found[member.cluster] = member
+        return list(found.values())
+
+    def to_set(self, admitted: Collection[str]) -> Iterator[tuple[ObjectKey, str]]:
+        """The objects of admitted clusters that are not set to the new version, with their clusters."""
+        for key, identity in self._tracker.objects(self._change.subject):
+            if identity.cluster in admitted:
+                view = self._tracker.view(key, self._change.to)
+                if view is not None and view.version != self._change.to:
+                    yield key, identity.cluster
+
+    def not_begun(self) -> set[str]:
+        """The admitted clusters of which no object is set to the new version."""
+        left = set(self.admitted)
+        for key, identity in self._tracker.objects(self._change.subject):
+            view = self._tracker.view(key, self._change.to)
+            if view is not None and view.version == self._change.to:
+                left.discard(identity.cluster)
+        return left
+
+    def _member(self, key: ObjectKey, identity: Identity) -> RolloutMember | None:
+        view = self._tracker.view(key, self._change.to)
+        if view is None:
+            return None
+        name, entry = identity.cluster, self.admitted.get(identity.cluster)
+        cluster = self._fleet.get(name)
+        if entry is None and not self._takes_part(identity, view, cluster.labels):
+            return None
+        opens = 0.0 if cluster.window is None or entry is not None else cluster.window.opens(self._now)
+        state, message = self._state(key, identity, view)
+        return RolloutMember(name, cluster.labels, state, message, cluster.unavailable, opens)
+
+    def _takes_part(self, identity: Identity, view: ObjectView, labels: Mapping[str, str]) -> bool:
+        """A cluster that is at the new version without this rollout is none of its clusters."""
+        if view.version == self._change.to or self._selector is None or not self._selector.matches(labels):
+            return False
+        if self._reverted is not None and identity.cluster not in self._reverted:
+            return False
+        if self._rollout.spec.execute == "Owner":
+            return identity.wanted == self._change.to
+        return not self._change.from_ or view.version == self._change.from_
+
+    def _state(self, key: ObjectKey, identity: Identity, view: ObjectView) -> tuple[State, str]:
+        if refusal := self._refusals.get(identity.cluster):
+            return State.FAILED, refusal
+        if view.version == self._change.to:
+            if view.succeeded:
+                return State.SUCCEEDED, ""
+            return (State.FAILED, view.message) if view.failed else (State.MOVING, "")
+        return (State.MOVING if self._is_busy(key, identity) else State.WAITING), ""
+
+    def _is_busy(self, key: ObjectKey, identity: Identity) -> bool:
+        """True while the cluster is on its way to the version of the rollout before."""
+        earlier = self._earlier
+        entry = None if earlier is None else earlier.admitted.get(identity.cluster)
+        if earlier is None or entry is None or 0 < earlier.deadline <= self._now - entry.at:
+            return False
+        view = self._tracker.view(key, earlier.to)
+        return view is not None and view.version == earlier.to and not view.succeeded and not view.failed
