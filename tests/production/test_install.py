@@ -83,7 +83,8 @@ def test_it_installs_upgrades_and_leaves_what_is_the_clusters(server: TestServer
 
 def test_what_it_prints_can_be_applied_by_kubectl(server: TestServer, tmp_path: Path) -> None:
     file = tmp_path / "hortus.yaml"
-    file.write_text("\n".join(on(server, "install", "--export", "-n", "default", "--set", "watchNamespace=default")))
+    printed = hortus("install", "--export", "-n", "default", "--set", "watchNamespace=default")
+    file.write_text(printed.stdout)
     applied = kubectl(server.kubeconfig, "apply", "--server-side", "-f", str(file))
     assert applied.returncode == 0, applied.stderr
     assert "deployment.apps/hortus serverside-applied" in applied.stdout
