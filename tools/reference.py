@@ -1,8 +1,8 @@
 """Keep what docs/ says of commands, flags and settings in step with the code.
 
 A page marks the places: `<!-- generated: help up -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
-`--check` only reports which are out of date. Words after `generated:`: `help [command]`, `flags`, `keys`,
-`reloadable flags`, `access flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `settings NAME`.
+`--check` only reports which are out of date. Words after `generated:`: `help [command]`, `flags of DOMAIN`, `keys`,
+`reloadable flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `settings NAME`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from hortus.cli.install import contents
 from hortus.cli.program import FLAGS as PROGRAM_FLAGS
 from hortus.cli.shell import app
 from hortus.cli.up.store import ServerSettings
-from hortus.domains import all_domains
+from hortus.domains import Domain, all_domains
 from hortus.domains.access.powers import POWERS
-from hortus.domains.access.settings import FLAGS as ACCESS_FLAGS
 from hortus.domains.clusters.configuration import KEYS
-from hortus.domains.credentials.settings import FLAGS
 from hortus.engine.flags import Flag
 from hortus.engine.rbac import Permission
 from hortus.kube import durations
@@ -56,13 +54,11 @@ def _part(words: list[str]) -> str:
             rows = ((f"`--{flag.name}`", flag.help) for flag in PROGRAM_FLAGS if flag.reloadable)
             return _table(("Flag taken over while running", "Meaning"), rows)
         case ["rules", "of", name]:
-            return _rules(one for domain in all_domains() if domain.name == name for one in domain.rules().management)
+            return _rules(_domain(name).rules().management)
         case ["rules", place]:
             return _rules(getattr(contents, place.upper()))
-        case ["flags"]:
-            return _table(("Flag", "Kind", "Default", "Meaning"), _flags(FLAGS))
-        case ["access", "flags"]:
-            return _table(("Flag", "Kind", "Default", "Meaning"), _flags(ACCESS_FLAGS))
+        case ["flags", "of", name]:
+            return _table(("Flag", "Kind", "Default", "Meaning"), _flags(_domain(name).flags()))
         case ["powers"]:
             return _table(("Power", "What it opens"), ((f"`{name}`", text) for name, text in POWERS.items()))
         case ["keys"]:
@@ -71,6 +67,13 @@ def _part(words: list[str]) -> str:
             return _table(("Setting", "Default", "Meaning"), _settings(_SETTINGS[name]))
         case _:
             raise KeyError(f"<!-- generated: {' '.join(words)} -->")
+
+
+def _domain(name: str) -> Domain:
+    for domain in all_domains():
+        if domain.name == name:
+            return domain
+    raise KeyError(f"there is no domain {name}")
 
 
 def _help(command: list[str]) -> str:

@@ -27,8 +27,9 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-from hortus.engine import Controller, Flows, Manager, Selection, Trigger
+from hortus.engine import Controller, Manager, Selection, Trigger
 from hortus.engine.kubeconfigs import sealed
+from hortus.engine.lanes import Flows
 from hortus.engine.remote import SECRETS, KubeconfigRef, RemotePool, RemoteSettings, RemoteWatch, SecretCredentials
 from hortus.kube import Client, SystemClock, yaml
 from hortus.kube.errors import KubeError

@@ -10,8 +10,8 @@ from aiohttp import web
 from tests.kube.scripted import failure, json, serving
 
 from hortus.cli.program import FLAGS, program
-from hortus.engine import Elector
 from hortus.engine.flags import FlagSet
+from hortus.engine.leases import Elector
 from hortus.kube import Client, yaml
 from hortus.kube.errors import KubeError
 

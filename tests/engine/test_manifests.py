@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from hortus.engine import KindController, ReconcileContext, Steps
+from hortus.engine import KindController, Permission, ReconcileContext, Steps
 from hortus.engine.manifests import OperatorManifests, permissions_of
-from hortus.engine.rbac import Permission, policy_rules
+from hortus.engine.rbac import policy_rules
 from hortus.kube.objects import Object, Resource
 from hortus.schema import Fields, Kind, kind, validate_crd, with_crd_defaults
 

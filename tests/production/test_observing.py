@@ -18,7 +18,7 @@ from hortus.domains.canary.book import Book
 from hortus.domains.canary.metrics import families as canary_families
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.credentials.metrics import CredentialMetrics
-from hortus.engine import EngineMetrics
+from hortus.engine.metrics import EngineMetrics
 from hortus.engine.observing import USUAL, Alert, dashboard, expressions, own_series
 from hortus.kube import RequestMetrics, durations, yaml
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import pytest
 
-from hortus.engine import Actor, KindController, ReconcileContext, Result, StepError, Steps
-from hortus.engine.rbac import Permission
+from hortus.engine import Actor, KindController, Permission, ReconcileContext, Result, StepError, Steps
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Resource
 from hortus.schema import Condition, Fields, Kind, ListMap, ObjectMeta, kind

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hortus.engine import parse_address
 from hortus.engine.flags import Flag, FlagError
+from hortus.engine.health import parse_address
 
 FLAGS: tuple[Flag, ...] = (
     Flag("replicas", "int", 1, "Processes to start on this machine; more than one share the objects (--sharding)."),

@@ -58,109 +58,76 @@ In a test the controller runs on `hortus.testing.FakeClock` in a manager of the 
 - **In other clusters** (`remote`, `applysets`): thousands of connections and watches; sets applied and pruned.
 - **Kubeconfig Secrets** (`kubeconfigs`): contents, writes, rotation, proof and repairs, for all domains.
 - **In one process** (`hosting`, `manager`, `process`, `leases`, `shards`, `health`): start, stop, leadership, servers.
+- **What it may do** (`rbac`, `manifests`): RBAC rules and CRDs that follow from its class, and its `permissions`.
+
+The names below are for controllers and for programs that put their own together; a module's other names are its own.
+docs/own-operator.md begins with a whole project.
 '''
 
 from typing import TYPE_CHECKING
 
-from hortus.engine.within import within
 from hortus.facade import lazy
 
 if TYPE_CHECKING:
-    from hortus.engine.apply import Applied, Applier
-    from hortus.engine.backoff import Backoff, spread
+    from hortus.engine.apply import Applier
+    from hortus.engine.backoff import Backoff
     from hortus.engine.cache import Cache, Change, copy_of
     from hortus.engine.caches import Caches
-    from hortus.engine.conditions import (
-        FALSE,
-        TRUE,
-        UNKNOWN,
-        ConditionStatus,
-        find_condition,
-        has_condition,
-        mark_ready,
-        mark_reconciling,
-        mark_stalled,
-        remove_condition,
-        set_condition,
-    )
+    from hortus.engine.conditions import FALSE, TRUE, UNKNOWN, ConditionStatus, find_condition, has_condition
     from hortus.engine.context import Announcement, ReconcileContext, Wiring
-    from hortus.engine.controller import Assignment, Controller, Reconciler
+    from hortus.engine.controller import Controller
     from hortus.engine.events import NORMAL, WARNING, EventRecorder
-    from hortus.engine.finalizers import add_finalizer, finalizers_of, has_finalizer, is_deleting, remove_finalizer
-    from hortus.engine.health import Address, Checks, HealthServer, HttpServer, parse_address, serve_metrics
+    from hortus.engine.finalizers import has_finalizer, is_deleting, remove_finalizer
     from hortus.engine.hosting import HOST_FLAGS, Host, hosted, serve
-    from hortus.engine.indexes import (
-        by_annotation,
-        by_label,
-        by_namespace,
-        by_owner_uid,
-        managed_fields_of,
-        without_managed_fields,
-    )
+    from hortus.engine.indexes import by_label, by_owner_uid, managed_fields_of, without_managed_fields
     from hortus.engine.kinds import KindController, Steps, add_kind, sources_of, wire
-    from hortus.engine.lanes import Flows
-    from hortus.engine.leases import Elector, LeaseTimes
     from hortus.engine.logging import LogSettings, configure_logging
     from hortus.engine.manager import Manager
-    from hortus.engine.metrics import EngineMetrics
-    from hortus.engine.outcomes import DONE, NEVER, Actor, DeadlineExceeded, HandedOver, Result, StepError
-    from hortus.engine.owners import controller_of, is_owned_by, own, owner_reference, owners_of
+    from hortus.engine.outcomes import DONE, NEVER, Actor, Result, StepError
+    from hortus.engine.owners import is_owned_by
     from hortus.engine.predicates import (
-        Predicate,
         annotation_changed,
         annotations_changed,
         fields_changed,
-        finalizers_changed,
         generation_changed,
         labels_changed,
         spec_or_metadata_changed,
     )
-    from hortus.engine.process import cut_on_resume, run, run_manager, stop_on_signals
-    from hortus.engine.queue import Priority, Queue, QueueClosed
-    from hortus.engine.redaction import redact, redact_text
+    from hortus.engine.process import cut_on_resume, run, run_manager
+    from hortus.engine.queue import Priority
+    from hortus.engine.rbac import Permission
     from hortus.engine.reflector import Selection
-    from hortus.engine.runnables import LeadershipLost, PartEnded
-    from hortus.engine.scope import current_scope
-    from hortus.engine.shards import Shards
+    from hortus.engine.runnables import LeadershipLost
     from hortus.engine.sources import Every, Source, Trigger, Watch, to_label, to_owner, to_same_name
-    from hortus.engine.status import StatusDraft
     from hortus.engine.typed import NotReadable, TypedCache, metadata_of, read, resource_of
 else:
     __getattr__ = lazy(
         __name__,
         {
-            "apply": "Applied Applier",
-            "backoff": "Backoff spread",
+            "apply": "Applier",
+            "backoff": "Backoff",
             "cache": "Cache Change copy_of",
             "caches": "Caches",
-            "conditions": "FALSE TRUE UNKNOWN ConditionStatus find_condition "
-            "has_condition mark_ready mark_reconciling mark_stalled remove_condition set_condition",
+            "conditions": "FALSE TRUE UNKNOWN ConditionStatus find_condition has_condition",
             "context": "Announcement ReconcileContext Wiring",
-            "controller": "Assignment Controller Reconciler",
+            "controller": "Controller",
             "events": "NORMAL WARNING EventRecorder",
-            "finalizers": "add_finalizer finalizers_of has_finalizer is_deleting remove_finalizer",
-            "health": "Address Checks HealthServer HttpServer parse_address serve_metrics",
+            "finalizers": "has_finalizer is_deleting remove_finalizer",
             "hosting": "HOST_FLAGS Host hosted serve",
-            "indexes": "by_annotation by_label by_namespace by_owner_uid managed_fields_of without_managed_fields",
+            "indexes": "by_label by_owner_uid managed_fields_of without_managed_fields",
             "kinds": "KindController Steps add_kind sources_of wire",
-            "lanes": "Flows",
-            "leases": "Elector LeaseTimes",
             "logging": "LogSettings configure_logging",
             "manager": "Manager",
-            "metrics": "EngineMetrics",
-            "outcomes": "DONE NEVER Actor DeadlineExceeded HandedOver Result StepError",
-            "owners": "controller_of is_owned_by own owner_reference owners_of",
-            "predicates": "Predicate annotation_changed annotations_changed fields_changed "
-            "finalizers_changed generation_changed labels_changed spec_or_metadata_changed",
-            "process": "cut_on_resume run run_manager stop_on_signals",
-            "queue": "Priority Queue QueueClosed",
-            "redaction": "redact redact_text",
+            "outcomes": "DONE NEVER Actor Result StepError",
+            "owners": "is_owned_by",
+            "predicates": "annotation_changed annotations_changed fields_changed "
+            "generation_changed labels_changed spec_or_metadata_changed",
+            "process": "cut_on_resume run run_manager",
+            "queue": "Priority",
+            "rbac": "Permission",
             "reflector": "Selection",
-            "runnables": "LeadershipLost PartEnded",
-            "scope": "current_scope",
-            "shards": "Shards",
+            "runnables": "LeadershipLost",
             "sources": "Every Source Trigger Watch to_label to_owner to_same_name",
-            "status": "StatusDraft",
             "typed": "NotReadable TypedCache metadata_of read resource_of",
         },
     )
@@ -175,68 +142,43 @@ __all__ = [
     "UNKNOWN",
     "WARNING",
     "Actor",
-    "Address",
     "Announcement",
-    "Applied",
     "Applier",
-    "Assignment",
     "Backoff",
     "Cache",
     "Caches",
     "Change",
-    "Checks",
     "ConditionStatus",
     "Controller",
-    "DeadlineExceeded",
-    "Elector",
-    "EngineMetrics",
     "EventRecorder",
     "Every",
-    "Flows",
-    "HandedOver",
-    "HealthServer",
     "Host",
-    "HttpServer",
     "KindController",
     "LeadershipLost",
-    "LeaseTimes",
     "LogSettings",
     "Manager",
     "NotReadable",
-    "PartEnded",
-    "Predicate",
+    "Permission",
     "Priority",
-    "Queue",
-    "QueueClosed",
     "ReconcileContext",
-    "Reconciler",
     "Result",
     "Selection",
-    "Shards",
     "Source",
-    "StatusDraft",
     "StepError",
     "Steps",
     "Trigger",
     "TypedCache",
     "Watch",
     "Wiring",
-    "add_finalizer",
     "add_kind",
     "annotation_changed",
     "annotations_changed",
-    "by_annotation",
     "by_label",
-    "by_namespace",
     "by_owner_uid",
     "configure_logging",
-    "controller_of",
     "copy_of",
-    "current_scope",
     "cut_on_resume",
     "fields_changed",
-    "finalizers_changed",
-    "finalizers_of",
     "find_condition",
     "generation_changed",
     "has_condition",
@@ -246,33 +188,18 @@ __all__ = [
     "is_owned_by",
     "labels_changed",
     "managed_fields_of",
-    "mark_ready",
-    "mark_reconciling",
-    "mark_stalled",
     "metadata_of",
-    "own",
-    "owner_reference",
-    "owners_of",
-    "parse_address",
     "read",
-    "redact",
-    "redact_text",
-    "remove_condition",
     "remove_finalizer",
     "resource_of",
     "run",
     "run_manager",
     "serve",
-    "serve_metrics",
-    "set_condition",
     "sources_of",
     "spec_or_metadata_changed",
-    "spread",
-    "stop_on_signals",
     "to_label",
     "to_owner",
     "to_same_name",
     "wire",
-    "within",
     "without_managed_fields",
 ]

@@ -14,7 +14,8 @@ import time
 from tests.benchmarks.trivial.contest import NAMESPACE, STATUS, WORKERS
 
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.engine import Cache, Manager, Result, Shards, Watch, run, spec_or_metadata_changed
+from hortus.engine import Cache, Manager, Result, Watch, run, spec_or_metadata_changed
+from hortus.engine.shards import Shards
 from hortus.kube import Client, SystemClock
 from hortus.kube.objects import ObjectKey
 

@@ -17,7 +17,8 @@ from tests.engine.remote.world import (
     sane_then,
 )
 
-from hortus.engine import Controller, Flows, Trigger
+from hortus.engine import Controller, Trigger
+from hortus.engine.lanes import Flows
 from hortus.engine.remote import Phase, RemoteUnavailable
 from hortus.kube.errors import ConnectionFailed, Garbage, KubeError, RequestTimedOut, ResponseTooLarge, TooManyRequests
 from hortus.kube.objects import ObjectKey

@@ -12,7 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from hortus.engine import Cache, LeaseTimes, Manager, Result, Shards, Watch, generation_changed, run, run_manager
+from hortus.engine import Cache, Manager, Result, Watch, generation_changed, run, run_manager
+from hortus.engine.leases import LeaseTimes
+from hortus.engine.shards import Shards
 from hortus.kube import Client, ObjectKey, Resource, SystemClock
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")

@@ -13,19 +13,19 @@ from tests.engine.shards.replica import CONFIGMAPS, NAMESPACE, TIMES
 
 from hortus.engine import (
     Cache,
-    Elector,
     EventRecorder,
     KindController,
     Manager,
     ReconcileContext,
     Result,
-    Shards,
     Steps,
     Trigger,
     Watch,
     sources_of,
     wire,
 )
+from hortus.engine.leases import Elector
+from hortus.engine.shards import Shards
 from hortus.kube import Client, ObjectKey, SystemClock
 from hortus.schema import Kind, kind
 from hortus.testing.apiserver import running_apiserver
