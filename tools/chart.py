@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
-from hortus.cli.program import FLAGS
 from hortus.engine.flags import FlagSet
 from hortus.engine.observing import dashboard, groups, runbook
 from hortus.engine.rbac import policy_rules

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 from click.testing import CliRunner
 
+from hortus.cli.flags import FLAGS as PROGRAM_FLAGS
 from hortus.cli.install import contents
-from hortus.cli.program import FLAGS as PROGRAM_FLAGS
 from hortus.cli.shell import app
 from hortus.cli.up.store import ServerSettings
 from hortus.domains import Domain, all_domains

@@ -9,7 +9,8 @@ import pytest
 from aiohttp import web
 from tests.kube.scripted import failure, json, serving
 
-from hortus.cli.program import FLAGS, program
+from hortus.cli.flags import FLAGS
+from hortus.cli.program import program
 from hortus.engine.flags import FlagSet
 from hortus.engine.leases import Elector
 from hortus.kube import Client, yaml

@@ -15,7 +15,8 @@ from tests.scenarios.running import environment, hortus
 from hortus.apiserver.clusters import token_kubeconfig
 from hortus.cli import sharding
 from hortus.engine.flags import FlagError, FlagSet
-from hortus.engine.hosting import HOST_FLAGS, SHARD_GROUP, hosted
+from hortus.engine.hostflags import HOST_FLAGS
+from hortus.engine.hosting import SHARD_GROUP, hosted
 from hortus.engine.leases import LEASES
 from hortus.engine.shards import GROUP_LABEL
 from hortus.kube import Client, yaml

@@ -25,7 +25,6 @@ NOTHING = {"hortus", "click"}
 STATE = NOTHING | {"msgspec", "typing_extensions"}
 CLIENT = STATE | {"asyncio", "ssl", "orjson", "yaml", "_yaml", "prometheus_client", "cython_runtime"}
 CLIENT |= {"aiohttp", "aiohappyeyeballs", "aiosignal", "attr", "frozenlist", "idna", "multidict", "propcache", "yarl"}
-LOGGING = {"structlog", "rich", "pygments"}
 
 
 def where(folder: Path) -> dict[str, str]:
@@ -101,6 +100,11 @@ def test_commands_of_the_local_fleet_load_no_client_while_it_does_not_run(
         ("resume", "one"),
         ("reconcile", "one"),
         ("retire", "one"),
+        ("access", "one"),
+        ("canary",),
+        ("adopt", "shoots", "--all"),
+        ("adopt", "compare", "one"),
+        ("adopt", "kyma", "--all"),
     ],
 )
 def test_commands_about_clusters_load_a_client_and_neither_logging_nor_cryptography(
@@ -109,11 +113,66 @@ def test_commands_about_clusters_load_a_client_and_neither_logging_nor_cryptogra
     assert loaded(tmp_path, *words) <= CLIENT
 
 
-@pytest.mark.parametrize("words", [("access", "one"), ("canary",), ("adopt", "shoots", "--all")])
-def test_no_other_command_about_clusters_loads_the_api_servers_libraries(
+@pytest.mark.parametrize("words", [("run", "--help"), ("run", "-h")])
+def test_the_flags_of_the_controllers_are_listed_without_the_controllers(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    assert loaded(tmp_path, *words) <= CLIENT | LOGGING
+    assert not loaded(tmp_path, *words) & {"aiohttp", "prometheus_client", "structlog", "cryptography"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("simulate", "fleet", "--plan", "--clusters", "2", "--duration", "3s"),
+        ("simulate", "mark"),
+        ("simulate", "cleanup", "--load-id", "one"),
+    ],
+)
+def test_simulate_loads_no_api_server_and_no_cryptography(tmp_path: Path, words: tuple[str, ...]) -> None:
+    assert loaded(tmp_path, *words) <= CLIENT
+
+
+PARTS = """
+import sys
+sys.argv[1:] = {words!r}
+from hortus.cli.main import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "unused"),
+    [
+        (("run", "--help"), {"hortus.engine.manager", "hortus.kube.client"}),
+        (
+            ("access", "one"),
+            {"hortus.engine.manager", "hortus.engine.applysets.applying", "hortus.schema.merge.merging"},
+        ),
+        (("adopt", "shoots", "--all"), {"hortus.engine.manager", "hortus.engine.remote.pool"}),
+        (("simulate", "mark"), {"hortus.apiserver.server", "hortus.schema.merge"}),
+        (("check",), {"hortus.engine.manager", "hortus.cli.program"}),
+        (("status",), {"hortus.engine.manager"}),
+    ],
+)
+def test_a_command_loads_no_part_of_ours_that_it_does_not_use(
+    tmp_path: Path, words: tuple[str, ...], unused: set[str]
+) -> None:
+    program = PARTS.format(words=list(words))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=where(tmp_path), timeout=60
+    )
+    found = set(done.stderr.split())
+    assert "hortus.cli.shell" in found
+    assert not found & unused
+
+
+def test_the_process_of_the_simulated_garden_loads_no_api_server() -> None:
+    program = "import sys, hortus.cli.up.garden; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert not {name for name in done.stdout.split() if name.startswith("hortus.apiserver")}
 
 
 INTERRUPT = """

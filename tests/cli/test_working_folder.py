@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hortus.cli import replicas
-from hortus.cli.program import FLAGS
+from hortus.cli.flags import FLAGS
 from hortus.engine.flags import FlagSet
 from hortus.render.helm import BuiltinRenderer, ChartSource, RenderRequest
 

@@ -9,7 +9,7 @@ import pytest
 from tests.domains.clusters.shoot import samples
 from tests.domains.clusters.test_decisions import files
 
-from hortus.cli.program import FLAGS
+from hortus.cli.flags import FLAGS
 from hortus.domains.clusters import settings as clusters
 from hortus.engine.flags import FlagSet
 

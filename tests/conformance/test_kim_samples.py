@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from tests.domains.credentials.world import content, kubeconfig, world
 from tests.scenarios.running import UP, Up, environment, hortus, kubectl, until, up
 
-from hortus.cli.program import FLAGS
+from hortus.cli.flags import FLAGS
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube import kubeconfig as kubeconfigs

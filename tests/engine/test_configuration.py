@@ -11,9 +11,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from hortus.engine.configuration import CONFIG, FlagValues, Reloader
+from hortus.engine.configuration import FlagValues
 from hortus.engine.files import FileWatch
 from hortus.engine.flags import Flag, FlagError, FlagSet
+from hortus.engine.hostflags import CONFIG
+from hortus.engine.reloading import Reloader
 from hortus.testing import FakeClock
 
 FLAGS = FlagSet(

@@ -148,7 +148,7 @@ def test_the_pod_is_as_restricted_as_pods_can_be() -> None:
 
 
 def test_the_configuration_of_the_chart_is_one_that_hortus_run_takes(tmp_path: Path) -> None:
-    from hortus.cli.program import FLAGS
+    from hortus.cli.flags import FLAGS
     from hortus.engine.configuration import FlagValues
     from hortus.engine.flags import FlagSet
 

@@ -14,11 +14,12 @@ from tests.simulation.garden import NAMESPACE, simulated, started_garden
 from tests.simulation.shoots import small_shoot
 
 from hortus.apiserver import ApiServerSettings, AuditSettings
+from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
 from hortus.cli.install.applying import Installation
 from hortus.cli.install.chart import objects
 from hortus.cli.install.garden import account
-from hortus.cli.program import FLAGS, program
+from hortus.cli.program import program
 from hortus.domains.access.types import CLUSTER_ACCESSES
 from hortus.domains.canary import book as books
 from hortus.domains.canary.book import ConfigMap

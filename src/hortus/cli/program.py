@@ -10,23 +10,15 @@ from typing import Any
 from prometheus_client import Gauge
 
 from hortus import __version__
-from hortus.cli import sharding
+from hortus.cli.flags import ELECTION_NAME, FLAGS
 from hortus.cli.process import process_context
 from hortus.domains import Reload, all_domains
 from hortus.engine import Manager
-from hortus.engine.configuration import FlagValues, Reloader
-from hortus.engine.flags import Flag, FlagSet
-from hortus.engine.hosting import HOST_FLAGS, hosted, log_settings
+from hortus.engine.configuration import FlagValues
+from hortus.engine.flags import FlagSet
+from hortus.engine.hosting import hosted, log_settings
 from hortus.engine.logging import set_level
-
-ELECTION_NAME = "f1c68560.kyma-project.io"
-"""The Go system's lease, so that both never work at the same time while one replaces the other."""
-
-FLAGS: tuple[Flag, ...] = (
-    *HOST_FLAGS,
-    *sharding.FLAGS,
-    *(flag for domain in all_domains() for flag in domain.flags()),
-)
+from hortus.engine.reloading import Reloader
 
 
 @asynccontextmanager

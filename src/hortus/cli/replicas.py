@@ -66,7 +66,8 @@ def _heard(name: str, said: ChildReport) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """One replica."""
-    from hortus.cli.program import FLAGS, program
+    from hortus.cli.flags import FLAGS
+    from hortus.cli.program import program
     from hortus.engine import process
     from hortus.engine.configuration import FlagValues
     from hortus.engine.flags import FlagError, FlagSet

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -15,6 +15,7 @@ from hortus.terminal import CommandGroup
 
 if TYPE_CHECKING:
     from hortus.engine.configuration import FlagValues
+    from hortus.engine.flags import FlagSet
     from hortus.engine.logging import LogSettings
 
 
@@ -38,18 +39,24 @@ def run(arguments: list[str]) -> None:
     Takes the flags of Kyma's infrastructure-manager, with one dash or two; `hortus run --help` lists them. Each may
     also stand in the environment (HORTUS_WATCH_NAMESPACE) or in the file of --config, which is followed while it runs.
     """
-    _load_structlog()
-    from hortus.cli.program import FLAGS
-    from hortus.engine.configuration import FlagValues
-    from hortus.engine.flags import FlagError, FlagSet
-    from hortus.engine.hosting import log_settings
-    from hortus.kube.errors import KubeError
-    from hortus.kube.kubeconfig import KubeconfigError
+    from hortus.cli.flags import FLAGS
+    from hortus.engine.flags import FlagSet
 
     flags = FlagSet(FLAGS)
     if any(word.lstrip("-") in ("help", "h") for word in arguments):
         _print_help(flags.usage())
-        return
+    else:
+        _run_until_stopped(flags, arguments)
+
+
+def _run_until_stopped(flags: FlagSet, arguments: list[str]) -> NoReturn:
+    _load_structlog()
+    from hortus.engine.configuration import FlagValues
+    from hortus.engine.flags import FlagError
+    from hortus.engine.hosting import log_settings
+    from hortus.kube.errors import KubeError
+    from hortus.kube.kubeconfig import KubeconfigError
+
     try:
         configuration = FlagValues(flags, arguments, os.environ)
         values = configuration.load()

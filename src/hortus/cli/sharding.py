@@ -1,16 +1,12 @@
-"""Several replicas that share the objects: the flags, and what of them each part of the program needs."""
+"""Several replicas that share the objects on one machine: each listens on addresses of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from hortus.engine.flags import Flag, FlagError
+from hortus.engine.flags import FlagError
 from hortus.engine.health import parse_address
-
-FLAGS: tuple[Flag, ...] = (
-    Flag("replicas", "int", 1, "Processes to start on this machine; more than one share the objects (--sharding)."),
-)
 
 _PORTS_APART = 10
 """Between the listening addresses of two replicas on one machine."""

@@ -78,7 +78,8 @@ if TYPE_CHECKING:
     from hortus.engine.controller import Controller
     from hortus.engine.events import NORMAL, WARNING, EventRecorder
     from hortus.engine.finalizers import has_finalizer, is_deleting, remove_finalizer
-    from hortus.engine.hosting import HOST_FLAGS, Host, hosted, serve
+    from hortus.engine.hostflags import HOST_FLAGS
+    from hortus.engine.hosting import Host, hosted, serve
     from hortus.engine.indexes import by_label, by_owner_uid, managed_fields_of, without_managed_fields
     from hortus.engine.kinds import KindController, Steps, add_kind, sources_of, wire
     from hortus.engine.logging import LogSettings, configure_logging
@@ -113,7 +114,8 @@ else:
             "controller": "Controller",
             "events": "NORMAL WARNING EventRecorder",
             "finalizers": "has_finalizer is_deleting remove_finalizer",
-            "hosting": "HOST_FLAGS Host hosted serve",
+            "hostflags": "HOST_FLAGS",
+            "hosting": "Host hosted serve",
             "indexes": "by_label by_owner_uid managed_fields_of without_managed_fields",
             "kinds": "KindController Steps add_kind sources_of wire",
             "logging": "LogSettings configure_logging",

@@ -7,11 +7,13 @@ keep our managedFields (`managed_fields_of`), and a change by somebody else's ha
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hortus.engine.cache import Cache
 from hortus.kube.objects import Object, Resource, key_of
 from hortus.schema.merge import owned_matches
+
+if TYPE_CHECKING:
+    from hortus.engine.cache import Cache
 
 
 class ApplyClient(Protocol):

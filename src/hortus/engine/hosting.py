@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
 from hortus.engine import process
-from hortus.engine.configuration import CONFIG, FlagValues
+from hortus.engine.configuration import FlagValues
 from hortus.engine.events import EventRecorder
 from hortus.engine.files import KubeconfigFile
-from hortus.engine.flags import Flag, FlagError, FlagSet
+from hortus.engine.flags import FlagError, FlagSet
 from hortus.engine.health import Address, HealthServer, HttpServer, parse_address, serve_metrics
+from hortus.engine.hostflags import HOST_FLAGS
 from hortus.engine.kinds import KindController, add_kind
 from hortus.engine.leases import Elector, LeaseTimes
 from hortus.engine.logging import LogSettings, configure_logging
@@ -34,36 +35,6 @@ from hortus.kube import Access, Client, ConnectionSettings, RequestMetrics, Requ
 from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError
 from hortus.kube.kubeconfig import KubeconfigError, in_cluster, load
-
-HOST_FLAGS: tuple[Flag, ...] = (
-    CONFIG,
-    Flag("kubeconfig", "string", "", "Kubeconfig file of the management cluster; the pod's own account without it."),
-    Flag("metrics-bind-address", "string", ":8080", "Address of /metrics; 0 for none."),
-    Flag("health-probe-bind-address", "string", ":8081", "Address of /healthz and /readyz; 0 for none."),
-    Flag("debug-bind-address", "string", "0", "Address of /debug: queues, slow reconciles, caches; 0 for none."),
-    Flag("leader-elect", "bool", False, "Work only while this process holds the lease."),
-    Flag("leader-election-namespace", "string", "", "Namespace of the leases; the pod's own without it."),
-    Flag(
-        "sharding",
-        "bool",
-        False,
-        "Share the objects with all replicas that run with this flag, instead of electing one that does all.",
-    ),
-    Flag(
-        "shard-lease-duration",
-        "duration",
-        15.0,
-        "With --sharding: time after which the objects of a replica that was killed are taken over.",
-    ),
-    Flag(
-        "tracing-endpoint", "string", "", "OTLP receiver of traces over HTTP, as http://collector:4318; none without."
-    ),
-    Flag("zap-devel", "bool", False, "Logs for development: console, debug, stack traces from warnings on."),
-    Flag("zap-encoder", "string", "", "Log encoding: json or console."),
-    Flag("zap-log-level", "string", "", "Log level: debug, info, error, panic or a number.", reloadable=True),
-    Flag("zap-stacktrace-level", "string", "", "Level from which stack traces are logged: info, error, panic."),
-    Flag("zap-time-encoding", "string", "", "Time in logs: epoch, millis, nano, iso8601, rfc3339, rfc3339nano."),
-)
 
 SHARD_GROUP = "hortus"
 """The group of replicas that share one namespace for their leases."""

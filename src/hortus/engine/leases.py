@@ -24,6 +24,7 @@ import msgspec
 import structlog
 
 from hortus.engine.backoff import spread
+from hortus.engine.shards.records import LEASES
 from hortus.engine.within import within
 from hortus.kube.clock import Clock
 from hortus.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
@@ -31,7 +32,6 @@ from hortus.kube.objects import Object, Resource, format_micro_time
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 
 _JITTER = 0.1
 """The jitter of the retry period, so that candidates do not ask in step."""

@@ -24,11 +24,11 @@ from hortus.engine.cache import Cache, Transform
 from hortus.engine.caches import Caches
 from hortus.engine.controller import DEFAULT_DEADLINE, Assignment, Controller, Reconciler
 from hortus.engine.lanes import Flows
-from hortus.engine.leases import LEASES
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.reflector import ListerWatcher
 from hortus.engine.runnables import Election, Leadership, PartEnded, Runnable, Runnables
 from hortus.engine.shards import Shards
+from hortus.engine.shards.records import LEASES
 from hortus.engine.sources import Source
 from hortus.engine.tracing import TracedReconciler, Tracing
 from hortus.kube.clock import Clock, SystemClock

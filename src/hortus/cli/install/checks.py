@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
 from hortus.cli.install.rollout import established, rolled_out, why_not_ready
-from hortus.cli.program import FLAGS
 from hortus.domains import all_domains
 from hortus.engine.configuration import FlagValues
 from hortus.engine.flags import FlagError, FlagSet

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import time
 
-from hortus.cli.program import ELECTION_NAME
-from hortus.engine.leases import LEASES
-from hortus.engine.shards import GROUP_LABEL
+from hortus.cli.flags import ELECTION_NAME
+from hortus.engine.shards.records import GROUP_LABEL, LEASES
 from hortus.kube import Client
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object, parse_time

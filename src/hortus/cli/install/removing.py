@@ -17,7 +17,7 @@ from hortus.cli.install.applying import FIELD_MANAGER, HELM_RELEASE, SET_NAME, e
 from hortus.cli.install.garden import account
 from hortus.cli.install.leases import is_held, own_leases
 from hortus.engine.applysets import ApplySet, ConfigMapParent, Member, ObjectAction
-from hortus.engine.leases import LEASES
+from hortus.engine.shards.records import LEASES
 from hortus.kube import Client, Resource
 from hortus.kube.discovery import Discovery
 from hortus.kube.errors import NotFound

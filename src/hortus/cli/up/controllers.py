@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hortus.cli.program import FLAGS, program
+from hortus.cli.flags import FLAGS
+from hortus.cli.program import program
 from hortus.cli.sharding import addresses
 from hortus.cli.up.metrics import metrics_at, metrics_socket
 from hortus.cli.up.state import StateDirectory, write_private

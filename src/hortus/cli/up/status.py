@@ -87,8 +87,7 @@ def _dead(run: RunFile) -> str:
 
 
 async def _ask(state: StateDirectory, found: Status) -> None:
-    from hortus.engine.leases import LEASES
-    from hortus.engine.shards import GROUP_LABEL, HELD
+    from hortus.engine.shards.records import GROUP_LABEL, HELD, LEASES
     from hortus.kube import Client, ConnectionSettings
     from hortus.kube.errors import KubeError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-import structlog
 
 from hortus.kube.objects import Object, Resource
 from hortus.schema import Kind, kind
@@ -20,8 +19,6 @@ KEY = "book"
 LONGEST_HISTORY = 24
 """Runs that are remembered: a day, at the default period."""
 LONGEST_MESSAGE = 500
-
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @kind(group="", version="v1")
@@ -90,7 +87,11 @@ def read_book(config_map: ConfigMap) -> Book | None:
     try:
         return msgspec.json.decode(config_map.data.get(KEY, ""), type=Book)
     except msgspec.DecodeError as error:
-        _log.warning("the canary's book cannot be read and is replaced by an empty one", error=str(error))
+        import structlog  # loads much, and `hortus canary` logs nothing else
+
+        structlog.get_logger(__name__).warning(
+            "the canary's book cannot be read and is replaced by an empty one", error=str(error)
+        )
         return None
 
 

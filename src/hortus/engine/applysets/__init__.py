@@ -20,17 +20,37 @@ KEP-3659 says, so `kubectl apply --prune --applyset` understands the set; the pa
 - **Readiness** by the rules of kstatus (`readiness`), a pure function of an object.
 """
 
-from hortus.engine.applysets.applying import ApplySet
-from hortus.engine.applysets.clients import ClusterClient, SetClient
+from typing import TYPE_CHECKING
+
 from hortus.engine.applysets.drift import FieldDrift, drift
-from hortus.engine.applysets.identity import PART_OF, part_of, set_id
-from hortus.engine.applysets.inventory import Inventory, InventoryEntry, Member
-from hortus.engine.applysets.live import Live, ServerLive, WatchedLive
-from hortus.engine.applysets.parents import ConfigMapParent, ForeignParent, Parent
-from hortus.engine.applysets.policy import Conflicts, Policy
 from hortus.engine.applysets.readiness import ObjectStatus, Readiness, readiness
-from hortus.engine.applysets.report import ApplyReport, ObjectAction, ObjectOutcome
-from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, Namespaced, UnknownKind, UnreadableKinds
+from hortus.facade import lazy
+
+if TYPE_CHECKING:
+    from hortus.engine.applysets.applying import ApplySet
+    from hortus.engine.applysets.clients import ClusterClient, SetClient
+    from hortus.engine.applysets.identity import PART_OF, part_of, set_id
+    from hortus.engine.applysets.inventory import Inventory, InventoryEntry, Member
+    from hortus.engine.applysets.live import Live, ServerLive, WatchedLive
+    from hortus.engine.applysets.parents import ConfigMapParent, ForeignParent, Parent
+    from hortus.engine.applysets.policy import Conflicts, Policy
+    from hortus.engine.applysets.report import ApplyReport, ObjectAction, ObjectOutcome
+    from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, Namespaced, UnknownKind, UnreadableKinds
+else:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "applying": "ApplySet",
+            "clients": "ClusterClient SetClient",
+            "identity": "PART_OF part_of set_id",
+            "inventory": "Inventory InventoryEntry Member",
+            "live": "Live ServerLive WatchedLive",
+            "parents": "ConfigMapParent ForeignParent Parent",
+            "policy": "Conflicts Policy",
+            "report": "ApplyReport ObjectAction ObjectOutcome",
+            "resources": "DiscoveredKinds Kinds Namespaced UnknownKind UnreadableKinds",
+        },
+    )
 
 __all__ = [
     "PART_OF",

@@ -21,19 +21,37 @@
   in, `Flows` gives clusters turns and limits how many workers one may have.
 """
 
+from typing import TYPE_CHECKING
+
 from hortus.engine.kubeconfigs.secrets import SECRETS
-from hortus.engine.remote.budget import Budget
-from hortus.engine.remote.credentials import (
-    CredentialMissing,
-    KubeconfigRef,
-    KubeconfigSource,
-    SecretCredentials,
-)
-from hortus.engine.remote.metrics import RemoteMetrics
-from hortus.engine.remote.pool import RemotePool
-from hortus.engine.remote.settings import RemoteSettings
-from hortus.engine.remote.states import CONDITION, Phase, RemoteState, RemoteUnavailable
-from hortus.engine.remote.watching import RemoteStates, RemoteWatch, to_member
+from hortus.facade import lazy
+
+if TYPE_CHECKING:
+    from hortus.engine.remote.budget import Budget
+    from hortus.engine.remote.credentials import (
+        CredentialMissing,
+        KubeconfigRef,
+        KubeconfigSource,
+        SecretCredentials,
+    )
+    from hortus.engine.remote.metrics import RemoteMetrics
+    from hortus.engine.remote.pool import RemotePool
+    from hortus.engine.remote.settings import RemoteSettings
+    from hortus.engine.remote.states import CONDITION, Phase, RemoteState, RemoteUnavailable
+    from hortus.engine.remote.watching import RemoteStates, RemoteWatch, to_member
+else:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "budget": "Budget",
+            "credentials": "CredentialMissing KubeconfigRef KubeconfigSource SecretCredentials",
+            "metrics": "RemoteMetrics",
+            "pool": "RemotePool",
+            "settings": "RemoteSettings",
+            "states": "CONDITION Phase RemoteState RemoteUnavailable",
+            "watching": "RemoteStates RemoteWatch to_member",
+        },
+    )
 
 __all__ = [
     "CONDITION",

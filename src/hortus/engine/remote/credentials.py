@@ -9,12 +9,14 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from hortus.engine.cache import Cache, Change
 from hortus.engine.kubeconfigs.secrets import SECRETS
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, Resource
+
+if TYPE_CHECKING:
+    from hortus.engine.cache import Cache, Change
 
 
 class KubeconfigRef(NamedTuple):

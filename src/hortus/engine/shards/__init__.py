@@ -12,10 +12,25 @@
 What is guaranteed, and on which assumptions: docs/adr/0010-shards.md.
 """
 
-from hortus.engine.shards.membership import Shards
-from hortus.engine.shards.records import GROUP_LABEL, HELD, LeaseRecord
-from hortus.engine.shards.rendezvous import owner, weight
-from hortus.engine.shards.roster import MemberRoster, Permit
+from typing import TYPE_CHECKING
+
+from hortus.facade import lazy
+
+if TYPE_CHECKING:
+    from hortus.engine.shards.membership import Shards
+    from hortus.engine.shards.records import GROUP_LABEL, HELD, LeaseRecord
+    from hortus.engine.shards.rendezvous import owner, weight
+    from hortus.engine.shards.roster import MemberRoster, Permit
+else:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "membership": "Shards",
+            "records": "GROUP_LABEL HELD LeaseRecord",
+            "rendezvous": "owner weight",
+            "roster": "MemberRoster Permit",
+        },
+    )
 
 __all__ = [
     "GROUP_LABEL",

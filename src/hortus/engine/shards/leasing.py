@@ -13,8 +13,8 @@ from typing import Protocol
 
 import structlog
 
-from hortus.engine.leases import LEASES, LeaseTimes
-from hortus.engine.shards.records import GROUP_LABEL, LeaseRecord, new_lease, record_of, release, renewal
+from hortus.engine.leases import LeaseTimes
+from hortus.engine.shards.records import GROUP_LABEL, LEASES, LeaseRecord, new_lease, record_of, release, renewal
 from hortus.engine.shards.roster import MemberRoster
 from hortus.engine.within import within
 from hortus.kube.clock import Clock

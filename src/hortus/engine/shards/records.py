@@ -11,9 +11,9 @@ import math
 
 import msgspec
 
-from hortus.engine.leases import LEASES
-from hortus.kube.objects import Object, format_micro_time
+from hortus.kube.objects import Object, Resource, format_micro_time
 
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 GROUP_LABEL = "shards.hortus.dev/group"
 ACKNOWLEDGED = "shards.hortus.dev/acknowledged"
 HELD = "shards.hortus.dev/objects"

@@ -11,15 +11,35 @@ holds. Semantics: KEP-555 and sigs.k8s.io/structured-merge-diff v6, proven again
 HORTUS_ORACLE_EXAMPLES=1500 runs more examples).
 """
 
-from hortus.schema.merge.comparison import compare, same
-from hortus.schema.merge.drift import owned_matches
-from hortus.schema.merge.errors import ApplyConflict, InvalidConfig, MergeError, StrategicMergeError, TypeMismatch
-from hortus.schema.merge.extraction import fields_of
-from hortus.schema.merge.fieldset import FieldSet
-from hortus.schema.merge.managers import validate_managed_fields
-from hortus.schema.merge.ownership import apply, unchanged, update
-from hortus.schema.merge.strategic import strategic_merge
-from hortus.schema.merge.types import MergeSchema
+from typing import TYPE_CHECKING
+
+from hortus.facade import lazy
+
+if TYPE_CHECKING:
+    from hortus.schema.merge.comparison import compare, same
+    from hortus.schema.merge.drift import owned_matches
+    from hortus.schema.merge.errors import ApplyConflict, InvalidConfig, MergeError, StrategicMergeError, TypeMismatch
+    from hortus.schema.merge.extraction import fields_of
+    from hortus.schema.merge.fieldset import FieldSet
+    from hortus.schema.merge.managers import validate_managed_fields
+    from hortus.schema.merge.ownership import apply, unchanged, update
+    from hortus.schema.merge.strategic import strategic_merge
+    from hortus.schema.merge.types import MergeSchema
+else:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "comparison": "compare same",
+            "drift": "owned_matches",
+            "errors": "ApplyConflict InvalidConfig MergeError StrategicMergeError TypeMismatch",
+            "extraction": "fields_of",
+            "fieldset": "FieldSet",
+            "managers": "validate_managed_fields",
+            "ownership": "apply unchanged update",
+            "strategic": "strategic_merge",
+            "types": "MergeSchema",
+        },
+    )
 
 __all__ = [
     "ApplyConflict",

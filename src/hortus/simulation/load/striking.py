@@ -20,7 +20,7 @@ import orjson
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError, NotFound
-from hortus.simulation.disruption import PATH, DisruptionRule, Drop, Rules
+from hortus.simulation.disruptionrules import PATH, DisruptionRule, Drop, Rules
 from hortus.simulation.load.faultkinds import (
     AGENTS,
     ClockStep,

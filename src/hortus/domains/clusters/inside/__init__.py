@@ -8,11 +8,27 @@
 All of them compare first and write what differs. InsideError says that a cluster could not be reached or refused.
 """
 
-from hortus.domains.clusters.inside.administrators import bind_administrators
-from hortus.domains.clusters.inside.caches import asks_for_caches, cache_configs, registry_caches
-from hortus.domains.clusters.inside.oidc import configure_oidc
-from hortus.domains.clusters.inside.provisioninginfo import publish_provisioning_info
-from hortus.domains.clusters.inside.workloads import InsideError, NoWayIn, PoolWorkloads, Workloads
+from typing import TYPE_CHECKING
+
+from hortus.facade import lazy
+
+if TYPE_CHECKING:
+    from hortus.domains.clusters.inside.administrators import bind_administrators
+    from hortus.domains.clusters.inside.caches import asks_for_caches, cache_configs, registry_caches
+    from hortus.domains.clusters.inside.oidc import configure_oidc
+    from hortus.domains.clusters.inside.provisioninginfo import publish_provisioning_info
+    from hortus.domains.clusters.inside.workloads import InsideError, NoWayIn, PoolWorkloads, Workloads
+else:
+    __getattr__ = lazy(
+        __name__,
+        {
+            "administrators": "bind_administrators",
+            "caches": "asks_for_caches cache_configs registry_caches",
+            "oidc": "configure_oidc",
+            "provisioninginfo": "publish_provisioning_info",
+            "workloads": "InsideError NoWayIn PoolWorkloads Workloads",
+        },
+    )
 
 __all__ = [
     "InsideError",
