@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 import hortus.engine
@@ -38,6 +39,7 @@ from hortus.kube import Client
 from hortus.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.schema import Fields, Kind, crd, kind
+from hortus.testing import TestCluster
 from hortus.testing.apiserver import TestServer
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -165,7 +167,7 @@ async def serve_kind(client: Client, definition: Object, resource: Resource) -> 
 
 
 @asynccontextmanager
-async def running_example(folder: Path, server: TestServer) -> AsyncIterator[subprocess.Popen[bytes]]:
+async def running_example(folder: Path, server: TestServer | TestCluster) -> AsyncIterator[subprocess.Popen[bytes]]:
     """The first example of the engine, as its reader would start it."""
     documentation = hortus.engine.__doc__ or ""
     example = documentation[documentation.index("    import sys") : documentation.index("In a test the controller")]
@@ -228,11 +230,34 @@ async def test_the_first_example_of_the_engine_does_what_it_claims(
     assert process.returncode == 0
 
 
+async def test_a_program_names_the_crd_that_is_missing_and_works_when_it_appears(
+    hortus_cluster: TestCluster, tmp_path: Path
+) -> None:
+    async with hortus_cluster.client() as client, running_example(tmp_path, hortus_cluster) as process:
+        assert process.stderr is not None
+        line = orjson.loads(await asyncio.to_thread(process.stderr.readline))
+        assert (line["level"], line["msg"]) == ("error", "the kind is not served")
+        assert line["error"].startswith("the CRD greetings.example.org is not installed or does not serve version v1:")
+        await serve_kind(client, GREETING_CRD, GREETINGS)
+        await client.create(GREETINGS, greeting("late", text="hello"))
+        await eventually(lambda: text_of(client, "late"), "hello")
+    assert process.returncode == 0
+
+
 def test_the_first_example_is_as_short_as_it_is_said_to_be() -> None:
     documentation = hortus.engine.__doc__ or ""
     body = documentation[documentation.index("    class Greeter") : documentation.index("In a test the controller")]
     lines = [line for line in body.splitlines() if line.strip()]
     assert len(lines) <= 25
+
+
+def test_help_names_a_package_that_is_run_as_a_program(tmp_path: Path) -> None:
+    (tmp_path / "greeter").mkdir()
+    program = "import sys; from hortus.engine import serve, KindController; sys.exit(serve(KindController))"
+    (tmp_path / "greeter" / "__main__.py").write_text(program)
+    command = [sys.executable, "-m", "greeter", "--help"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith("Usage: greeter [flags]\n")
 
 
 async def test_help_lists_the_flags_and_a_wrong_one_is_named(tmp_path: Path) -> None:

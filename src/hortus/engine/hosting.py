@@ -67,7 +67,9 @@ def serve(
     """
     words, flags = list(sys.argv[1:] if arguments is None else arguments), FlagSet(HOST_FLAGS)
     if any(word.lstrip("-") in ("help", "h") for word in words):
-        sys.stdout.write(f"Usage: {Path(sys.argv[0]).name} [flags]\n\n{flags.usage()}\n")
+        program = Path(sys.argv[0])
+        name = program.parent.name if program.name == "__main__.py" else program.name
+        sys.stdout.write(f"Usage: {name} [flags]\n\n{flags.usage()}\n")
         return 0
     try:
         values = FlagValues(flags, words, environment).load()

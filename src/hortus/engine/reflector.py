@@ -204,7 +204,7 @@ class Reflector:
         await self._clock.sleep(max(delay, backoff.stretched(asked, random=self._random)))
 
     def _report_unserved(self) -> None:
-        """Log once that the resource is not served; /readyz reports it as long as that is so."""
+        """Log once that the resource is not served; /readyz fails as long as that is so."""
         if not self._unserved:
             self._unserved = True
             _log.error("the kind is not served", cache=self._cache.name, error=str(self.problem))
