@@ -19,7 +19,7 @@ from hortus.engine.leases import Elector
 from hortus.engine.manager import Manager
 from hortus.engine.process import GC_THRESHOLDS, run, run_manager, stop_on_signals
 from hortus.engine.within import within
-from hortus.testing import FakeClock
+from hortus.testing import FakeClock, TestCluster
 
 
 async def test_the_first_signal_asks_and_the_second_ends_at_once() -> None:
@@ -110,6 +110,25 @@ def test_run_configures_logs_without_variables_unless_the_program_has_done_so(be
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown in done.stderr + done.stdout
     assert "hunter2" not in done.stderr + done.stdout
+
+
+_HOSTED = """
+import sys, structlog
+from hortus.engine import HOST_FLAGS, hosted, run
+from hortus.engine.flags import FlagSet
+async def main():
+    async with hosted(FlagSet(HOST_FLAGS).parse(sys.argv[1:]), election="greeter"):
+        structlog.get_logger("greeter").info("hosted")
+run(main)
+"""
+
+
+@pytest.mark.parametrize(("encoder", "shown"), [("json", '"msg":"hosted"'), ("console", "] hosted ")])
+def test_a_hosted_program_logs_as_its_flags_ask(hortus_cluster: TestCluster, encoder: str, shown: str) -> None:
+    flags = [f"--kubeconfig={hortus_cluster.kubeconfig}", f"--zap-encoder={encoder}"]
+    flags += ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
+    done = subprocess.run([sys.executable, "-c", _HOSTED, *flags], capture_output=True, text=True, check=True)
+    assert shown in done.stderr
 
 
 def test_importing_the_engine_does_nothing() -> None:

@@ -42,7 +42,7 @@ somebody edits or deletes. Metrics, health, leader election, signals, logs and t
     if __name__ == "__main__":
         sys.exit(serve(Greeter))
 
-In a test the controller runs on `hortus.testing.FakeClock` in a manager of the test: `add_kind`, `manager.running()`.
+In a test the controller runs on a cluster of its own, by the fixture `hortus_cluster` of `hortus.testing`.
 
 - **What a controller is** (`kinds`, `context`, `typed`): a typed object in, a literal list of steps, one status write.
 - **What a step returns** (`outcomes`): None to go on, `Result(requeue_after=seconds)` to end the reconcile. It raises

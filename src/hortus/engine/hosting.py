@@ -26,7 +26,7 @@ from hortus.engine.health import Address, HealthServer, HttpServer, parse_addres
 from hortus.engine.hostflags import HOST_FLAGS
 from hortus.engine.kinds import KindController, add_kind
 from hortus.engine.leases import Elector, LeaseTimes
-from hortus.engine.logging import LogSettings, configure_logging
+from hortus.engine.logging import LogSettings, configure_by_default, configure_logging
 from hortus.engine.manager import Manager
 from hortus.engine.observing.page import DebugServer
 from hortus.engine.shards import Shards
@@ -94,7 +94,8 @@ async def _serve(controllers: Sequence[type[KindController[Any]]], values: Mappi
 async def hosted(values: Mapping[str, Any], *, election: str) -> AsyncIterator[Host]:
     """A manager as `values` of `HOST_FLAGS` ask for, with its servers, ready to be given controllers.
 
-    `election` is the name of the lease of --leader-elect. Raises FlagError, KubeconfigError.
+    `election` is the name of the lease of --leader-elect. Logs are configured as the values ask, unless the program has
+    done so. Raises FlagError, KubeconfigError.
     """
     registry = CollectorRegistry()
     for collector in (GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR):
@@ -115,6 +116,7 @@ async def hosted(values: Mapping[str, Any], *, election: str) -> AsyncIterator[H
             if values["kubeconfig"]:
                 follow(manager, one, values["kubeconfig"])
         _add_servers(manager, values)
+        configure_by_default(log_settings(values))
         yield Host(manager, client, observer)
 
 

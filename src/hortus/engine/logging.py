@@ -84,6 +84,8 @@ def set_level(level: int) -> None:
 
 def configure_logging(settings: LogSettings, *, stream: IO[str] | None = None, clock: Clock | None = None) -> None:
     """Configure the logs of this process, to `stream` (stderr when not given). Call once, before work begins."""
+    global _by_default
+    _by_default = False
     out = stream or sys.stderr
     processors: list[structlog.types.Processor] = [
         _enough,
@@ -104,13 +106,19 @@ def configure_logging(settings: LogSettings, *, stream: IO[str] | None = None, c
     set_level(settings.level)
 
 
-def configure_by_default() -> None:
-    """Configure logs with the defaults of the flags where the program has configured none.
+_by_default = False
+"""True when logs are configured, and no program has chosen how."""
+
+
+def configure_by_default(settings: LogSettings | None = None) -> None:
+    """Configure logs, with the defaults of the flags or with `settings`, where the program has configured none.
 
     The defaults of structlog print every variable of a traceback's functions, the values of Secrets among them.
     """
-    if not structlog.is_configured():
-        configure_logging(LogSettings())
+    global _by_default
+    if _by_default or not structlog.is_configured():
+        configure_logging(settings or LogSettings())
+        _by_default = True
 
 
 class _Writer:
