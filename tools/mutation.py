@@ -63,7 +63,7 @@ PACKAGES = {
         _IN_MEMORY,
     ),
     "writing": Package(
-        ["src/hortus/apiserver/resources/writing.py"],
+        [f"src/hortus/apiserver/resources/{name}.py" for name in ("preparing", "validating", "writing")],
         [
             "tests/conformance/api/test_writes.py",
             "tests/conformance/api/test_patches.py",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hortus.apiserver.resources.writing import _isolated
+from hortus.apiserver.resources import preparing
 from hortus.kube.objects import Object
 
 OLD: Object = {"metadata": {"name": "a", "uid": "u", "labels": {"l": "old"}, "managedFields": ["old"]}, "spec": 1}
@@ -15,7 +15,7 @@ OLD: Object = {"metadata": {"name": "a", "uid": "u", "labels": {"l": "old"}, "ma
 
 def isolated(subresource: str, obj: Object, old: Object, *, custom: bool = False, status: bool = True) -> Object:
     kind: Any = SimpleNamespace(definition=SimpleNamespace(status=status), custom=custom)
-    return _isolated(kind, subresource, {**obj, "metadata": dict(obj["metadata"])}, old)
+    return preparing.isolated(kind, subresource, {**obj, "metadata": dict(obj["metadata"])}, old)
 
 
 def test_the_main_endpoint_keeps_the_status_as_it_is() -> None:

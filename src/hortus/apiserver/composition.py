@@ -73,8 +73,7 @@ async def open_server(
     authorizer = RbacAuthorizer(Overlay(backend, born))  # authorization does not use uids, which differ by cluster
     objects = StoredObjects(overlay)
     accounts = ServiceAccountTokens(clusters, objects, clock)
-    certificates = CertificateAuthenticator(clusters, clock, authorities=_authorities(settings.client_ca))
-    authentication = Authentication(certificates, StaticTokens(tokens or {}), accounts, anonymous=settings.anonymous)
+    authentication = _authentication(settings, clusters, accounts, clock, tokens or {})
     quota = QuotaGuard(clusters, overlay)
     aggregator = RoleAggregator(storage, clock, quota.full)
     _follow(storage, clusters, aggregator, authorizer)
@@ -97,6 +96,17 @@ async def open_server(
     storage.on_dropped(server.forget_cluster)
     server.extend(logical.ROOT, [logical.definition(clusters, server_url=server.url)])
     return server
+
+
+def _authentication(
+    settings: ApiServerSettings,
+    clusters: logical.LogicalClusters,
+    accounts: ServiceAccountTokens,
+    clock: Clock,
+    tokens: Mapping[tuple[str, str], UserInfo],
+) -> Authentication:
+    certificates = CertificateAuthenticator(clusters, clock, authorities=_authorities(settings.client_ca))
+    return Authentication(certificates, StaticTokens(tokens), accounts, anonymous=settings.anonymous)
 
 
 async def _opened(settings: ApiServerSettings, backend: Backend, clock: Clock) -> tuple[socket.socket, ServerKeys]:

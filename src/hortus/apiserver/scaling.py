@@ -26,11 +26,12 @@ from hortus.apiserver.resources.failures import (
     unreadable_patch,
 )
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
+from hortus.apiserver.resources.preparing import check_uid, read_object
 from hortus.apiserver.resources.scaling import has_replicas, scale_of
 from hortus.apiserver.resources.scope import RequestScope, WriteOptions, WriteResult
 from hortus.apiserver.resources.subresources import SCALE
 from hortus.apiserver.resources.versions import read
-from hortus.apiserver.resources.writing import check_uid, read_object, store_update
+from hortus.apiserver.resources.writing import store_update
 from hortus.apiserver.store.backend import Mismatch, StoredRecord
 from hortus.kube.errors import BadRequest, InternalError
 from hortus.kube.objects import Object, Resource

@@ -95,17 +95,9 @@ class ApiServer:
         self.collector = GarbageCollector(self.context)
         self.namespaces = NamespaceController(self.context)
         self.custom_resources = DefinitionController(self.context)
-        self._parts: list[BackgroundPart] = [
-            clusters,
-            self.webhooks,
-            self.collector,
-            self.namespaces,
-            self.custom_resources,
-        ]
-        if self.auditor is not None:
-            self._parts.append(self.auditor.log)
-        self._forget = [namespaces.forget, *(part.forget for part in (self.webhooks, self.collector, self.namespaces))]
-        self._forget += [self.custom_resources.forget, self.registry.forget, reviewer.forget]
+        self._parts = self._background()
+        holders = (namespaces, self.webhooks, self.collector, self.namespaces, self.custom_resources, self.registry)
+        self._forget = [reviewer.forget, *(holder.forget for holder in holders)]
         self._most = connections_within(settings.limits.connections)
         self._handler = RequestHandler(
             self.context,
@@ -119,6 +111,11 @@ class ApiServer:
         )
         self._listener: Listener | None = None
         self._acceptor: Acceptor | None = None
+
+    def _background(self) -> list[BackgroundPart]:
+        parts: list[BackgroundPart] = [self.clusters, self.webhooks, self.collector, self.namespaces]
+        parts.append(self.custom_resources)
+        return parts if self.auditor is None else [*parts, self.auditor.log]
 
     @property
     def url(self) -> str:

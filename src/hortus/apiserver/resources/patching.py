@@ -34,9 +34,10 @@ from hortus.apiserver.resources.failures import (
     unreadable_patch,
 )
 from hortus.apiserver.resources.kind import Kind, as_bytes, with_revision
+from hortus.apiserver.resources.preparing import read_object
 from hortus.apiserver.resources.scope import RequestScope, WriteOptions, WriteResult
 from hortus.apiserver.resources.versions import presented_record, read
-from hortus.apiserver.resources.writing import create, read_object, store_update
+from hortus.apiserver.resources.writing import create, store_update
 from hortus.apiserver.store.backend import Mismatch, StoredRecord
 from hortus.kube import patches
 from hortus.kube.errors import AlreadyExists, BadRequest, Invalid, UnsupportedMediaType

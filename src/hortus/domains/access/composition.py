@@ -60,18 +60,12 @@ def add_controller(
         kubeconfigs=TypedCache(KubeconfigSecret, kubeconfigs),
     )
     inside, metrics = Clusters(pool, clock=manager.clock), AccessMetrics(manager.registry)
-    trials = TrialClients(
-        timeout=settings.cluster_timeout,
-        trust=pool.settings.trust,
-        deny=pool.settings.deny,
-        longest_answer=LONGEST_ANSWER,
-    )
     reconciler = ClusterAccessController(
         wiring,
         vault=Vault(KubeconfigStore(client, secrets, field_manager=MANAGER), TypedCache(KubeconfigSecret, secrets)),
         lookup=lookup,
         clusters=inside,
-        issuer=AccessIssuer(PermissionProof(trials), longest=settings.policy.longest, clock=manager.clock),
+        issuer=_issuer(manager, pool, settings),
         settings=settings,
         metrics=metrics,
     )
@@ -93,3 +87,13 @@ def add_controller(
         backoff=Backoff(cap=LONGEST_PAUSE),
     )
     return reconciler
+
+
+def _issuer(manager: Manager, pool: RemotePool, settings: Settings) -> AccessIssuer:
+    trials = TrialClients(
+        timeout=settings.cluster_timeout,
+        trust=pool.settings.trust,
+        deny=pool.settings.deny,
+        longest_answer=LONGEST_ANSWER,
+    )
+    return AccessIssuer(PermissionProof(trials), longest=settings.policy.longest, clock=manager.clock)

@@ -45,21 +45,15 @@ def add_controller(
         secrets=secrets,
         namespace=settings.namespace,
     )
-    controller = CanaryController(
-        wiring,
-        runtimes=TypedCache(Runtime, runtimes),
-        traces=traces,
-        clusters=clusters,
-        settings=settings,
-    )
+    typed = TypedCache(Runtime, runtimes)
+    controller = CanaryController(wiring, runtimes=typed, traces=traces, clusters=clusters, settings=settings)
     CanaryMetrics(manager.registry, wiring.cache, controller.key)
     manager.controller(
         NAME,
         controller,
         sources=[
             Watch(runtimes, to=controller.keys_of_runtime),
-            Watch(connections, to=controller.keys_of_trace, when=_gone),
-            Watch(secrets, to=controller.keys_of_trace, when=_gone),
+            *(Watch(cache, to=controller.keys_of_trace, when=_gone) for cache in (connections, secrets)),
             Watch(shoots, to=controller.keys_of_trace, when=_gone, awaited=False),
             Watch(wiring.cache.raw),
             # Before the first run there is no book that a watch could show.

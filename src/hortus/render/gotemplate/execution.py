@@ -161,12 +161,7 @@ class _Compiler(Expressions):
         def loop(run: Execution, dot: Any, frame: list[Any]) -> None:
             nonlocal body, otherwise
             value = evaluate(run, dot, frame)
-            if isinstance(value, list | bytes):
-                pairs: Any = enumerate(value)
-            elif isinstance(value, dict):
-                pairs = [(name, value[name]) for name in sorted(value)]
-            else:
-                pairs = self._counted(run, value, at, len(targets))
+            pairs = self._pairs(run, value, at, len(targets))
             empty = True
             if body is None:
                 body = self.statements(node.body, {**inner, **opaque, ".": slot})
@@ -195,7 +190,12 @@ class _Compiler(Expressions):
 
         return loop
 
-    def _counted(self, run: Execution, value: Any, at: nodes.Node, variables: int) -> Any:
+    def _pairs(self, run: Execution, value: Any, at: nodes.Node, variables: int) -> Any:
+        """Keys and elements of a value that a `range` goes over."""
+        if isinstance(value, list | bytes):
+            return enumerate(value)
+        if isinstance(value, dict):
+            return [(name, value[name]) for name in sorted(value)]
         if value is ABSENT or value is None:
             return ()
         if isinstance(value, int) and not isinstance(value, bool):
