@@ -71,11 +71,18 @@ def why_none() -> str:
 
 @contextmanager
 def running_control_plane(
-    assets: Path, folder: Path, *, flags: Sequence[str] = (), durable: bool = False, with_controllers: bool = True
+    assets: Path,
+    folder: Path,
+    *,
+    flags: Sequence[str] = (),
+    durable: bool = False,
+    with_controllers: bool = True,
+    more_controllers: Sequence[str] = (),
 ) -> Iterator[RealServer]:
     """Start etcd, kube-apiserver and, where it is there and wanted, kube-controller-manager; stop them at the end.
 
-    `flags` are further ones of kube-apiserver; `durable` has etcd sync its writes to the disk.
+    `flags` are further ones of kube-apiserver, `more_controllers` those of kube-controller-manager; `durable` has etcd
+    sync its writes to the disk.
     """
     etcd, port, token = free_port(), free_port(), secrets.token_urlsafe(24)
     url = f"https://127.0.0.1:{port}"
@@ -90,7 +97,7 @@ def running_control_plane(
         kubeconfig.touch(0o600)
         kubeconfig.write_text(yaml.dump(_kubeconfig(url, ca, token)))
         if controllers is not None:
-            stack.enter_context(_running(_manager(controllers, folder), folder / "controllers.log"))
+            stack.enter_context(_running(_manager(controllers, folder, more_controllers), folder / "controllers.log"))
         yield RealServer(
             url,
             ca.read_bytes(),
@@ -129,11 +136,11 @@ def _apiserver(assets: Path, folder: Path, *, port: int, etcd: int, token: str) 
     ]
 
 
-def _manager(binary: str, folder: Path) -> list[str]:
+def _manager(binary: str, folder: Path, more: Sequence[str]) -> list[str]:
     return [
         binary,
         f"--kubeconfig={folder / 'kubeconfig'}",
-        f"--controllers={','.join(_CONTROLLERS)}",
+        f"--controllers={','.join((*_CONTROLLERS, *more))}",
         "--leader-elect=false",
         "--secure-port=0",
     ]

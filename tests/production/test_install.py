@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.production.test_permissions import gardener_cluster
 from tests.scenarios.running import hortus, kubectl
 
 from hortus.cli.install.applying import Installation
 from hortus.cli.install.chart import objects
-from hortus.cli.install.removing import Removal
+from hortus.cli.install.removing import Removal, RemovalPlan
+from hortus.cli.program import ELECTION_NAME
+from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine.leases import LEASES
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.errors import NotFound
+from hortus.kube.objects import format_micro_time
 from hortus.terminal import EXIT_TIMEOUT, CommandError
 from hortus.testing.apiserver import TestServer, running_apiserver
 
@@ -267,3 +273,119 @@ def test_the_difference_is_shown_and_is_the_exit_code(server: TestServer) -> Non
     done = hortus("--kubeconfig", str(server.kubeconfig), *words, "--set", "replicaCount=1")
     assert done.returncode == 1
     assert "deployment/hortus in diff would be configured\n  .spec.replicas: 2 instead of 1\n" in done.stdout
+
+
+async def held_lease(client: Client, namespace: str, *, age: float, holder: str = "kim-7") -> None:
+    """A Lease of the election, renewed `age` seconds ago."""
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": format_micro_time(time.time() - age)}
+    lease = {"metadata": {"name": ELECTION_NAME, "namespace": namespace}, "spec": spec}
+    await client.apply(LEASES, lease, field_manager="test")
+
+
+async def removed(client: Client, *, crds: bool = False, own_namespace: bool = False) -> tuple[RemovalPlan, list[str]]:
+    said: list[str] = []
+    removal = Removal(client, "hortus-system", crds=crds, own_namespace=own_namespace)
+    plan = await removal.plan()
+    await removal.apply(said.append, timeout=30.0)
+    return plan, said
+
+
+async def test_an_operator_that_works_on_the_same_objects_is_named_and_nothing_is_installed(fresh: Client) -> None:
+    await held_lease(fresh, "kcp-system", age=2)
+    with pytest.raises(CommandError, match=r"kim-7 works in namespace kcp-system.*scale its Deployment to 0") as caught:
+        await installation(fresh, []).apply()
+    assert ELECTION_NAME in str(caught.value)
+    assert (await fresh.list(DEPLOYMENTS, "hortus-system")).items == []
+    await held_lease(fresh, "kcp-system", age=16)
+    await installation(fresh, []).apply()
+
+
+async def test_the_leases_of_replicas_are_deleted_with_them(fresh: Client) -> None:
+    await installation(fresh, []).apply()
+    await held_lease(fresh, "hortus-system", age=14.5, holder="hortus-killed")
+    other = {"metadata": {"name": "other", "namespace": "hortus-system"}, "spec": {"holderIdentity": "x"}}
+    await fresh.create(LEASES, other)
+    _, said = await removed(fresh)
+    assert f"lease/{ELECTION_NAME} in hortus-system deleted" in said
+    assert await names(fresh, LEASES) == ["other"]
+
+
+async def test_a_lease_that_another_operator_holds_stays(fresh: Client) -> None:
+    await installation(fresh, []).apply()
+    await held_lease(fresh, "hortus-system", age=0)
+    renewing = asyncio.create_task(renewed(fresh))
+    try:
+        _, said = await removed(fresh)
+    finally:
+        renewing.cancel()
+    assert f"lease/{ELECTION_NAME} in hortus-system stays: kim-7 holds it" in said
+    assert await names(fresh, LEASES) == [ELECTION_NAME]
+
+
+async def renewed(client: Client) -> None:
+    """Renew the lease once somebody has begun to watch over the pods' end, and again and again."""
+    while True:
+        await held_lease(client, "hortus-system", age=0)
+        await asyncio.sleep(0.05)
+
+
+async def test_crds_are_never_deleted_with_the_clusters_of_their_kinds(fresh: Client) -> None:
+    await installation(fresh, []).apply()
+    cluster = gardener_cluster("one")
+    await fresh.create(GARDENER_CLUSTERS, cluster)
+    with pytest.raises(CommandError, match=r"1 gardenerclusters\.\S+ exist: a CRD is not deleted with the objects"):
+        await Removal(fresh, "hortus-system", crds=True, own_namespace=False).plan()
+    plan, _ = await removed(fresh)
+    assert f"customresourcedefinition/gardenerclusters.{GARDENER_CLUSTERS.group}, 1 objects" in plan.kept
+    await fresh.delete(GARDENER_CLUSTERS, "one", "kcp-system")
+    _, said = await removed(fresh, crds=True)
+    assert len(said) == 3, "a later removal deletes the CRDs alone"
+    assert (await fresh.list(CRDS)).items == []
+
+
+async def test_a_namespace_with_clusters_or_of_the_cluster_itself_is_not_deleted(fresh: Client) -> None:
+    values = {"watchNamespace": "hortus-system"}
+    await installation(fresh, [], **values).apply()
+    cluster = gardener_cluster("one")
+    cluster["metadata"]["namespace"] = "hortus-system"
+    await fresh.create(GARDENER_CLUSTERS, cluster)
+    with pytest.raises(CommandError, match="namespace hortus-system holds 1 gardenerclusters"):
+        await removed(fresh, own_namespace=True)
+    with pytest.raises(CommandError, match="namespace default belongs to the cluster"):
+        await Removal(fresh, "default", crds=False, own_namespace=True).plan()
+
+
+async def test_where_nothing_was_installed_the_way_out_is_named(fresh: Client) -> None:
+    with pytest.raises(CommandError, match="nothing in namespace hortus-system was made by hortus install"):
+        await removed(fresh)
+    await fresh.create(NAMESPACES, {"metadata": {"name": "hortus-system"}})
+    [deployment] = [obj for obj in objects("hortus-system", {}) if obj["kind"] == "Deployment"]
+    deployment["metadata"]["annotations"] = {"meta.helm.sh/release-name": "hortus"}
+    await fresh.create(DEPLOYMENTS, deployment)
+    with pytest.raises(CommandError, match="Helm release hortus: helm -n hortus-system uninstall hortus"):
+        await removed(fresh)
+
+
+def test_an_uninstall_lists_everything_and_asks(server: TestServer) -> None:
+    on(server, "install", "--no-wait", "-n", "asked", "--set", "watchNamespace=asked", *ALONE)
+    words = ("--kubeconfig", str(server.kubeconfig), "uninstall", "-n", "asked")
+    done = hortus(*words, stdin="n\n")
+    assert done.returncode == 1
+    assert "  deployment/hortus in asked\n" in done.stdout
+    assert "This stays:\n  customresourcedefinition/" in done.stdout
+    assert kubectl(server.kubeconfig, "-n", "asked", "get", "deployment", "-o", "name").stdout != ""
+    done = hortus(*words, "--delete-namespace", stdin="y\n")
+    assert done.returncode == 0, done.stderr
+    assert "namespace/asked deleted" in done.stdout
+    assert kubectl(server.kubeconfig, "get", "namespace", "asked", "--ignore-not-found").stdout == ""
+
+
+ALONE = ("--set", "global.rbac.aggregateClusterRoles=false")
+
+
+def test_pods_that_cannot_start_are_not_waited_for(server: TestServer) -> None:
+    words = ("install", "-n", "blocked", "--set", "watchNamespace=blocked", *ALONE)
+    done = hortus("--kubeconfig", str(server.kubeconfig), *words)
+    assert done.returncode == 1
+    assert "failed   Secret             blocked/gardener-credentials is missing" in done.stdout
+    assert "cannot start before what failed is mended; then run: hortus check -n blocked" in done.stderr

@@ -85,6 +85,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/*
+Fails where another operator works on the objects of the watched namespace: both elect their leader by a Lease of this name,
+which excludes them only in one namespace. Infrastructure-manager's is in its own.
+*/}}
+{{- define "hortus.checkRival" -}}
+{{- range (lookup "coordination.k8s.io/v1" "Lease" .Values.watchNamespace "").items -}}
+{{- if and (eq .metadata.name "f1c68560.kyma-project.io") (ne .metadata.namespace $.Release.Namespace) .spec.holderIdentity -}}
+{{- $renewed := mustToDate "2006-01-02T15:04:05Z07:00" .spec.renewTime | unixEpoch | int64 -}}
+{{- if lt (sub (now | unixEpoch | int64) $renewed) (int64 .spec.leaseDurationSeconds) -}}
+{{- fail (printf "%s works in namespace %s, where it holds the lease %s: two operators would work on the same objects; scale its Deployment to 0 and wait %d s" .spec.holderIdentity .metadata.namespace .metadata.name (int64 .spec.leaseDurationSeconds)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Labels by which the alerts tell the series of this installation from those of other operators. */}}
 {{- define "hortus.matchers" -}}
 {{- $labels := dict "namespace" .Release.Namespace "container" "hortus" -}}

@@ -42,6 +42,15 @@ _CRDS = Resource(
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 _CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+_VERBS = {
+    ObjectAction.UNCHANGED: "unchanged",
+    ObjectAction.PRUNED: "pruned",
+    ObjectAction.PRUNING: "pruned",
+}
+_PRUNING = 60.0
+"""Seconds to wait for objects that are pruned and have finalizers."""
+_PAUSE = 0.2
+"""Seconds between two looks for them."""
 
 Tell = Callable[[str], None]
 
@@ -113,18 +122,34 @@ class Installation:
             self._tell(f"{_title(obj)} {verbs[_title(obj)]}")
         if not self._namespace:
             return
-        with explained():
-            report = await self._set().apply(self._members, whole=True)
-        for outcome in report.outcomes:
-            title = member_title(outcome.member)
-            if outcome.action is ObjectAction.APPLIED:
-                self._tell(f"{title} {verbs.get(title, 'configured')}")
-            elif outcome.action is ObjectAction.UNCHANGED:
-                self._tell(f"{title} unchanged")
-            elif outcome.action in (ObjectAction.PRUNED, ObjectAction.PRUNING):
-                self._tell(f"{title} pruned")
-        if not report.complete:
-            raise CommandError(report.message())
+        await self._apply_set(verbs)
+
+    async def _apply_set(self, verbs: dict[str, str]) -> None:
+        """Apply and prune until the cluster holds exactly the set: what is pruned is deleted in stages."""
+        reported: set[str] = set()
+        waiting: list[str] = []
+        try:
+            async with asyncio.timeout(_PRUNING):
+                while True:
+                    with explained():
+                        report = await self._set().apply(self._members, whole=True)
+                    for outcome in report.outcomes:
+                        title = member_title(outcome.member)
+                        verb = verbs.get(title, "configured") if outcome.action is ObjectAction.APPLIED else ""
+                        verb = verb or _VERBS.get(outcome.action, "")
+                        if verb and title not in reported:
+                            reported.add(title)
+                            self._tell(f"{title} {verb}")
+                    waiting = [one.message for one in report.of(ObjectAction.PRUNING, ObjectAction.WAITING)]
+                    if failed := [one.message for one in report.of(ObjectAction.FAILED, ObjectAction.HELD)]:
+                        raise CommandError("\n  ".join(failed))
+                    if report.complete:
+                        return
+                    await asyncio.sleep(_PAUSE)
+        except TimeoutError:
+            raise CommandError(
+                "not done in time, run it again:\n  " + "\n  ".join(waiting), code=EXIT_TIMEOUT
+            ) from None
 
     async def ready(self, timeout: float) -> None:
         """Return when the CRDs are served and the Deployment is rolled out. Raises CommandError after `timeout` s."""

@@ -109,7 +109,8 @@ class Pruning:
             resource_version=metadata["resourceVersion"],
             dry_run=self._dry_run,
         )
-        gone = answer.get("kind") == "Status"
+        # Of Services, ServiceAccounts and some others kube-apiserver returns what it has deleted, as it was.
+        gone = answer.get("kind") == "Status" or not answer["metadata"].get("deletionTimestamp")
         if self._dry_run:
             return _outcome(
                 member, ObjectAction.PENDING, "would be deleted", live, blocks=bool(metadata.get("finalizers"))

@@ -1,0 +1,290 @@
+"""Every value of the chart changed once: the object that shows it, and whether the pods have to restart for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from hortus.kube.objects import Object
+from hortus.kube.patches import apply_merge_patch
+
+Part = str | int
+
+
+class Gone:
+    """In place of a value: the object or field is not there."""
+
+
+GONE = Gone()
+THERE = object()
+
+POD: tuple[Part, ...] = ("spec", "template", "spec")
+BOX: tuple[Part, ...] = (*POD, "containers", 0)
+CONFIG = ("data", "config.yaml")
+
+BASE: dict[str, Any] = {
+    "garden": {"projectName": "demo"},
+    "networkPolicy": {"enabled": True},
+    "prometheus": {
+        "servicemonitor": {"enabled": True},
+        "rules": {"enabled": True},
+        "dashboards": {"enabled": True},
+    },
+}
+"""The installation that the changes begin from: one in which each value shows."""
+
+
+class Change(NamedTuple):
+    """One value, and its sight in the cluster."""
+
+    path: str
+    value: Any
+    seen: str
+    """Kind and name of the object, and behind @ the namespace unless that is the release's or none."""
+    field: tuple[Part, ...] = ()
+    expected: Any = THERE
+    """The field's new value, a part of it, a predicate of it, GONE or THERE."""
+    restarts: bool = False
+    needs: tuple[tuple[str, Any], ...] = ()
+    """Other values without which this one shows nothing."""
+    alone: bool = False
+    """It hides what other values show, or they hide it."""
+
+    def values(self) -> dict[str, Any]:
+        """The change, as values over those of the installation."""
+        found: dict[str, Any] = {}
+        for path, value in (*self.needs, (self.path, self.value)):
+            found = apply_merge_patch(found, nested(path, value))
+        return found
+
+
+def nested(path: str, value: Any) -> dict[str, Any]:
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    found: dict[str, Any] = value
+    return found
+
+
+def shows(change: Change, obj: Object | None) -> bool:
+    """Returns whether the object shows the change."""
+    found: Any = GONE if obj is None else obj
+    for part in change.field:
+        try:
+            found = found[part]
+        except (KeyError, IndexError, TypeError):
+            found = GONE
+    if change.expected is THERE:
+        return found is not GONE
+    if isinstance(change.expected, Callable):  # type: ignore[arg-type]
+        return found is not GONE and bool(change.expected(found))
+    if isinstance(change.expected, dict) and isinstance(found, dict):
+        return change.expected.items() <= found.items()
+    return bool(found == change.expected)
+
+
+def has(text: str) -> Callable[[Any], bool]:
+    """The field, written out, has this text."""
+    return lambda found: text in str(found)
+
+
+def _pod(path: str, value: Any, *field: Part, expected: Any = None, needs: Sequence[tuple[str, Any]] = ()) -> Change:
+    """A value of the pods' template: nothing but a restart brings it to them."""
+    wanted = value if expected is None else expected
+    return Change(path, value, "Deployment/hortus", (*POD, *field), wanted, restarts=True, needs=tuple(needs))
+
+
+def _box(path: str, value: Any, *field: Part, expected: Any = None, needs: Sequence[tuple[str, Any]] = ()) -> Change:
+    return _pod(path, value, "containers", 0, *field, expected=expected, needs=needs)
+
+
+def _monitor(kind: str, **needs: Any) -> list[Change]:
+    place = f"prometheus.{kind.lower()}"
+    endpoint: tuple[Part, ...] = ("spec", "endpoints" if kind == "ServiceMonitor" else "podMetricsEndpoints", 0)
+    wanted = tuple(needs.items())
+
+    def one(name: str, value: Any, *field: Part) -> Change:
+        return Change(f"{place}.{name}", value, f"{kind}/hortus", field, value, needs=wanted, alone=bool(wanted))
+
+    return [
+        one("prometheusInstance", "main", "metadata", "labels", "prometheus"),
+        one("interval", "20s", *endpoint, "interval"),
+        one("scrapeTimeout", "5s", *endpoint, "scrapeTimeout"),
+        one("path", "/other", *endpoint, "path"),
+        one("labels", {"k": "l"}, "metadata", "labels"),
+        one("annotations", {"m": "n"}, "metadata", "annotations"),
+        one("honorLabels", True, *endpoint, "honorLabels"),
+    ]
+
+
+_CRD = "CustomResourceDefinition/gardenerclusters.infrastructuremanager.kyma-project.io"
+_VOLUME = {"name": "more", "emptyDir": {}}
+_TERM = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+_AFFINITY = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM]}}}
+_SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "hortus"}},
+}
+_EXTRA = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more", "namespace": "hortus-system"}}
+_DIGEST = "sha256:" + "0" * 64
+_HTTPS = {"ports": [{"port": 443, "protocol": "TCP"}]}
+_EVERYBODY = {"namespaceSelector": {}}
+
+CHANGES: tuple[Change, ...] = (
+    _pod("global.imagePullSecrets", [{"name": "pull"}], "imagePullSecrets"),
+    Change(
+        "global.commonLabels",
+        {"team": "x"},
+        "ServiceAccount/hortus",
+        ("metadata", "labels"),
+        {"team": "x"},
+        restarts=True,
+    ),
+    _pod("global.priorityClassName", "system-cluster-critical", "priorityClassName"),
+    Change("global.rbac.create", False, "Role/hortus@kcp-system", (), GONE, alone=True),
+    Change("global.rbac.aggregateClusterRoles", False, "ClusterRole/hortus-view", (), GONE, alone=True),
+    # The CRDs stay, because they are to be kept.
+    Change("crds.enabled", False, _CRD, ("metadata", "annotations", "helm.sh/resource-policy"), "keep", alone=True),
+    Change("crds.keep", False, _CRD, ("metadata", "annotations", "helm.sh/resource-policy"), GONE, alone=True),
+    Change("nameOverride", "other", "Deployment/hortus-other", alone=True),
+    Change("fullnameOverride", "other", "Deployment/other", alone=True),
+    Change("replicaCount", 3, "Deployment/hortus", ("spec", "replicas"), 3),
+    Change("strategy", {"type": "Recreate"}, "Deployment/hortus", ("spec", "strategy"), {"type": "Recreate"}),
+    _box("image.registry", "images.example.org", "image", expected=has("images.example.org/")),
+    _box("image.repository", "fleet/hortus", "image", expected=has("fleet/hortus")),
+    _box("image.tag", "v2", "image", expected=has(":v2")),
+    _box("image.digest", _DIGEST, "image", expected=has(f"@{_DIGEST}"))._replace(alone=True),
+    _box("image.pullPolicy", "Always", "imagePullPolicy"),
+    Change("watchNamespace", "fleet", "Role/hortus@fleet", restarts=True, alone=True),
+    Change(
+        "createWatchNamespace",
+        True,
+        "Namespace/made",
+        restarts=True,
+        needs=(("watchNamespace", "made"),),
+        alone=True,
+    ),
+    _pod("garden.secretName", "other-garden", "volumes", expected=has("other-garden")),
+    _pod("garden.secretKey", "config", "volumes", expected=has("'path': 'config'")),
+    Change("garden.projectName", "two", "ConfigMap/hortus", CONFIG, has("gardener-project-name: two"), restarts=True),
+    _pod("runtimes.converterConfigMap", "kim", "volumes", expected=has("'name': 'kim'")),
+    Change(
+        "runtimes.converterConfigKey",
+        "other.json",
+        "ConfigMap/hortus",
+        CONFIG,
+        has("/converter-config/other.json"),
+        restarts=True,
+        needs=(("runtimes.converterConfigMap", "kim"),),
+    ),
+    Change("config", {"zap-log-level": "debug"}, "ConfigMap/hortus", CONFIG, has("zap-log-level: debug")),
+    _pod(
+        "files", [{"name": "canary", "configMap": "canary", "mountPath": "/canary"}], "volumes", expected=has("canary")
+    ),
+    _box("extraArgs", ["--zap-encoder=console"], "args", expected=has("--zap-encoder=console")),
+    _box("extraEnv", [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}], "env", expected=has("proxy:3128")),
+    Change("extraObjects", [_EXTRA], "ConfigMap/more"),
+    Change("featureGates", {"A": True}, "ConfigMap/hortus", CONFIG, has("feature-gates: A=true"), restarts=True),
+    Change("serviceAccount.create", False, "ServiceAccount/hortus", (), GONE, restarts=True, alone=True),
+    Change("serviceAccount.name", "mine", "ServiceAccount/mine", restarts=True, alone=True),
+    Change("serviceAccount.annotations", {"g": "h"}, "ServiceAccount/hortus", ("metadata", "annotations"), {"g": "h"}),
+    Change("serviceAccount.labels", {"i": "j"}, "ServiceAccount/hortus", ("metadata", "labels"), {"i": "j"}),
+    Change(
+        "serviceAccount.automountServiceAccountToken",
+        False,
+        "ServiceAccount/hortus",
+        ("automountServiceAccountToken",),
+        False,
+    ),
+    _box("resources", {"requests": {"cpu": "200m"}}, "resources", "requests", "cpu", expected="200m"),
+    Change(
+        "podAnnotations",
+        {"c": "d"},
+        "Deployment/hortus",
+        ("spec", "template", "metadata", "annotations"),
+        {"c": "d"},
+        restarts=True,
+    ),
+    Change(
+        "podLabels",
+        {"a": "b"},
+        "Deployment/hortus",
+        ("spec", "template", "metadata", "labels"),
+        {"a": "b"},
+        restarts=True,
+    ),
+    Change("deploymentAnnotations", {"e": "f"}, "Deployment/hortus", ("metadata", "annotations"), {"e": "f"}),
+    _pod("securityContext", {"runAsUser": 1000}, "securityContext"),
+    _box("containerSecurityContext", {"readOnlyRootFilesystem": False}, "securityContext"),
+    _pod("volumes", [_VOLUME], "volumes", expected=has("'name': 'more'")),
+    _box(
+        "volumeMounts",
+        [{"name": "more", "mountPath": "/more"}],
+        "volumeMounts",
+        expected=has("/more"),
+        needs=[("volumes", [_VOLUME])],
+    ),
+    _box("livenessProbe", {"periodSeconds": 30}, "livenessProbe"),
+    _box("readinessProbe", {"periodSeconds": 30}, "readinessProbe"),
+    _pod("nodeSelector", {"disk": "fast"}, "nodeSelector"),
+    _pod("affinity", _AFFINITY, "affinity"),
+    _pod("tolerations", [{"operator": "Exists"}], "tolerations"),
+    _pod("topologySpreadConstraints", [_SPREAD], "topologySpreadConstraints"),
+    _pod("hostNetwork", True, "hostNetwork"),
+    _pod("enableServiceLinks", True, "enableServiceLinks"),
+    _pod("terminationGracePeriodSeconds", 50, "terminationGracePeriodSeconds"),
+    Change("podDisruptionBudget.enabled", False, "PodDisruptionBudget/hortus", (), GONE, alone=True),
+    Change("podDisruptionBudget.minAvailable", 2, "PodDisruptionBudget/hortus", ("spec", "minAvailable"), 2),
+    Change(
+        "podDisruptionBudget.maxUnavailable",
+        "50%",
+        "PodDisruptionBudget/hortus",
+        ("spec",),
+        lambda spec: spec["maxUnavailable"] == "50%" and "minAvailable" not in spec,
+        alone=True,
+    ),
+    Change("networkPolicy.enabled", False, "NetworkPolicy/hortus", (), GONE, alone=True),
+    Change(
+        "networkPolicy.metricsFrom",
+        [_EVERYBODY],
+        "NetworkPolicy/hortus",
+        ("spec", "ingress", 1, "from"),
+        [_EVERYBODY],
+    ),
+    Change("networkPolicy.egress", [_HTTPS], "NetworkPolicy/hortus", ("spec", "egress"), [_HTTPS]),
+    Change("prometheus.enabled", False, "Service/hortus-metrics", (), GONE, alone=True),
+    # Without a monitor the pods carry the annotations by which Prometheus finds them.
+    Change("prometheus.servicemonitor.enabled", False, "ServiceMonitor/hortus", (), GONE, restarts=True, alone=True),
+    *_monitor("ServiceMonitor"),
+    Change("prometheus.podmonitor.enabled", True, "PodMonitor/hortus", alone=True),
+    *_monitor("PodMonitor", **{"prometheus.podmonitor.enabled": True}),
+    Change("prometheus.rules.enabled", False, "PrometheusRule/hortus", (), GONE, alone=True),
+    Change("prometheus.rules.labels", {"k": "l"}, "PrometheusRule/hortus", ("metadata", "labels"), {"k": "l"}),
+    Change(
+        "prometheus.rules.annotations", {"m": "n"}, "PrometheusRule/hortus", ("metadata", "annotations"), {"m": "n"}
+    ),
+    Change("prometheus.rules.matchers", {"cluster": "a"}, "PrometheusRule/hortus", ("spec",), has('cluster="a"')),
+    Change(
+        "prometheus.rules.runbookUrl",
+        "https://books.example.org",
+        "PrometheusRule/hortus",
+        ("spec",),
+        has("https://books.example.org/HortusDown.md"),
+    ),
+    Change("prometheus.dashboards.enabled", False, "ConfigMap/hortus-hortus-controllers", (), GONE, alone=True),
+    Change(
+        "prometheus.dashboards.labels",
+        {"k": "l"},
+        "ConfigMap/hortus-hortus-controllers",
+        ("metadata", "labels"),
+        {"k": "l"},
+    ),
+    Change(
+        "prometheus.dashboards.annotations",
+        {"m": "n"},
+        "ConfigMap/hortus-hortus-controllers",
+        ("metadata", "annotations"),
+        {"m": "n"},
+    ),
+)
