@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.terminals import terminal
 from tests.production.test_permissions import gardener_cluster
 from tests.scenarios.running import hortus, kubectl
 
@@ -369,14 +370,21 @@ async def test_where_nothing_was_installed_the_way_out_is_named(fresh: Client) -
 def test_an_uninstall_lists_everything_and_asks(server: TestServer) -> None:
     on(server, "install", "--no-wait", "-n", "asked", "--set", "watchNamespace=asked", *ALONE)
     words = ("--kubeconfig", str(server.kubeconfig), "uninstall", "-n", "asked")
-    done = hortus(*words, stdin="n\n")
-    assert done.returncode == 1
+    done = hortus(*words)
+    assert done.returncode == 2
     assert "  deployment/hortus in asked\n" in done.stdout
     assert "This stays:\n  customresourcedefinition/" in done.stdout
+    assert "give -y to agree" in done.stderr
+    with terminal(*words, width=200, height=60) as shown:
+        assert "Uninstall Hortus from namespace asked of 127.0.0.1:" in shown.shows("[y/N]")[-1]
+        shown.type("n\n")
+        assert shown.ended() == 1
     assert kubectl(server.kubeconfig, "-n", "asked", "get", "deployment", "-o", "name").stdout != ""
-    done = hortus(*words, "--delete-namespace", stdin="y\n")
-    assert done.returncode == 0, done.stderr
-    assert "namespace/asked deleted" in done.stdout
+    with terminal(*words, "--delete-namespace", width=200, height=60) as shown:
+        shown.shows("[y/N]")
+        shown.type("y\n")
+        assert shown.ended() == 0
+        assert "namespace/asked deleted" in shown.lines
     assert kubectl(server.kubeconfig, "get", "namespace", "asked", "--ignore-not-found").stdout == ""
 
 

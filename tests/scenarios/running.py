@@ -30,7 +30,7 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "TERM": "dumb", **more}
 
 
-def hortus(*words: str, cwd: Path | None = None, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+def hortus(*words: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
     """One command of ours, to its end."""
     return subprocess.run(
         [sys.executable, "-m", "hortus", *words],
@@ -39,7 +39,6 @@ def hortus(*words: str, cwd: Path | None = None, stdin: str = "", **more: str) -
         timeout=PATIENCE,
         env=environment(**more),
         cwd=cwd,
-        input=stdin,
     )
 
 

@@ -214,8 +214,10 @@ async def test_every_value_is_changed_and_nothing_is_left_behind(site: Site, too
     installed = await snapshot(site.client)
     base = (await site.pods())[1]
     for wave in waves():
-        await tool.install(BASE)
-        before_it, _ = await site.pods()
+        if wave[0].path.startswith("crds"):
+            # Helm forgets the annotation of a CRD that was turned off in between.
+            await tool.install(BASE)
+        before_it = await site.pods()
         await tool.install(together(wave))
         await _seen(site, wave, base, before_it)
     for unknown in ({"replicas": 3}, {"image": {"name": "x"}}, {"config": {"rotation-strategy": "x"}}):
@@ -229,14 +231,15 @@ async def test_every_value_is_changed_and_nothing_is_left_behind(site: Site, too
     assert [name for name, obj in before.items() if after.get(name) != obj] == []
 
 
-async def _seen(site: Site, wave: list[Change], base: Object | None, before: str) -> None:
+async def _seen(site: Site, wave: list[Change], base: Object | None, before: tuple[str, Object | None]) -> None:
     """Each change is seen in its object, and the pods restart if it says so, by their template and by its count."""
     for change in wave:
         assert shows(change, await find(site.client, change.seen)), change.path
     revision, template = await site.pods()
     if template is not None:
         assert (template != base) is any(change.restarts for change in wave), [change.path for change in wave]
-        assert (revision != before) is (site.counts_revisions and template != base), "by the controller's count"
+    if None not in (template, before[1]):
+        assert (revision != before[0]) is (site.counts_revisions and template != before[1]), "by the controller's count"
 
 
 _OTHERS = ("Namespace/made", "ReplicaSet/", "Pod/", "IPAddress/", "Secret/sh.helm.release")
