@@ -13,6 +13,7 @@ from tests.cli.terminals import terminal
 from tests.production.test_permissions import gardener_cluster
 from tests.scenarios.running import hortus, kubectl
 
+from hortus.cli.install import contents
 from hortus.cli.install.applying import Installation
 from hortus.cli.install.chart import objects
 from hortus.cli.install.removing import Removal, RemovalPlan
@@ -340,7 +341,7 @@ async def test_crds_are_never_deleted_with_the_clusters_of_their_kinds(fresh: Cl
     assert f"customresourcedefinition/gardenerclusters.{GARDENER_CLUSTERS.group}, 1 objects" in plan.kept
     await fresh.delete(GARDENER_CLUSTERS, "one", "kcp-system")
     _, said = await removed(fresh, crds=True)
-    assert len(said) == 3, "a later removal deletes the CRDs alone"
+    assert len(said) == len(contents.KINDS), "a later removal deletes the CRDs alone"
     assert (await fresh.list(CRDS)).items == []
 
 
