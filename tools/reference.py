@@ -31,7 +31,7 @@ from hortus.simulation.settings import Fault, GardenSettings, Outage, Pace
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = "100"
-_PART = re.compile(r"(<!-- generated: (?P<what>[\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_PART = re.compile(r"(<!-- generated: (?P<what>[\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 _STRUCTS = (GardenSettings, Fault, Pace, Outage, ServerSettings, Scenario, Load, Fleet, Weights)
 _SETTINGS = {cls.__name__: cls for cls in _STRUCTS}
 

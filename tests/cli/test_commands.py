@@ -320,7 +320,7 @@ def test_kubectl_completes_the_plugin(fleet: Fleet) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for words, expected in (
         (["tree", "--kubeconfig", str(fleet.folder / "kubeconfig"), ""], ["one", "two", ":4"]),
-        (["rot"], ["rotate\tReplace the kubeconfig of a cluster now.", ":4"]),
+        (["rot"], ["rotate\tReplace the kubeconfigs of clusters now.", ":4"]),
         (["up", "--config", ""], [":0"]),
     ):
         asked = subprocess.run(

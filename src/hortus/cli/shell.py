@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from hortus import __version__
-from hortus.cli import completion, get, manifests, run
+from hortus.cli import completion, credentialplugin, get, manifests, run
 from hortus.cli.arguments import hoisted
 from hortus.cli.envtest import commands as envtest
 from hortus.cli.install import commands as install
@@ -89,6 +89,7 @@ def app(**_: object) -> None:
 def _register() -> None:
     up.register(app)
     get.register(app, _connect)
+    credentialplugin.register(app, _connect)
     run.register(app)
     install.register(app, _connect)
     simulate.register(app, _connect)

@@ -101,7 +101,7 @@ class Connections:
 
         path = self._named_path()
         if path is not None:
-            return self._target((path,), LOCAL_CONTEXT if path == self._local_file else "")
+            return self._target((path,))
         stopped = self._stopped_fleet()
         paths = tuple(found for found in default_paths() if found.exists())
         if paths:
@@ -139,11 +139,12 @@ class Connections:
         """The remark that the local fleet, which no option named, is stopped; empty if another was named or it runs."""
         return "" if os.environ.get("KUBECONFIG") else self.stopped(self.local_state)
 
-    def _target(self, paths: tuple[Path, ...], usual: str = "") -> KubeconfigTarget:
-        """The context that an option names, else the `usual` one if it exists, else the current one."""
+    def _target(self, paths: tuple[Path, ...]) -> KubeconfigTarget:
+        """The context that an option names, else the fleet's own in its file, else the current one."""
         from hortus.kube.kubeconfig import load
 
         config = load(*paths)
+        usual = LOCAL_CONTEXT if [path.absolute() for path in paths] == [self._local_file.absolute()] else ""
         name = self.context or (usual if usual in config.contexts else config.current_context)
         access = config.access(name)
         files = _origins(config, name)

@@ -37,13 +37,15 @@ def run(command: Coroutine[Any, Any, T]) -> T:
     """Runs a command's coroutine; known errors end the program with their message, never with a traceback."""
     import asyncio
 
-    from hortus.kube.errors import KubeError
+    from hortus.kube.errors import KubeError, NotServed
     from hortus.kube.kubeconfig import KubeconfigError
 
     try:
         return asyncio.run(_interruptible(command))
     except CommandError as error:
         fail(str(error), error.code)
+    except NotServed as error:
+        fail(f"{error}: if this is not Hortus' management cluster, choose it with --kubeconfig FILE or --context NAME")
     except (KubeError, KubeconfigError) as error:
         fail(str(error))
     except KeyboardInterrupt:

@@ -58,7 +58,7 @@ class _Client:
     ) -> None:
         return None
 
-    async def get(self, *_: object) -> Object:
+    async def get(self, *_: object, **__: object) -> Object:
         return CLUSTER
 
     async def list(self, *_: object, **__: object) -> _Listed:

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from hortus.terminal import CommandError, CommandGroup, Connections, completing, raw, run
+from hortus.terminal import CommandError, CommandGroup, Connections, completing, run
+from hortus.terminal.kubeconfigs import HANDED_OUT, Delivery, StoredKubeconfig, deliver
 
 Connect = Callable[[], Connections]
 DEFAULT_NAMESPACE = "kcp-system"
@@ -29,8 +30,9 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel="Clusters")
     @click.argument("name", metavar="NAME", help="Name of the ClusterAccess.", shell_complete=completing(_names))
     @click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of the ClusterAccess.")
-    def access(name: str, namespace: str) -> None:
-        """Print the kubeconfig that a ClusterAccess asked for.
+    @HANDED_OUT
+    def access(name: str, namespace: str, **given: Any) -> None:
+        """Print the kubeconfig that a ClusterAccess asked for, or merge it into your own.
 
         It may do what the request says and nothing else. Where there is none, the error says why and who has to act.
 
@@ -38,10 +40,12 @@ def register(app: CommandGroup, connect: Connect) -> None:
         hortus access broker > broker.yaml
         kubectl --kubeconfig broker.yaml auth can-i --list
         """
-        run(_access(connect(), name, namespace))
+        delivery = Delivery(**given)
+        delivery.check()
+        run(_access(connect(), name, namespace, delivery))
 
 
-async def _access(connections: Connections, name: str, namespace: str) -> None:
+async def _access(connections: Connections, name: str, namespace: str, delivery: Delivery) -> None:
     from hortus.domains.access import service
     from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
     from hortus.engine import read
@@ -66,4 +70,5 @@ async def _access(connections: Connections, name: str, namespace: str) -> None:
         ready = next((known for known in request.status.conditions if known.type == "Ready"), None)
         why = f"{ready.reason}: {ready.message}" if ready else "nobody looked at it yet (`hortus status`)"
         raise CommandError(f"ClusterAccess {name} has no kubeconfig. {why}")
-    raw(base64.b64decode(value))
+    stored = StoredKubeconfig(base64.b64decode(value), secret.key, request.spec.secret.key)
+    deliver(stored, delivery, connections, name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,31 +25,35 @@ from hortus.terminal import (
     for_each,
     open_garden,
     plain,
-    raw,
     run,
     select,
     selecting,
     timeout,
 )
+from hortus.terminal.kubeconfigs import HANDED_OUT, Delivery, deliver
 
 if TYPE_CHECKING:
     from hortus.domains.credentials.types import GardenerCluster
     from hortus.kube import Client
 
 Connect = Callable[[], Connections]
+_NAMES = "Names of GardenerClusters, Runtimes or Shoots, or TYPE/NAME."
 DEFAULT_NAMESPACE = "kcp-system"
 
 
 async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
-    from hortus.domains.credentials.types import GARDENER_CLUSTERS
-    from hortus.kube.objects import key_of
+    from hortus.domains.credentials.naming import known_names
 
     async with connections.management() as client:
-        listed = await client.list(GARDENER_CLUSTERS, given.get("namespace") or DEFAULT_NAMESPACE, metadata_only=True)
-        return [key_of(cluster).name for cluster in listed.items]
+        return await known_names(client, given.get("namespace") or DEFAULT_NAMESPACE)
 
 
-NAME = click.argument("name", metavar="NAME", help="Name of the GardenerCluster.", shell_complete=completing(_names))
+NAME = click.argument(
+    "name",
+    metavar="NAME",
+    help="Name of a GardenerCluster, Runtime or Shoot, or TYPE/NAME.",
+    shell_complete=completing(_names),
+)
 NAMESPACE = click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of the GardenerCluster.")
 
 
@@ -60,28 +63,24 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel="Clusters")
     @NAME
     @NAMESPACE
-    @click.option("--merge", is_flag=True, help="Add it to your kubeconfig as a context instead of printing it.")
-    @click.option(
-        "--into",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="With --merge: this file, not ~/.kube/config.",
-    )
-    @click.option("--use", is_flag=True, help="With --merge: make it the current context.")
-    def kubeconfig(name: str, namespace: str, merge: bool, into: Path | None, use: bool) -> None:
+    @HANDED_OUT
+    def kubeconfig(name: str, namespace: str, **given: Any) -> None:
         """Print the kubeconfig of a cluster, or merge it into your own.
 
         \b
-        Printed: hortus kubeconfig demo-1 > demo-1.yaml
-        Merged:  hortus kubeconfig demo-1 --merge
-                 kubectl --context demo-1 get nodes
+        Printed:  hortus kubeconfig demo-1 > demo-1.yaml
+        For days: hortus kubeconfig demo-1 --exec --merge
+                  kubectl --context demo-1 get nodes
+
+        A printed kubeconfig ends after a day at most. One with --exec goes on working, for as long as you may read the
+        cluster's Secret.
         """
-        if into is not None and not merge:
-            raise click.BadParameter("--into goes with --merge")
-        run(_kubeconfig(connect(), name, namespace, into or Path.home() / ".kube" / "config" if merge else None, use))
+        delivery = Delivery(**given)
+        delivery.check()
+        run(_kubeconfig(connect(), name, namespace, delivery))
 
     @app.command(panel="Clusters")
-    @selecting("Names of GardenerClusters.", completing(_names), DEFAULT_NAMESPACE, several="GardenerClusters")
+    @selecting(_NAMES, completing(_names), DEFAULT_NAMESPACE, several="GardenerClusters")
     @click.option("--wait/--no-wait", default=True, help="Wait until each new kubeconfig is there.")
     @timeout("1m")
     def rotate(wait: bool, timeout: float, **given: Any) -> None:
@@ -109,19 +108,13 @@ def register(app: CommandGroup, connect: Connect) -> None:
         run(_tree(connect(), name, namespace, output))
 
 
-async def _kubeconfig(connections: Connections, name: str, namespace: str, into: Path | None, use: bool) -> None:
-    from hortus.domains.credentials.lookup import read_cluster, read_secret
-    from hortus.kube import kubeconfig
+async def _kubeconfig(connections: Connections, name: str, namespace: str, delivery: Delivery) -> None:
+    from hortus.domains.credentials.lookup import read_secret
+    from hortus.domains.credentials.naming import find_cluster, parse_name
 
     async with connections.management() as client:
-        cluster = await read_cluster(client, name, namespace)
-        content, reference = await read_secret(client, cluster)
-    found = kubeconfig.from_untrusted(content, origin=f"secret {reference}")
-    if into is None:
-        raw(content)
-        return
-    kubeconfig.merge_into(into, found.current_as(name), use=use)
-    click.echo(f"Context {name} is in {into} (from secret {reference}). Try: kubectl --context {name} get ns")
+        stored = await read_secret(client, await find_cluster(client, name, namespace))
+    deliver(stored, delivery, connections, parse_name(name)[1])
 
 
 async def _rotate(
@@ -134,14 +127,16 @@ async def _rotate(
     namespace: str,
     yes: bool,
 ) -> None:
-    from hortus.domains.credentials.lookup import cluster_of, read_cluster
+    from hortus.domains.credentials.lookup import cluster_of
+    from hortus.domains.credentials.naming import find_cluster
     from hortus.domains.credentials.types import GARDENER_CLUSTERS
 
-    selection = TargetSelection(names, labels, everything).of_kind(GARDENER_CLUSTERS, "cluster", "clusters", "gc")
+    selection = TargetSelection(names, labels, everything)
     selection.check()
     async with connections.management() as client:
         if selection.names:
-            chosen = [await read_cluster(client, name, namespace) for name in selection.names]
+            named = [await find_cluster(client, name, namespace) for name in selection.names]
+            chosen = list({cluster.key: cluster for cluster in named}.values())
         else:
             chosen = [cluster_of(found) for found in await select(client, GARDENER_CLUSTERS, selection, namespace)]
             if chosen:

@@ -10,6 +10,7 @@ from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials import ownership
 from hortus.domains.credentials.garden import SHOOTS
 from hortus.domains.credentials.issuing import ADVICE
+from hortus.domains.credentials.naming import find_cluster, parse_name
 from hortus.domains.credentials.shoots import GardenerShoot
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, GardenerCluster, Label, State
 from hortus.domains.credentials.views import Node, cluster_node, runtime_node, secret_node, shoot_node
@@ -17,9 +18,10 @@ from hortus.engine import TRUE, NotReadable, read
 from hortus.engine.kubeconfigs import SECRETS, ClusterProof, KubeconfigSecret, ProofFailed, TrialClients
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, key_of
+from hortus.kube.objects import Object
 from hortus.schema import Kind
 from hortus.terminal import CommandError, ProjectGarden
+from hortus.terminal.kubeconfigs import StoredKubeconfig
 
 _PROOF_TIMEOUT = 5.0
 _K = TypeVar("_K", bound=Kind)
@@ -37,15 +39,6 @@ def cluster_of(obj: Object) -> GardenerCluster:
     return _typed(GardenerCluster, obj)
 
 
-async def read_cluster(client: Client, name: str, namespace: str) -> GardenerCluster:
-    try:
-        return _typed(GardenerCluster, await client.get(GARDENER_CLUSTERS, name, namespace))
-    except NotFound:
-        listed = await client.list(GARDENER_CLUSTERS, namespace, limit=20)
-        names = ", ".join(key_of(cluster).name for cluster in listed.items[:20]) or "none"
-        raise CommandError(f"no GardenerCluster {name} in namespace {namespace}; there are: {names}") from None
-
-
 async def find_secret(client: Client, cluster: GardenerCluster) -> KubeconfigSecret | None:
     """The cluster's Secret, found as the controller finds it, not sealed."""
     selector = f"{Label.SHOOT_NAME}={cluster.shoot}"
@@ -57,15 +50,15 @@ async def find_secret(client: Client, cluster: GardenerCluster) -> KubeconfigSec
         raise CommandError(str(error)) from None
 
 
-async def read_secret(client: Client, cluster: GardenerCluster) -> tuple[bytes, str]:
-    """The kubeconfig of a cluster, and the namespace/name of its Secret."""
+async def read_secret(client: Client, cluster: GardenerCluster) -> StoredKubeconfig:
+    """The kubeconfig of a cluster."""
     secret = await find_secret(client, cluster)
     value = "" if secret is None else secret.data.get(cluster.secret.key, "")
     if secret is None or not value:
         why = "" if cluster.condition is None else cluster.condition.message
         name = cluster.metadata.name
         raise CommandError(f"GardenerCluster {name} has no kubeconfig: {why or 'it was not reconciled yet'}")
-    return base64.b64decode(value), str(secret.key)
+    return StoredKubeconfig(base64.b64decode(value), secret.key, cluster.secret.key)
 
 
 async def force_rotation(client: Client, cluster: GardenerCluster) -> GardenerCluster:
@@ -102,13 +95,17 @@ async def rotation_done(client: Client, asked: GardenerCluster, timeout: float) 
 async def build_tree(client: Client, garden: ProjectGarden, name: str, namespace: str, now: float) -> Node:
     """Runtime, where there is one -> GardenerCluster -> Secret -> cluster that answers; and the Shoot.
 
-    `name` is that of the Runtime or of the GardenerCluster.
+    `name` is that of any of the three, or TYPE/NAME.
     """
-    runtime = await _runtime_of(client, name, namespace)
+    kind, plain = parse_name(name)
+    runtime = await _runtime(client, plain, namespace) if kind in ("", "runtime") else None
     if runtime is None:
-        return await _cluster_tree(client, garden, await read_cluster(client, name, namespace), now)
+        found = await find_cluster(client, name, namespace)
+        runtime = await _runtime_of(client, found)
+        if runtime is None:
+            return await _cluster_tree(client, garden, found, now)
     root = runtime_node(runtime)
-    identity = runtime.metadata.labels.get(Label.RUNTIME_ID) or name
+    identity = runtime.metadata.labels.get(Label.RUNTIME_ID) or runtime.metadata.name
     try:
         cluster = _typed(GardenerCluster, await client.get(GARDENER_CLUSTERS, identity, namespace))
     except NotFound:
@@ -120,12 +117,16 @@ async def build_tree(client: Client, garden: ProjectGarden, name: str, namespace
     return root
 
 
-async def _runtime_of(client: Client, name: str, namespace: str) -> Runtime | None:
-    """The Runtime of that name, or that the GardenerCluster of that name was made for."""
+async def _runtime(client: Client, name: str, namespace: str) -> Runtime | None:
     try:
         return _typed(Runtime, await client.get(RUNTIMES, name, namespace))
     except NotFound:
-        pass
+        return None
+
+
+async def _runtime_of(client: Client, cluster: GardenerCluster) -> Runtime | None:
+    """The Runtime that a GardenerCluster was made for."""
+    name, namespace = cluster.key.name, cluster.key.namespace
     try:
         listed = await client.list(RUNTIMES, namespace, labels=f"{Label.RUNTIME_ID}={name}")
     except NotFound:

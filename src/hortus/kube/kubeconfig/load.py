@@ -31,6 +31,12 @@ def default_paths(environment: Mapping[str, str] | None = None) -> list[Path]:
     return [Path.home() / ".kube" / "config"]
 
 
+def default_file(environment: Mapping[str, str] | None = None) -> Path:
+    """The file that kubectl writes to by default: of several the first that exists, or else the last."""
+    paths = default_paths(environment)
+    return next((path for path in paths if path.exists()), paths[-1])
+
+
 def load(*paths: str | os.PathLike[str], environment: Mapping[str, str] | None = None) -> Kubeconfig:
     """The merged kubeconfig of these files, which must exist, or of the default ones. Raises KubeconfigError."""
     if paths:
