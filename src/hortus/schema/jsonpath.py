@@ -1,7 +1,7 @@
 r"""JSONPath as kubectl and CRDs write it: one path for table columns, whole templates for `-o jsonpath`.
 
     JsonPath.parse(r".metadata.labels.kyma-project\.io/shoot-name").find(obj)     # ["s-1"]
-    Template.parse('{range .items[*]}{.metadata.name}{"\n"}{end}').render(objects)
+    JsonPathTemplate.parse('{range .items[*]}{.metadata.name}{"\n"}{end}').render(objects)
 
 A path is a chain of steps, each mapping a list of values to a list of values. The dialect is client-go's
 (kubernetes.io/docs/reference/kubectl/jsonpath): negative indexes, slices, unions, wildcards, `..` descent and filters
@@ -12,16 +12,26 @@ nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from hortus.schema.problems import json_text, number_text
+from hortus.schema.jsonpathsteps import (
+    COMPARISONS,
+    JsonPathError,
+    Step,
+    chain,
+    constant,
+    descend,
+    element,
+    every_member,
+    member,
+    printed,
+    sliced,
+    where,
+    where_compared,
+)
 
-Step = Callable[[list[Any]], list[Any]]
-
-
-class JsonPathError(ValueError):
-    """The expression cannot be parsed, or cannot be applied to this object."""
+__all__ = ["JsonPath", "JsonPathError", "JsonPathTemplate", "printed"]
 
 
 class JsonPath:
@@ -84,15 +94,6 @@ class JsonPathTemplate:
 
     def render(self, obj: Any) -> str:
         return "".join(_rendered(self._parts, obj))
-
-
-def printed(value: Any) -> str:
-    """One value as kubectl prints it: text bare, the rest as JSON."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        return number_text(value)
-    return json_text(value)
 
 
 def _rendered(parts: tuple[_Part, ...], obj: Any) -> Iterable[str]:
@@ -220,12 +221,12 @@ class _Scanner:
         if self.take("."):
             return self._named() or (lambda values: values)
         if (quoted := self.match(_QUOTED)) is not None:
-            return _constant(_unquoted(quoted))
+            return constant(_unquoted(quoted))
         if first and (number := self.match(_NUMBER)) is not None:
             text = number.group()
-            return _constant(float(text) if "." in text else int(text))
+            return constant(float(text) if "." in text else int(text))
         if first and (self.take("true") or self.take("false")):
-            return _constant(self._text[self.pos - 4 : self.pos] == "true")
+            return constant(self._text[self.pos - 4 : self.pos] == "true")
         return None
 
     def _named(self) -> Step | None:
@@ -233,13 +234,13 @@ class _Scanner:
         if found is None:
             return None
         name = found.group()
-        return _every_member if name == "*" else _member(name.replace("\\", ""))
+        return every_member if name == "*" else member(name.replace("\\", ""))
 
     def _descent(self) -> Step:
         if self._text.startswith("..", self.pos):
             raise JsonPathError("invalid multiple recursive descent")
         named = self._named()
-        return _descend if named is None else lambda values: named(_descend(values))
+        return descend if named is None else lambda values: named(descend(values))
 
     def _bracket(self) -> Step:
         branches = [self._subscript()]
@@ -255,15 +256,15 @@ class _Scanner:
         self.spaces()
         if self._text.startswith("*", self.pos):
             self.pos += 1
-            step: Step = _slice(None, None, None)
+            step: Step = sliced(None, None, None)
         elif (quoted := self.match(_QUOTED)) is not None:
-            step = _chain(_Scanner("." + (quoted.group(1) or quoted.group(2) or "")).steps())
+            step = chain(_Scanner("." + (quoted.group(1) or quoted.group(2) or "")).steps())
         else:
             found = self.match(_SLICE)
             if found is None or not found.group():
                 raise JsonPathError(f"invalid array index at {self.rest()!r}")
             start, ranged, stop, _, stride = found.groups()
-            step = _slice(*map(_whole, (start, stop, stride))) if ranged else _index(int(start))
+            step = sliced(*map(_whole, (start, stop, stride))) if ranged else element(int(start))
         self.spaces()
         return step
 
@@ -272,11 +273,11 @@ class _Scanner:
         self.spaces()
         operator = self.match(_OPERATOR)
         if operator is None:
-            step = _exists(left)
+            step = where(left)
         else:
-            if operator.group() not in _COMPARISONS:
+            if operator.group() not in COMPARISONS:
                 raise JsonPathError(f"unrecognized filter operator {operator.group()}")
-            step = _compare(left, _COMPARISONS[operator.group()], self._operand())
+            step = where_compared(left, COMPARISONS[operator.group()], self._operand())
         self.spaces()
         if not self.take(")]"):
             raise JsonPathError(f"unterminated filter at {self.rest()!r}")
@@ -288,7 +289,7 @@ class _Scanner:
         if not steps:
             raise JsonPathError(f"filter lacks an operand at {self.rest()!r}")
         self.pos = inner.pos
-        return _chain(steps)
+        return chain(steps)
 
 
 def _whole(text: str | None) -> int | None:
@@ -298,111 +299,3 @@ def _whole(text: str | None) -> int | None:
 def _unquoted(quoted: re.Match[str]) -> str:
     body = quoted.group(1) if quoted.group(1) is not None else quoted.group(2)
     return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m.group(1), m.group(1)), body)
-
-
-def _chain(steps: list[Step]) -> Step:
-    def run(values: list[Any]) -> list[Any]:
-        for step in steps:
-            values = step(values)
-        return values
-
-    return steps[0] if len(steps) == 1 else run
-
-
-def _constant(value: Any) -> Step:
-    return lambda values: [value]
-
-
-def _member(name: str) -> Step:
-    return lambda values: [value[name] for value in values if isinstance(value, dict) and name in value]
-
-
-def _members(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
-
-
-def _every_member(values: list[Any]) -> list[Any]:
-    return [member for value in values for member in _members(value)]
-
-
-def _descend(values: list[Any]) -> list[Any]:
-    """Each container and, before its next sibling, all containers below it."""
-    found: list[Any] = []
-    waiting = list(reversed(values))
-    while waiting:
-        value = waiting.pop()
-        members = list(_members(value))
-        if members:
-            found.append(value)
-            waiting.extend(reversed(members))
-    return found
-
-
-def _listed(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise JsonPathError(f"{printed(value)} is not array or slice")
-    return value
-
-
-def _index(place: int) -> Step:
-    return _slice(place, place + 1 if place != -1 else None, None)
-
-
-def _slice(start: int | None, stop: int | None, stride: int | None) -> Step:
-    """Members from `start` to before `stop`; unlike Python's, bounds beyond the list are an error."""
-    if stride is not None and stride <= 0:
-        raise JsonPathError("step must be > 0")
-
-    def part(members: list[Any]) -> list[Any]:
-        size = len(members)
-        first = 0 if start is None else start + size if start < 0 else start
-        last = size if stop is None else stop + size if stop < 0 else stop
-        if first == last:
-            return []
-        for place, limit in ((first, size - 1), (last - 1, size - 1)):
-            if not 0 <= place <= limit:
-                raise JsonPathError(f"array index out of bounds: index {place}, length {size}")
-        if first > last:
-            raise JsonPathError(f"starting index {first} is greater than ending index {last}")
-        return members[first:last:stride]
-
-    return lambda values: [member for value in values if value is not None for member in part(_listed(value))]
-
-
-def _exists(path: Step) -> Step:
-    return lambda values: [member for value in values for member in _listed(value) if path([member])]
-
-
-def _compare(left: Step, holds: Callable[[Any, Any], bool], right: Step) -> Step:
-    def passes(member: Any) -> bool:
-        lefts, rights = left([member]), right([member])
-        if len(lefts) > 1 or len(rights) > 1:
-            raise JsonPathError("can only compare one element at a time")
-        if not (lefts and rights):
-            return False
-        if not _comparable(lefts[0], rights[0]):
-            raise JsonPathError("incompatible types for comparison")
-        return holds(lefts[0], rights[0])
-
-    return lambda values: [member for value in values for member in _listed(value) if passes(member)]
-
-
-def _comparable(left: Any, right: Any) -> bool:
-    if isinstance(left, bool) or isinstance(right, bool):
-        return isinstance(left, bool) and isinstance(right, bool)
-    numbers = (int, float)
-    return (isinstance(left, numbers) and isinstance(right, numbers)) or (
-        isinstance(left, str) and isinstance(right, str)
-    )
-
-
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-}

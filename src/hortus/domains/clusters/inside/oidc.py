@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import msgspec
 
+from hortus.domains.clusters.apiservers import AdditionalOidcConfig
 from hortus.domains.clusters.reading import free_spec
 from hortus.domains.clusters.types import (
     FIELD_MANAGER,
     MANAGER,
-    AdditionalOidcConfig,
     Label,
     OidcConfig,
     Runtime,

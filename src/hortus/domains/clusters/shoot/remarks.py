@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from hortus.domains.clusters.apiservers import ClientAuthentication
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot import versions
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
@@ -12,7 +13,7 @@ from hortus.domains.clusters.shoot.kubernetes import STRUCTURED_FROM, has_struct
 from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.pools import path_of
 from hortus.domains.clusters.shoot.workers import created_pools, patched_pools
-from hortus.domains.clusters.types import ClientAuthentication, OidcConfig, Runtime
+from hortus.domains.clusters.types import OidcConfig, Runtime
 from hortus.schema import FieldError
 from hortus.schema.problems import forbidden, invalid, required
 
