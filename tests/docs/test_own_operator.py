@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from tests.docs import projects
 from tests.docs.consoles import ROOT, agree, run, steps
+from tests.render.oracles import find_helm, require
 from tests.scenarios.running import environment
 
 from hortus.cli.new import TEMPLATE
+from hortus.kube import yaml
+from hortus.render.helm import Release, load_chart, render_chart
 
 PAGE = ROOT / "docs" / "own-operator.md"
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
@@ -62,13 +65,19 @@ def test_the_wheel_makes_the_same_project(wheel: Path, tmp_path: Path) -> None:
     assert len([path for path in made if path.suffix != ".pyc"]) == len(list(TEMPLATE.rglob("*.tmpl"))) + 2
 
 
-@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
-def test_helm_renders_the_chart(tmp_path: Path) -> None:
+@pytest.mark.oracle
+@pytest.mark.timeout(1600)
+def test_helm_accepts_the_chart_and_renders_what_we_do(tmp_path: Path) -> None:
+    helm = require(find_helm(), "helm")
     run(steps(PAGE)[:1], tmp_path, environment())
     chart = tmp_path / "work" / "greeter" / "charts" / "greeter"
-    for words in (("lint", str(chart)), ("template", "greeter", str(chart))):
-        done = subprocess.run(["helm", *words], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
+    linted = subprocess.run([helm, "lint", "--strict", str(chart)], capture_output=True, text=True, timeout=60)
+    assert linted.returncode == 0, linted.stdout + linted.stderr
+    words = [helm, "template", "greeter", str(chart), "--namespace", "operators"]
+    printed = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+    ours = render_chart(load_chart(chart), {}, release=Release("greeter", "operators")).objects
+    assert [one for one in yaml.load_all(printed) if one] == ours
+    assert len(ours) == 10
 
 
 @pytest.mark.soak

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 import pytest
+from tests.oracles.controlplane import find_assets, running_control_plane, why_none
 
 from hortus.engine import Actor, KindController, Permission, ReconcileContext, Result, StepError, Steps
 from hortus.kube.errors import NotFound
@@ -103,8 +105,9 @@ def note(name: str, text: str = "") -> Note:
     return Note(metadata=ObjectMeta(name=name), spec=NoteSpec(text=text))
 
 
-async def test_the_permissions_that_follow_from_a_controller_are_enough(hortus_cluster: TestCluster) -> None:
-    async with hortus_cluster.running(Keeper) as running:
+async def _lives(cluster: TestCluster) -> None:
+    """A Note is kept, changed and deleted."""
+    async with cluster.running(Keeper) as running:
         made = await running.create(note("a", "good day"))
         assert made.metadata.namespace == "default"
         await running.wait_for(Note, "a", until=condition_is("Ready", reason="Kept"))
@@ -112,7 +115,22 @@ async def test_the_permissions_that_follow_from_a_controller_are_enough(hortus_c
         found = await running.wait_for(CONFIG_MAPS, "a", until=lambda one: one["data"]["text"] == "good evening")
         assert found["metadata"]["ownerReferences"][0]["uid"] == made.metadata.uid
         await running.delete(Note, "a")
-        await running.wait_gone(CONFIG_MAPS, "a")
+
+
+async def test_the_permissions_that_follow_from_a_controller_are_enough(hortus_cluster: TestCluster) -> None:
+    await _lives(hortus_cluster)
+    async with hortus_cluster.client() as client:
+        await wait_gone(client, CONFIG_MAPS, "a")
+
+
+@pytest.mark.real_apiserver
+async def test_they_are_enough_on_a_real_server_that_checks_owners(tmp_path: Path) -> None:
+    assets = find_assets()
+    if assets is None:
+        pytest.skip(why_none())
+    flags = ("--enable-admission-plugins=OwnerReferencesPermissionEnforcement",)
+    with running_control_plane(assets, tmp_path, flags=flags, with_controllers=False) as server:
+        await _lives(TestCluster(server.kubeconfig))
 
 
 async def test_a_request_without_permission_fails_the_test_with_the_fix(hortus_cluster: TestCluster) -> None:
@@ -157,7 +175,7 @@ async def test_a_fake_clock_is_the_time_of_the_controllers(
 
 async def test_each_test_has_a_cluster_of_its_own(hortus_apiserver: TestServer, hortus_cluster: TestCluster) -> None:
     hortus_apiserver.create_cluster("another")
-    other = TestCluster(hortus_apiserver, "another")
+    other = TestCluster(hortus_apiserver.kubeconfig_for("another"))
     async with hortus_cluster.client() as client, other.client() as elsewhere:
         await install(client, Note)
         await client.create(CONFIG_MAPS, {"metadata": {"name": "mine", "namespace": "default"}})

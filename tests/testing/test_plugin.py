@@ -28,7 +28,7 @@ def test_a_clock_loads_no_server(hortus_clock):
 def test_a_cluster_is_reached_by_its_kubeconfig(hortus_cluster):
     from hortus.kube import kubeconfig
 
-    assert hortus_cluster.name in kubeconfig.load(hortus_cluster.kubeconfig).access().server
+    assert "/clusters/test-" in kubeconfig.load(hortus_cluster.kubeconfig).access().server
 """
 
 

@@ -67,18 +67,15 @@ class TestServer:
     def cluster_url(self, cluster: str = "root") -> str:
         return self.url if cluster == "root" else f"{self.url}/clusters/{cluster}"
 
-    def kubeconfig_for(self, cluster: str, *, username: str = "") -> Path:
-        """A file with a kubeconfig of a logical cluster, by client certificate: the admin's, or that of a user who may
-        do what its roles grant."""
-        path = self._folder / f"{cluster}{'-' if username else ''}{username}.kubeconfig"
-        path.write_text(yaml.dump(self.kubeconfig_dict(cluster, username=username)))
+    def kubeconfig_for(self, cluster: str) -> Path:
+        """A file with an admin kubeconfig of a logical cluster, by client certificate."""
+        path = self._folder / f"{cluster}.kubeconfig"
+        path.write_text(yaml.dump(self.kubeconfig_dict(cluster)))
         path.chmod(0o600)
         return path
 
-    def kubeconfig_dict(self, cluster: str = "root", *, username: str = "") -> Object:
-        groups = ("system:authenticated",) if username else ADMIN.groups
-        user = username or ADMIN.username
-        issued = self.server.clusters.issue(cluster, username=user, groups=groups, seconds=86400)
+    def kubeconfig_dict(self, cluster: str = "root") -> Object:
+        issued = self.server.clusters.issue(cluster, username=ADMIN.username, groups=ADMIN.groups, seconds=86400)
         return certificate_kubeconfig(issued, server=self.cluster_url(cluster), name=cluster)
 
     def token_kubeconfig_dict(self, cluster: str = "root") -> Object:

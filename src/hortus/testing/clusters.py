@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
+import msgspec
 import structlog
 
 from hortus.engine.events import EventRecorder
@@ -26,12 +27,11 @@ from hortus.engine.manager import Manager
 from hortus.engine.manifests import OperatorManifests
 from hortus.engine.outcomes import Result
 from hortus.engine.typed import read, resource_of
-from hortus.kube import Client
+from hortus.kube import Client, Impersonation
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Forbidden, NotServed
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.schema import Kind, crd, encode
-from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import PATIENCE, wait_for, wait_gone
 
 K = TypeVar("K", bound=Kind)
@@ -58,15 +58,14 @@ async def install(client: Client, *kinds: type[Kind]) -> None:
 
 
 class TestCluster:
-    """A cluster for one test, without any object of other tests."""
+    """A cluster for tests; the fixture `hortus_cluster` is one without any object of other tests."""
 
     __test__ = False
 
-    def __init__(self, server: TestServer, name: str) -> None:
-        self._server = server
-        self.name = name
-        self.kubeconfig: Path = server.kubeconfig_for(name)
-        """A file with the administrator's kubeconfig, for programs and for kubectl."""
+    def __init__(self, kubeconfig: Path) -> None:
+        """`kubeconfig` is the administrator's, of any cluster: the controllers impersonate an account there."""
+        self.kubeconfig = kubeconfig
+        """A file, also for kubectl and for other programs."""
 
     def client(self) -> Client:
         """A client of the administrator; `async with` closes it."""
@@ -89,8 +88,9 @@ class TestCluster:
             operator = OperatorManifests(_USER, controllers, [(one.kind,) for one in controllers])
             await install(admin, *(one.kind for one in controllers))
             await _grant(admin, operator)
-            kubeconfig = self._server.kubeconfig_for(self.name, username=_USER)
-            client = await stack.enter_async_context(Client.from_kubeconfig(kubeconfig))
+            account = Impersonation(user=_USER, groups=("system:authenticated",))
+            access = msgspec.structs.replace(admin.access, impersonate=account)
+            client = await stack.enter_async_context(Client(access))
             manager = Manager(client, clock=clock, grace=0.0)
             failures: dict[ObjectKey, str] = {}
             for controller in controllers:

@@ -35,7 +35,7 @@ def hortus_cluster(hortus_apiserver: TestServer) -> TestCluster:
 
     name = f"test-{next(_numbers)}"
     hortus_apiserver.create_cluster(name)
-    return TestCluster(hortus_apiserver, name)
+    return TestCluster(hortus_apiserver.kubeconfig_for(name))
 
 
 @pytest.fixture

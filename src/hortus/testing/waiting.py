@@ -14,7 +14,7 @@ from hortus.engine.typed import read, resource_of
 from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource
-from hortus.kube.watch import DELETED
+from hortus.kube.watch import BOOKMARK, DELETED
 from hortus.schema import Kind
 
 K = TypeVar("K", bound=Kind)
@@ -69,6 +69,8 @@ async def wait_for(
         while True:
             async with aclosing(client.watch(resource, place, name=name)) as events:
                 async for event in events:
+                    if event.type == BOOKMARK:
+                        continue
                     last = None if event.type == DELETED else event.object
                     if last is not None:
                         found = last if isinstance(what, Resource) else read(what, last)
@@ -103,7 +105,7 @@ async def wait_gone(
         version = last["metadata"]["resourceVersion"]
         async with aclosing(client.watch(resource, place, name=name, resource_version=version)) as events:
             async for event in events:
-                last = event.object
+                last = last if event.type == BOOKMARK else event.object
                 if event.type == DELETED:
                     return
 
