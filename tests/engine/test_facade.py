@@ -19,7 +19,7 @@ FOR_AUTHORS = {
     "reading of objects and conditions": {
         *("copy_of", "has_condition", "is_deleting", "resource_of"),
     },
-    "sources and what they pass": {"annotations_changed", "fields_changed", "to_label"},
+    "sources, and what they need": {"Permission", "annotations_changed", "fields_changed", "to_label"},
 }
 """Exports without a use by Hortus' own domains, by the work of an author that they are for."""
 

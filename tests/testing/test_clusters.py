@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import pytest
 from tests.oracles.controlplane import find_assets, running_control_plane, why_none
 
-from hortus.engine import Actor, KindController, Permission, ReconcileContext, Result, StepError, Steps
+from hortus.engine import (
+    NEVER,
+    Actor,
+    KindController,
+    Manager,
+    Permission,
+    ReconcileContext,
+    Result,
+    Source,
+    StepError,
+    Steps,
+    Watch,
+)
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Resource
+from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 from hortus.schema import Condition, Fields, Kind, ListMap, ObjectMeta, kind
 from hortus.testing import FakeClock, TestCluster, condition_is, install, wait_for, wait_gone
 from hortus.testing.apiserver import TestServer
@@ -82,6 +95,34 @@ class AllowedReader(Reader):
     permissions = (Permission("", ("secrets",), ("get",), "reads the Secrets that Notes name"),)
 
 
+class Follower(KindController[ReconcileContext[Note]]):
+    """Reports the names of the keys in the Secret that a Note names, also when the Secret changes."""
+
+    kind = Note
+    field_manager = "follower"
+    permissions = (Permission("", ("secrets",), ("list", "watch"), "follows the Secrets that Notes name"),)
+
+    def sources(self, manager: Manager) -> Sequence[Source]:
+        self.secrets = manager.cache(SECRETS)
+        return [Watch(self.secrets, to=self._notes_with)]
+
+    def _notes_with(self, secret: Object) -> Iterable[ObjectKey]:
+        changed = key_of(secret)
+        for key in self.wiring.cache.raw:
+            note = self.wiring.cache.get(key)
+            if note is not None and (key.namespace, note.spec.text) == (changed.namespace, changed.name):
+                yield key
+
+    def steps(self, context: ReconcileContext[Note]) -> Steps:
+        return (self._report,)
+
+    async def _report(self, context: ReconcileContext[Note]) -> None:
+        secret = self.secrets.get(ObjectKey(context.key.namespace, context.object.spec.text))
+        if secret is None:
+            raise StepError("no such Secret", reason="NoSecret", actor=Actor.USER, after=NEVER)
+        context.ready("Followed", ",".join(sorted(secret.get("data", {}))))
+
+
 class Patient(KindController[ReconcileContext[Note]]):
     """Reports a Note as ready an hour after the first reconcile."""
 
@@ -150,6 +191,20 @@ async def test_a_declared_permission_is_granted(hortus_cluster: TestCluster) -> 
         await running.client.create(SECRETS, {"metadata": {"name": "s", "namespace": "default"}})
         await running.create(note("a", "s"))
         await running.wait_for(Note, "a", until=condition_is("Ready", reason="Read"))
+
+
+async def test_a_controller_follows_the_objects_that_its_own_name(hortus_cluster: TestCluster) -> None:
+    def shows(keys: str) -> Callable[[Note], bool]:
+        return lambda found: any(one.message == keys for one in found.status.conditions)
+
+    async with hortus_cluster.running(Follower) as running:
+        await running.create(note("a", "s"))
+        await running.wait_for(Note, "a", until=condition_is("Stalled", reason="NoSecret"))
+        metadata = {"name": "s", "namespace": "default"}
+        await running.client.create(SECRETS, {"metadata": metadata, "stringData": {"one": "1"}})
+        await running.wait_for(Note, "a", until=shows("one"))
+        await running.client.patch(SECRETS, "s", {"stringData": {"two": "2"}}, "default")
+        await running.wait_for(Note, "a", until=shows("one,two"))
 
 
 async def test_controllers_that_cannot_start_fail_the_test(hortus_cluster: TestCluster) -> None:

@@ -16,7 +16,7 @@ object and begins again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -63,6 +63,10 @@ class KindController(Generic[C]):
 
     def finalize_steps(self, context: C) -> Steps:
         """The steps of an object that is being deleted; none unless the controller holds a finalizer."""
+        return ()
+
+    def sources(self, manager: Manager) -> Sequence[Source]:
+        """Further sources, such as a `Watch` of objects that its own objects name; called once, by `add_kind`."""
         return ()
 
     def context(self, key: ObjectKey) -> C | None:
@@ -198,12 +202,14 @@ def add_kind(
     namespace: str = "",
     workers: int = 10,
 ) -> Controller:
-    """Run a controller that needs nothing but its wiring: it follows its kind and the kinds that it owns."""
+    """Run a controller that needs nothing but its wiring: its kind, the kinds that it owns, its further sources."""
     wiring = wire(manager, controller, client=client, events=events, namespace=namespace)
+    made = controller(wiring)
     return manager.controller(
         controller.kind.FACTS.singular,
-        controller(wiring),
-        sources=sources_of(wiring),
+        made,
+        # The first reconcile of an object has to see all others, so their sources come first.
+        sources=[*made.sources(manager), *sources_of(wiring)],
         workers=workers,
     )
 
