@@ -89,7 +89,7 @@ class Clusters:
         }
 
     def route(self, accesses_of: Callable[[str], Iterable[ObjectKey]]) -> None:
-        """Say which request has a mark."""
+        """Set the function that finds the requests of a mark."""
         self._accesses_of = accesses_of
 
     def users_of(self, place: KubeconfigRef) -> Iterable[ObjectKey]:
@@ -99,7 +99,7 @@ class Clusters:
                 yield from self._users.get(cluster, ())
 
     def enter(self, access: ObjectKey, cluster: ObjectKey, place: KubeconfigRef) -> None:
-        """`access` is for `cluster`, which is watched from now on."""
+        """Watch `cluster` for `access`, from now on."""
         if self._member_of.get(access, cluster) != cluster:
             self.leave(access)
         self._member_of[access] = cluster
@@ -111,7 +111,7 @@ class Clusters:
         )
 
     def leave(self, access: ObjectKey) -> None:
-        """`access` is gone, or has nothing in any cluster; one without users is watched no more."""
+        """Release the cluster of `access`, which is gone or has nothing there; without users it is not watched."""
         cluster = self._member_of.pop(access, None)
         if cluster is None:
             return
@@ -123,7 +123,7 @@ class Clusters:
             self._places.pop(cluster, None)
 
     def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
-        """Watch no more for requests that have become another replica's."""
+        """Release the clusters of requests that have become another replica's."""
         for access in [access for access in self._member_of if not holds(access)]:
             self.leave(access)
 

@@ -1,4 +1,4 @@
-"""This domain's metrics. None names a request: how they are is counted, and when the first of them ends."""
+"""This domain's metrics. They name no request, but count them by state and show when the first kubeconfig ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AccessMetrics:
         self._expiry.set_function(lambda: min(self._expiries.values(), default=0.0))
 
     def see(self, key: ObjectKey, reason: str, expires: float | None) -> None:
-        """Note how a request is, and when its kubeconfig ends; None when it has none."""
+        """Record the state of a request, and the time at which its kubeconfig ends; None without one."""
         before = self._reasons.get(key)
         if before != reason:
             if before is not None:

@@ -1,4 +1,4 @@
-"""Decisions of the ClusterAccess controller, from values to values. No I/O and no clock.
+"""Decisions of the ClusterAccess controller, from values to values, without I/O and without a clock.
 
 In: a request, the GardenerCluster it names, the Secrets around both, the policy. Out: a StepError where the request may
 not have what it asks for, the time at which its kubeconfig is due, and the Secret to write.

@@ -46,7 +46,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def from_flags(values: Mapping[str, Any]) -> Settings:
-    """Raises FlagError naming the flag whose value cannot be used."""
+    """The settings by the values of flags. Raises FlagError naming the flag whose value cannot be used."""
     longest = values["access-max-lifetime"]
     if longest < LEAST_SECONDS:
         raise FlagError(

@@ -1,4 +1,4 @@
-"""The Secrets of requests on the management cluster: created, changed and deleted, and never anybody else's.
+"""The Secrets of requests on the management cluster: created, changed and deleted; no other Secret is touched.
 
 A Secret is a request's own by its owner, a uid, and not by its name: creation fails where one is there, and each change
 carries the uid of the Secret that was looked at.
@@ -18,7 +18,7 @@ _FOREIGN_PAUSE = 60.0
 
 
 class Vault:
-    """Raises KubeError, and StepError where a Secret belongs to somebody else."""
+    """Reads and writes the Secrets of requests. Raises KubeError, and StepError where one belongs to somebody else."""
 
     def __init__(self, store: KubeconfigStore, secrets: TypedCache[KubeconfigSecret]) -> None:
         self._store = store

@@ -42,7 +42,7 @@ class Garden:
         return None if kept is None else kept_outline(kept)
 
     async def ask(self, name: str) -> ShootOutline | None:
-        """The same, as the garden itself says."""
+        """The Shoot of this name, as the garden itself answers."""
         found = await self.read(name)
         return None if found is None else _outline(found)
 
@@ -62,7 +62,7 @@ class Garden:
         return [kept_outline(kept) for kept in self._shoots.by("owner", runtime_id)] if runtime_id else []
 
     async def create(self, shoot: Object) -> ShootOutline:
-        """Raises AlreadyExists."""
+        """Create a Shoot. Raises AlreadyExists."""
         return self._learn(await self._client.create(SHOOTS, shoot))
 
     async def merge(self, name: str, patch: Object) -> Object:
@@ -81,11 +81,11 @@ class Garden:
         await self._annotate(live, ShootAnnotation.DELETION)
 
     async def force_deletion(self, live: ShootOutline) -> None:
-        """Raises Invalid or Forbidden when the garden does not admit it."""
+        """Force the deletion of a Shoot. Raises Invalid or Forbidden when the garden does not admit it."""
         await self._annotate(live, ShootAnnotation.FORCE_DELETION)
 
     async def _annotate(self, live: ShootOutline, annotation: str) -> None:
-        """Bound to the uid: another Shoot of the same name is not meant."""
+        """Annotate the Shoot of this uid; another one of the same name is refused."""
         await self.merge(live.name, {"metadata": {"uid": live.uid, "annotations": {annotation: "true"}}})
 
     async def delete(self, live: ShootOutline) -> None:
@@ -109,7 +109,7 @@ class Garden:
 
 
 def _outline(shoot: Object) -> ShootOutline:
-    """Raises Garbage for a Shoot that has not the shape of its kind."""
+    """The outline of a Shoot. Raises Garbage for one without the shape of its kind."""
     try:
         return outline_of(shoot)
     except NotReadable as error:

@@ -25,7 +25,7 @@ _PENDING = "Shoot is pending for update after"
 
 
 class Patching:
-    """The step, and its parts."""
+    """Patches the Shoot of a Runtime; `patch` is the step."""
 
     def __init__(self, garden: Garden, conversion: Conversion, clock: Clock) -> None:
         self._garden = garden
@@ -86,7 +86,7 @@ class Patching:
             raise _refused("patch", error) from error
 
     async def _verify(self, name: str, patch: Patch, live: Object | None) -> None:
-        """See that the garden has the pools, in their order; an apply would not remove any."""
+        """Verify that the garden has the pools, in their order; an apply would not remove any."""
         for pause in (*VERIFICATION, None):
             if live is not None and pools_in_place(patch.shoot, LiveShoot(live)):
                 return
@@ -123,5 +123,5 @@ def _failed(text: str, *, after: float = NEVER) -> StepError:
 
 
 def _superseded(why: str) -> StepError:
-    """Somebody else changed the Shoot, or the garden refused for a moment: it is patched again soon."""
+    """The failure of a patch that met another writer, or a garden that refused for a moment: it is tried again soon."""
     return StepError(f"{_PENDING} {why}", reason=Reason.PROCESSING, condition=_KIND, actor=Actor.NOBODY, after=GARDEN)

@@ -31,7 +31,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Retirement:
-    """The steps. `context.shoot` is the Shoot to delete; None where there is none, or one that is to stay."""
+    """The steps of a deletion. `context.shoot` is the Shoot to delete; None where there is none, or one that stays."""
 
     def __init__(self, client: Client, clusters: Cache, garden: Garden) -> None:
         self._client = client

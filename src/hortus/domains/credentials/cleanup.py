@@ -1,4 +1,4 @@
-"""Deletion of Secrets with their GardenerClusters, also of those that went while no controller ran.
+"""Deletion of Secrets with their GardenerClusters, also of those deleted while no controller ran.
 
 The owner reference has the garbage collector do it, and what it misses is found by claims. A Secret that is not watched
 can be found by nothing: then, and only then, a finalizer keeps its cluster until it is deleted.
@@ -27,7 +27,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Cleanup:
-    """Raises KubeError."""
+    """Deletes Secrets whose GardenerCluster is gone. Raises KubeError."""
 
     def __init__(
         self, *, client: Client, secrets: TypedCache[KubeconfigSecret], store: KubeconfigStore, namespace: str
@@ -42,7 +42,7 @@ class Cleanup:
         return self._namespace in ("", namespace)
 
     async def delete_secrets_of(self, key: ObjectKey) -> None:
-        """Delete the Secrets of a cluster that is no more."""
+        """Delete the Secrets of a cluster that is gone."""
         claim = Claim(key.namespace, key.name)
         for secret in self._secrets.by("claim", claim.key):
             if not await self._lives(claim, guessed=is_guessed(secret)):
@@ -59,7 +59,7 @@ class Cleanup:
             _log.info("deleted the secret of a cluster that is gone", secret=str(secret.key))
 
     async def _lives(self, claim: Claim, *, guessed: bool) -> bool:
-        """Ask the server itself: a cache that is behind must not cost anybody a credential.
+        """True when the cluster of a claim exists at the server: a cache that is behind must not cost a credential.
 
         Labels name no namespace. The Secret that they are on may as well be that of a cluster elsewhere which keeps its
         Secret here, as the Go system laid it out.

@@ -102,7 +102,7 @@ def assemble(
     settings: Settings,
     events: EventRecorder,
 ) -> GardenerClusterController:
-    """The same with any garden and any way of proving; `shoots` holds what `outline` leaves of Shoots."""
+    """Assemble the controller with any garden and any proof; `shoots` holds what `outline` leaves of Shoots."""
     wiring = wire(manager, GardenerClusterController, client=client, events=events, namespace=settings.namespace)
     cache = manager.cache(SECRETS, namespace=settings.namespace, labels=SECRET_SELECTOR, transform=sealed)
     typed, store = TypedCache(KubeconfigSecret, cache), KubeconfigStore(client, cache, field_manager=MANAGER)

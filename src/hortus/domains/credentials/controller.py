@@ -120,7 +120,7 @@ class GardenerClusterController(KindController[ClusterContext]):
         self._clusters.raw.add_index("name", lambda cluster: (key_of(cluster).name,))
 
     def become(self, settings: Settings) -> None:
-        """Rotate by `settings` from now on; every cluster is reconciled again."""
+        """Replace the settings; every cluster is reconciled again."""
         self._settings = settings
         for key in self._clusters.raw:
             self.again.fire(key, priority=Priority.RESYNC)
@@ -196,7 +196,7 @@ class GardenerClusterController(KindController[ClusterContext]):
         return None
 
     async def _ensure_finalizer(self, context: ClusterContext) -> None:
-        """Keep a cluster whose Secret is not watched until that is deleted."""
+        """Add the finalizer to a cluster whose Secret is not watched; it stays until the Secret is deleted."""
         if not self._cleanup.watches(context.object.secret.namespace):
             await context.ensure_finalizer(FINALIZER)
 
@@ -224,7 +224,7 @@ class GardenerClusterController(KindController[ClusterContext]):
         context.reason = service.kept_reason(cluster)
 
     async def _renew(self, context: ClusterContext) -> None:
-        """Fetch a kubeconfig, see that it works, store it."""
+        """Fetch a kubeconfig, prove it, store it."""
         decision, cluster = context.decision, context.object
         if decision.action is Action.KEEP:
             return
@@ -246,7 +246,7 @@ class GardenerClusterController(KindController[ClusterContext]):
             self._repairs.repaired(context.key, self.wiring.clock.monotonic())
 
     async def _repair(self, context: ClusterContext) -> None:
-        """Give a Secret whose kubeconfig is kept its labels and owner back."""
+        """Restore the labels and the owner of a Secret whose kubeconfig is kept."""
         secret = context.secret
         if context.decision.action is not Action.KEEP or secret is None or context.shared:
             return

@@ -52,7 +52,7 @@ class _Answer(Fields, frozen=True):
 
 
 class GardenFailure(Exception):
-    """No kubeconfig could be had; the text is fit for a condition."""
+    """The failure to get a kubeconfig; its text may be shown in a condition."""
 
     def __init__(self, text: str, *, actor: Actor, missing: bool = False, retry_after: float | None = None) -> None:
         super().__init__(text)
@@ -88,7 +88,7 @@ class GardenClient:
         return _grant(answer, shoot)
 
     async def _unfinished(self, error: KubeError, shoot: str) -> GardenFailure | None:
-        """The failure where the shoot is only just made, or on its way out: the garden has no fault then."""
+        """The failure for a shoot that was just created or is being deleted: the garden has no fault then."""
         if not isinstance(error, Invalid) and not (isinstance(error, ApiError) and error.http_code >= 500):
             return None
         try:

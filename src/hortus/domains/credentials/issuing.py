@@ -23,7 +23,7 @@ ADVICE: Final = Advice(
 
 
 class KubeconfigIssuer:
-    """Raises StepError."""
+    """Issues kubeconfigs and proves them. Raises StepError."""
 
     def __init__(self, garden: Garden, proof: KubeconfigProof, clock: Clock) -> None:
         self._garden = garden

@@ -1,4 +1,4 @@
-"""The reads and the one write behind this domain's commands. Raises CommandError with what helps."""
+"""The reads and the one write behind this domain's commands. Raises CommandError with the fix."""
 
 from __future__ import annotations
 

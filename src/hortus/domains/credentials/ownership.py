@@ -42,7 +42,7 @@ class Claim(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The same for all ways in which a Secret may say it."""
+        """The key of the claim, equal for all ways in which a Secret states it."""
         return key_of_claim(ObjectKey(self.namespace, self.name))
 
     def is_of(self, cluster: GardenerCluster) -> bool:
@@ -54,7 +54,7 @@ Holder = Callable[[Claim], GardenerCluster | None]
 
 
 def nobody(claim: Claim) -> None:
-    """A Holder for those who cannot look: nobody else lives."""
+    """A Holder that finds no cluster, for callers that cannot look."""
 
 
 def key_of_claim(cluster: ObjectKey) -> str:
@@ -196,7 +196,7 @@ class Creations:
         return self._makers.setdefault((cluster.secret.namespace, cluster.shoot), cluster.key) == cluster.key
 
     def end(self, key: ObjectKey) -> None:
-        """Called at the end of each reconcile, of one that made nothing too."""
+        """End the creation; called after each reconcile, also after one that made nothing."""
         for place in [place for place, maker in self._makers.items() if maker == key]:
             del self._makers[place]
 

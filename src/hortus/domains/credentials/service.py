@@ -116,7 +116,7 @@ def repair(cluster: GardenerCluster, secret: KubeconfigSecret, *, home: str = ""
 
 
 def rotated(cluster: GardenerCluster, decision: Decision) -> str:
-    """The message of the event."""
+    """The message of the event about a rotation."""
     return f"Kubeconfig in secret {cluster.secret.object_key} replaced: {decision.why}"
 
 

@@ -123,7 +123,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_flags(cls, values: Mapping[str, Any]) -> Settings:
-        """Raises FlagError naming the flag whose value cannot be used."""
+        """The settings by the values of flags. Raises FlagError naming the flag whose value cannot be used."""
         ratio, spread = values["minimal-rotation-time"], values["rotation-spread"]
         _require("minimal-rotation-time", ratio, 0.0 < ratio <= 1.0, "more than 0 and at most 1")
         _require("rotation-spread", spread, 0.0 <= spread <= 0.5, "between 0 and 0.5")

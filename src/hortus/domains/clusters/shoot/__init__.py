@@ -1,4 +1,4 @@
-"""A Runtime as a Gardener Shoot: pure functions from values to values. No I/O, no clock, nothing kept.
+"""A Runtime as a Gardener Shoot: pure functions from values to values, which keep nothing.
 
     shoot = shoot_for(runtime, config, context)                  # to create
     patch = patch_for(runtime, live, config, context)            # to bring a live one up to the Runtime

@@ -122,5 +122,5 @@ def authentication(runtime: Runtime, config: Configuration) -> Object:
 
 
 def _groups_prefix(oidc: OidcConfig | OidcDefaults) -> str:
-    """The operator's default has none."""
+    """The prefix of groups; the operator's default has none."""
     return (oidc.groups_prefix if isinstance(oidc, OidcConfig) else None) or ""

@@ -75,7 +75,7 @@ def _overlaps(networks: dict[str, IPv4Network]) -> Iterator[FieldError]:
 
 
 def _size_problems(runtime: Runtime, nodes: IPv4Network) -> Iterator[FieldError]:
-    """The bounds of the arithmetic in `subnets`, and the smallest subnet that AWS makes."""
+    """Problems by the bounds of the arithmetic in `subnets`, and by the smallest subnet that AWS makes."""
     provider, path = runtime.wanted.shoot.provider.type, f"{PATH}.nodes"
     if provider not in ZONED:
         return

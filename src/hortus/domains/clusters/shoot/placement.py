@@ -57,7 +57,7 @@ def profile_name(runtime: Runtime) -> str:
 
 
 def tolerations(region: str) -> list[Object]:
-    """Set when a Shoot is created, and never after."""
+    """The tolerations of a new Shoot; a patch leaves them as they are."""
     return [{"key": TOLERATIONS[region]}] if region in TOLERATIONS else []
 
 

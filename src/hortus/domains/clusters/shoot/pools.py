@@ -127,7 +127,7 @@ def _zone_count_problems(runtime: Runtime) -> Iterator[FieldError]:
 
 
 def _zone_count(provider: str) -> str:
-    """The Go system's words; Azure's lite plan of old has no zones."""
+    """The message about a number of zones, in the Go system's words; Azure's lite plan of old has no zones."""
     least = 0 if provider == "azure" else 1
     return f"Number of networking zones must be between {least} and {subnets.MOST_ZONES}"
 

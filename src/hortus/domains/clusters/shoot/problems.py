@@ -8,7 +8,7 @@ from hortus.schema import FieldError
 
 
 class ConversionError(ValueError):
-    """A Runtime that cannot be converted. Nothing helps but a change of the Runtime or of the configuration."""
+    """A Runtime that cannot be converted. Only a change of the Runtime or of the configuration helps."""
 
     def __init__(self, problems: Sequence[FieldError]) -> None:
         super().__init__("; ".join(map(str, problems)))

@@ -63,7 +63,7 @@ def problems_of(
 
 
 def _label_problems(runtime: Runtime) -> list[FieldError]:
-    """Only the first, as the Go system says it."""
+    """The first problem of the labels alone, as the Go system reports it."""
     labels = runtime.metadata.labels
     missing = next((key for key in RequiredLabels.IN_ORDER if not labels.get(key)), None)
     if missing is None:

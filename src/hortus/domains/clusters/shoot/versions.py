@@ -1,4 +1,4 @@
-"""Versions of Kubernetes and of machine images: never back. "1.28" counts as 1.28.0."""
+"""Versions of Kubernetes and of machine images, which are never lowered. "1.28" counts as 1.28.0."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ def _filled(pool: Pool, config: Configuration, tokens: bool) -> Pool:
 
 
 def _aligned(pool: Pool, live: PoolFields) -> Pool:
-    """Defaults that the garden filled in are not taken over: they come back by themselves, and what an apply holds
-    must not depend on whether they are there yet."""
+    """The pool as the live one has it where the Runtime leaves it open. Defaults that the garden filled in are not
+    taken over: they come back by themselves, and an apply must not depend on whether they are there yet."""
     wanted = pool.fields
     machine: Object = {"image": {"version": _image_version(wanted, live)}}
     same_machine = (wanted.machine.type, wanted.machine.architecture) == (live.machine.type, None)
