@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile
@@ -75,8 +76,9 @@ APPLIANCE_KIND: Object = {
 class RolloutWorld:
     """One logical cluster with a fleet in it."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, kubeconfig: Path) -> None:
         self.client = client
+        self.kubeconfig = kubeconfig
         self.outcomes: Callable[[str], str] = lambda cluster: "Works"
         """The state that a cluster's appliance reaches at a new version; empty for one that never finishes."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -205,9 +207,10 @@ async def world(server: TestServer) -> AsyncIterator[RolloutWorld]:
     """A fresh logical cluster with the CRDs, the ChangeKind and no cluster."""
     name = f"rollouts-{next(_numbers)}"
     await asyncio.to_thread(server.create_cluster, name)
-    async with Client.from_kubeconfig(server.kubeconfig_for(name)) as client:
+    kubeconfig = server.kubeconfig_for(name)
+    async with Client.from_kubeconfig(kubeconfig) as client:
         for kind in (ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile):
             await client.create(CRDS, crd(kind))
         await client.create(CRDS, APPLIANCE_CRD)
         await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLEET}})
-        yield RolloutWorld(client)
+        yield RolloutWorld(client, kubeconfig)

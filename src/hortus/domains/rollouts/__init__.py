@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hortus.engine.flags import Flag
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
+    from hortus.terminal import CommandGroup, Connections
 
 
 class _Rollouts(Domain):
@@ -47,6 +48,14 @@ class _Rollouts(Domain):
                 fleet_namespace=process.values["fleet-namespace"],
                 watched=process.namespace,
             )
+
+    def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
+        from hortus.domains.rollouts import commands
+
+        commands.register(app, connect)
+
+    def aliases(self) -> Mapping[str, str]:
+        return {"rp": "rolloutpolicies", "ro": "rollouts"}
 
     def local_setup(self, folder: Path, project: str) -> LocalSetup:
         return LocalSetup(flags=("--rollouts",))

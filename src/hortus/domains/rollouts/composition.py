@@ -74,6 +74,9 @@ def add_controllers(manager: Manager, client: Client, *, fleet_namespace: str, w
             announce(name, "")
 
     policies.subscribe(on_policy)
+    kind_wiring.cache.raw.subscribe(kinds.on_change)
+    # Every controller finds the ChangeKinds compiled.
+    compiled = Watch(kind_wiring.cache.raw, to=_nothing)
 
     def read_policies() -> Sequence[RolloutPolicy]:
         return tuple(readable(policies.values()))
@@ -86,12 +89,12 @@ def add_controllers(manager: Manager, client: Client, *, fleet_namespace: str, w
     manager.controller(
         POLICIES,
         PolicyController(policy_wiring, kinds, read_policies),
-        sources=[checks, Watch(policy_wiring.cache.raw, when=spec_or_metadata_changed)],
+        sources=[compiled, checks, Watch(policy_wiring.cache.raw, when=spec_or_metadata_changed)],
     )
     manager.controller(
         STARTER,
         RolloutStarter(client, fleet_namespace, kinds=kinds, order=order, policies=read_policies),
-        sources=[starts, Watch(rollouts, to=_change_of, when=_phase_changed)],
+        sources=[compiled, starts, Watch(rollouts, to=_change_of, when=_phase_changed)],
     )
     manager.controller(
         NAME,
@@ -105,6 +108,7 @@ def add_controllers(manager: Manager, client: Client, *, fleet_namespace: str, w
             execution=ObjectSetter(client, field_manager=MANAGER, clock=manager.clock),
         ),
         sources=[
+            compiled,
             # The record and the fleet are complete before the first decision.
             Watch(cache(PLACEMENT_DECISIONS), to=to_owner(rollout_wiring.resource)),
             Watch(profiles, to=_nothing),

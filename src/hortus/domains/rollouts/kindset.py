@@ -7,10 +7,25 @@ from typing import Any
 
 from hortus.domains.rollouts.changekinds import ChangeKindError, CompiledKind
 from hortus.domains.rollouts.tracking import Announce, ChangeTracker
-from hortus.engine import NEVER, Actor, Cache, KindController, ReconcileContext, StepError, Steps, Wiring
+from hortus.engine import (
+    NEVER,
+    Actor,
+    Cache,
+    Change,
+    KindController,
+    NotReadable,
+    ReconcileContext,
+    StepError,
+    Steps,
+    Wiring,
+    read,
+)
 from hortus.engine.rollouts.types import ChangeKind
-from hortus.kube.objects import ObjectKey, Resource
+from hortus.engine.within import within
+from hortus.kube.objects import Object, Resource
 
+SYNC_TIME = 10.0
+"""Seconds that the first list of the objects may take before it is reported."""
 MAX_PROBLEMS = 3
 """Objects on which an expression fails that a condition names."""
 
@@ -23,6 +38,8 @@ class KindSet:
         self._cache = cache
         self._announce = announce
         self._trackers: dict[str, ChangeTracker] = {}
+        self.problems: dict[str, str] = {}
+        """ChangeKinds that do not compile, with the reason."""
 
     def get(self, name: str) -> ChangeTracker:
         """The tracker of a ChangeKind. Raises StepError where there is none."""
@@ -43,26 +60,41 @@ class KindSet:
     def names(self) -> tuple[str, ...]:
         return tuple(self._trackers)
 
-    def put(self, kind: ChangeKind) -> ChangeTracker:
-        """Follow the objects of a ChangeKind. Raises ChangeKindError, and follows them no longer."""
-        name, known = kind.metadata.name, self._trackers.get(kind.metadata.name)
-        if known is not None and known.kind.generation == kind.metadata.generation:
-            return known
-        self.drop(name)
-        compiled = CompiledKind(kind)
-        made = self._trackers[name] = ChangeTracker(compiled, self._cache(compiled.resource), self._announce)
-        self._announce(name, "")
-        return made
-
-    def drop(self, name: str) -> None:
-        known = self._trackers.pop(name, None)
+    def on_change(self, change: Change) -> None:
+        """Follow the objects of a ChangeKind that is new or has changed, and no longer those of one that is gone."""
+        name = change.key.name
+        kind = None if change.new is None else _readable(change.new)
+        known = self._trackers.get(name)
+        if known is not None and kind is not None and known.kind.generation == kind.metadata.generation:
+            return
         if known is not None:
+            del self._trackers[name]
             known.detach()
-            self._announce(name, "")
+        self.problems.pop(name, None)
+        if kind is not None:
+            self._follow(kind)
+        self._announce(name, "")
+
+    def _follow(self, kind: ChangeKind) -> None:
+        try:
+            compiled = CompiledKind(kind)
+        except ChangeKindError as error:
+            self.problems[kind.metadata.name] = str(error)
+            return
+        cache = self._cache(compiled.resource)
+        self._trackers[compiled.name] = ChangeTracker(compiled, cache, self._announce)
+
+
+def _readable(obj: Object) -> ChangeKind | None:
+    """A ChangeKind without the shape of its kind is followed by nobody; its own reconcile reports it."""
+    try:
+        return read(ChangeKind, obj)
+    except NotReadable:
+        return None
 
 
 class ChangeKindController(KindController[ReconcileContext[ChangeKind]]):
-    """Compiles ChangeKinds and reports whether they can be used.
+    """Reports whether ChangeKinds can be used.
 
     Conditions it owns: Ready, Reconciling and Stalled of ChangeKinds. It never changes anything else.
     """
@@ -75,34 +107,26 @@ class ChangeKindController(KindController[ReconcileContext[ChangeKind]]):
         self._kinds = kinds
 
     def steps(self, context: ReconcileContext[ChangeKind]) -> Steps:
-        return (self._compile,)
+        return (self._report,)
 
-    def finalize_steps(self, context: ReconcileContext[ChangeKind]) -> Steps:
-        return (self._drop,)
-
-    async def gone(self, key: ObjectKey) -> None:
-        self._kinds.drop(key.name)
-
-    async def _compile(self, context: ReconcileContext[ChangeKind]) -> None:
+    async def _report(self, context: ReconcileContext[ChangeKind]) -> None:
+        if problem := self._kinds.problems.get(context.key.name):
+            raise StepError(problem, reason="InvalidExpression", actor=Actor.USER, after=NEVER)
+        tracker = self._kinds.get(context.key.name)
         try:
-            tracker = self._kinds.put(context.object)
-        except ChangeKindError as error:
-            raise StepError(str(error), reason="InvalidExpression", actor=Actor.USER, after=NEVER) from error
-        resource = tracker.kind.resource
-        if not tracker.cache.has_synced:
+            await within(context.wiring.clock, SYNC_TIME, tracker.cache.synced())
+        except TimeoutError as error:
+            resource = tracker.kind.resource
             raise StepError(
-                f"{resource.plural} of {resource.api_version} cannot be listed yet: is the kind served, and may it be "
+                f"{resource.plural} of {resource.api_version} cannot be listed: is the kind served, and may it be "
                 "listed and watched?",
                 reason="NotListed",
                 actor=Actor.OPERATOR,
                 after=15.0,
-            )
+            ) from error
         context.set_status("observedGeneration", context.object.metadata.generation)
         if tracker.problems:
             few = "; ".join(sorted(tracker.problems.values())[:MAX_PROBLEMS])
             context.ready("SomeObjectsFail", f"{len(tracker.problems)} objects take part in no rollout: {few}")
         else:
             context.ready("Compiled", "The expressions compile, and the objects are followed.")
-
-    async def _drop(self, context: ReconcileContext[ChangeKind]) -> None:
-        self._kinds.drop(context.key.name)

@@ -14,6 +14,7 @@ from typing import Final
 from hortus.domains.rollouts.kindset import KindSet
 from hortus.domains.rollouts.order import RolloutOrder
 from hortus.domains.rollouts.report import terms_to_copy
+from hortus.domains.rollouts.terms import DEFAULT_TERMS
 from hortus.domains.rollouts.tracking import ChangeTracker
 from hortus.engine.rollouts import policy_for
 from hortus.engine.rollouts.types import ENDED, ROLLOUTS, Rollout, RolloutChange, RolloutPolicy, RolloutSpec
@@ -90,14 +91,18 @@ def wanted_version(waiting: Counter[str], newest: Rollout | None) -> str:
     return version if count > waiting[to] else ""
 
 
-def new_rollout(policy: RolloutPolicy, change: RolloutChange, *, namespace: str, number: int) -> Rollout:
+def new_rollout(policy: RolloutPolicy | None, change: RolloutChange, *, namespace: str, number: int) -> Rollout:
     """A rollout under a policy, after `number` others. The name follows from the arguments, so that it is made once."""
     digest = hashlib.sha256("\0".join((change.kind, change.subject, change.to)).encode()).hexdigest()[:6]
     return Rollout(
         metadata=ObjectMeta(
             name=f"{_slug(change.subject)}-{_slug(change.to)}-{digest}-{number + 1}", namespace=namespace
         ),
-        spec=RolloutSpec(change=change, policy_name=policy.metadata.name, policy=terms_to_copy(policy)),
+        spec=RolloutSpec(
+            change=change,
+            policy_name="" if policy is None else policy.metadata.name,
+            policy=DEFAULT_TERMS if policy is None else terms_to_copy(policy),
+        ),
     )
 
 

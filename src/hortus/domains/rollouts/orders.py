@@ -1,0 +1,182 @@
+"""Commands that start and direct rollouts. Each is one patch of the spec, or one create."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import click
+
+from hortus.domains.rollouts.reading import get_rollout
+from hortus.domains.rollouts.starting import new_rollout
+from hortus.engine import read
+from hortus.engine.rollouts import policy_for, readable
+from hortus.engine.rollouts.types import (
+    CHANGE_KINDS,
+    ENDED,
+    ROLLOUT_POLICIES,
+    ROLLOUTS,
+    ChangeKind,
+    Rollout,
+    RolloutChange,
+    RolloutPhase,
+    RolloutPolicy,
+    RolloutSpec,
+)
+from hortus.kube import Client, PatchKind
+from hortus.kube.errors import NotFound
+from hortus.kube.objects import Object
+from hortus.kube.selectors import LabelSelector, SelectorError
+from hortus.schema import ObjectMeta, encode
+from hortus.terminal import CommandError, Connections, OutputFormat, plain
+
+FIELD_MANAGER = "hortus-cli"
+
+
+class StartRequest(NamedTuple):
+    """The words of `hortus rollout start`."""
+
+    kind: str
+    subject: str
+    origin: str
+    to: str
+    labels: str
+    policy: str
+
+
+async def approve(connections: Connections, name: str, namespace: str, stage: str) -> None:
+    """Approve a stage. Raises CommandError, KubeError."""
+    async with connections.management() as client:
+        rollout = await get_rollout(client, name, namespace)
+        _expect_running(rollout)
+        known = [one.name for one in rollout.status.stages]
+        chosen = stage or rollout.status.stage
+        if chosen not in known:
+            raise CommandError(f"Rollout {name} has no stage {chosen!r}; its stages: {', '.join(known) or 'none yet'}")
+        if chosen in rollout.spec.approved:
+            click.echo(f"stage {chosen} of rollout {name} is approved already")
+            return
+        await _approve(client, rollout, chosen)
+    click.echo(f"stage {chosen} of rollout {name} approved")
+
+
+async def pause(connections: Connections, name: str, namespace: str) -> None:
+    """Pause a rollout. Raises CommandError, KubeError."""
+    async with connections.management() as client:
+        rollout = await get_rollout(client, name, namespace)
+        _expect_running(rollout)
+        await _patch(client, rollout, {"state": "Pause"})
+    click.echo(f"rollout {name} paused: clusters that have begun finish")
+
+
+async def resume(connections: Connections, name: str, namespace: str) -> None:
+    """Resume a rollout that was paused or that halted. Raises CommandError, KubeError."""
+    async with connections.management() as client:
+        rollout = await get_rollout(client, name, namespace)
+        _expect_running(rollout)
+        patch: Object = {}
+        if rollout.spec.state == "Pause":
+            patch["state"] = "Run"
+        if rollout.status.halts > rollout.spec.resumes:
+            patch["resumes"] = rollout.status.halts
+        if not patch:
+            raise CommandError(
+                f"Rollout {name} is neither paused nor halted: it is {rollout.status.phase or 'Pending'}"
+            )
+        await _patch(client, rollout, patch)
+    forgiven = "; the failures so far no longer count" if "resumes" in patch else ""
+    click.echo(f"rollout {name} resumed{forgiven}")
+
+
+async def abort(connections: Connections, name: str, namespace: str) -> None:
+    """Abort a rollout. Raises CommandError, KubeError."""
+    async with connections.management() as client:
+        rollout = await get_rollout(client, name, namespace)
+        _expect_running(rollout)
+        await _patch(client, rollout, {"state": "Abort"})
+    click.echo(f"rollout {name} aborted: clusters that have begun finish")
+
+
+async def start(connections: Connections, request: StartRequest, namespace: str, *, dry_run: bool) -> None:
+    """Create a Rollout that sets objects, or print it. Raises CommandError, KubeError."""
+    async with connections.management() as client:
+        kind = await _kind(client, request)
+        policies = tuple(readable((await client.list(ROLLOUT_POLICIES, namespace)).items))
+        change = RolloutChange(request.kind, request.subject or _only_subject(kind), request.to, request.origin)
+        policy = _policy(policies, change, request.policy)
+        others = (await client.list(ROLLOUTS, namespace)).items
+        rollout = _rollout(policy, change, request, namespace, number=len(others))
+        if dry_run:
+            plain(encode(rollout), OutputFormat("yaml"))
+            return
+        await client.create(ROLLOUTS, encode(rollout), field_manager=FIELD_MANAGER)
+    click.echo(f"rollout {rollout.metadata.name} started; follow it: hortus rollout watch {rollout.metadata.name}")
+
+
+async def _kind(client: Client, request: StartRequest) -> ChangeKind:
+    try:
+        kind = read(ChangeKind, await client.get(CHANGE_KINDS, request.kind))
+    except NotFound:
+        names = [read(ChangeKind, one).metadata.name for one in (await client.list(CHANGE_KINDS)).items]
+        raise CommandError(f"no ChangeKind {request.kind}; there are: {', '.join(names) or 'none'}") from None
+    if not kind.spec.patch:
+        raise CommandError(
+            f"ChangeKind {request.kind} has no patch, so its objects cannot be set: the change is begun by their owner"
+        )
+    return kind
+
+
+def _only_subject(kind: ChangeKind) -> str:
+    """The subject of a kind whose expression is one literal, such as 'kubernetes'. Raises CommandError."""
+    text = kind.spec.subject.strip()
+    if len(text) > 2 and text[0] == text[-1] and text[0] in "'\"" and text[0] not in text[1:-1]:
+        return text[1:-1]
+    raise CommandError(f"ChangeKind {kind.metadata.name} has many subjects: give --subject")
+
+
+def _policy(policies: tuple[RolloutPolicy, ...], change: RolloutChange, name: str) -> RolloutPolicy | None:
+    if not name:
+        return policy_for(policies, change.kind, change.subject)
+    found = next((one for one in policies if one.metadata.name == name), None)
+    if found is None:
+        known = ", ".join(one.metadata.name for one in policies) or "none"
+        raise CommandError(f"no RolloutPolicy {name}; there are: {known}")
+    return found
+
+
+def _rollout(
+    policy: RolloutPolicy | None, change: RolloutChange, request: StartRequest, namespace: str, *, number: int
+) -> Rollout:
+    try:
+        clusters = LabelSelector.parse(request.labels).to_object() if request.labels else {}
+    except SelectorError as error:
+        raise CommandError(f"--selector {request.labels}: {error}") from error
+    made = new_rollout(policy, change, namespace=namespace, number=number)
+    spec = RolloutSpec(
+        change=change,
+        policy_name=made.spec.policy_name,
+        policy=made.spec.policy,
+        clusters=clusters,
+        execute="Patch",
+    )
+    return Rollout(metadata=ObjectMeta(name=made.metadata.name, namespace=namespace), spec=spec)
+
+
+def _expect_running(rollout: Rollout) -> None:
+    phase = rollout.status.phase
+    if (phase in ENDED and phase != RolloutPhase.SUCCEEDED) or rollout.spec.state == "Abort":
+        raise CommandError(f"Rollout {rollout.metadata.name} is over: {phase or 'Aborted'}")
+
+
+async def _approve(client: Client, rollout: Rollout, stage: str) -> None:
+    """Append to the list where there is one, so that two approvals at a time both count."""
+    metadata = rollout.metadata
+    path, value = ("/spec/approved/-", stage) if rollout.spec.approved else ("/spec/approved", [stage])
+    patch = [{"op": "add", "path": path, "value": value}]
+    await client.patch(ROLLOUTS, metadata.name, patch, metadata.namespace, PatchKind.JSON, field_manager=FIELD_MANAGER)
+
+
+async def _patch(client: Client, rollout: Rollout, spec: Object) -> None:
+    metadata = rollout.metadata
+    await client.patch(
+        ROLLOUTS, metadata.name, {"spec": spec}, metadata.namespace, PatchKind.MERGE, field_manager=FIELD_MANAGER
+    )

@@ -1,0 +1,91 @@
+"""`hortus rollout` as people type it, against a real API server and its controllers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+
+from tests.domains.rollouts.world import APPLIANCE_KIND, RolloutWorld
+from tests.scenarios.running import hortus
+
+from hortus.engine.rollouts.types import CHANGE_KINDS, RolloutPhase
+
+RINGS = [
+    {"name": "canary", "clusters": {"matchLabels": {"ring": "canary"}}, "approval": "After"},
+    {"name": "rest", "maxConcurrency": 2},
+]
+
+
+async def _typed(here: RolloutWorld, *words: str) -> subprocess.CompletedProcess[str]:
+    return await asyncio.to_thread(hortus, "--kubeconfig", str(here.kubeconfig), "rollout", *words)
+
+
+async def _said(here: RolloutWorld, *words: str) -> str:
+    done = await _typed(here, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+async def _fleet(here: RolloutWorld) -> None:
+    await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
+    for number in range(4):
+        await here.add_cluster(f"c{number}", labels={"ring": "canary" if number == 0 else "rest"})
+    await here.set_policy(stages=RINGS)
+
+
+async def test_a_rollout_is_started_approved_and_followed_to_its_end(here: RolloutWorld) -> None:
+    await _fleet(here)
+    async with here.controllers(), here.owner(follows=False):
+        started = await _said(here, "start", "appliance", "--subject", "press", "--from", "1", "--to", "2")
+        name = started.split()[1]
+        await here.until(
+            lambda one: "waits for approval" in one.status.conditions[0].message if one.status.conditions else False
+        )
+        shown = await _said(here, "show", name)
+        assert "appliance of press: 1 -> 2" in shown
+        assert f"  canary  [{'#' * 30}]  1 of 1" in shown
+        assert shown.endswith(f"  hortus rollout approve {name} --stage canary\n")
+        assert await _said(here, "approve", name) == f"stage canary of rollout {name} approved\n"
+        followed = await _said(here, "watch", name)
+        assert followed.splitlines()[-1] == "Succeeded  4/4 done, 0 failed  all clusters have changed"
+    assert set((await here.versions()).values()) == {"2"}
+    listed = json.loads(await _said(here, "history", "-o", "json"))
+    assert [(one["name"], one["phase"], one["policy"]) for one in listed] == [(name, "Succeeded", "presses")]
+    assert (
+        await _typed(here, "list")
+    ).stderr == "No rollouts under way in namespace fleet; 1 ended: `hortus rollout history`.\n"
+
+
+async def test_a_halted_rollout_names_its_failures_and_both_ways_on(here: RolloutWorld) -> None:
+    await _fleet(here)
+    here.outcomes = lambda cluster: "Broken"
+    async with here.controllers(), here.owner(follows=False):
+        await here.start("press-2", policyName="presses", execute="Patch")
+        await here.until(lambda one: one.status.phase == RolloutPhase.HALTED)
+        shown = await _said(here, "show", "press-2")
+        assert "  c0  (canary)  no ink\n" in shown
+        assert "  hortus rollout resume press-2\n  hortus rollout abort press-2\n" in shown
+        followed = await _typed(here, "watch", "press-2")
+        assert followed.returncode == 1
+        assert "error: Rollout press-2: stage canary has 1 failed clusters and bears 0" in followed.stderr
+        assert "give -y to agree" in (await _typed(here, "abort", "press-2")).stderr
+        assert (
+            await _said(here, "abort", "press-2", "-y") == "rollout press-2 aborted: clusters that have begun finish\n"
+        )
+        await here.until(lambda one: one.status.phase == RolloutPhase.ABORTED)
+        assert (await _typed(here, "resume", "press-2")).stderr == "error: Rollout press-2 is over: Aborted\n"
+
+
+async def test_a_wrong_word_is_answered_with_what_there_is(here: RolloutWorld) -> None:
+    await _fleet(here)
+    assert (await _typed(here, "show", "x")).stderr == "error: no Rollout x in namespace fleet; there are: none\n"
+    for words, reason in (
+        (("start", "press", "--to", "2"), "no ChangeKind press; there are: appliance"),
+        (("start", "appliance", "--to", "2"), "ChangeKind appliance has many subjects: give --subject"),
+        (
+            ("start", "appliance", "--to", "2", "--subject", "press", "--policy", "x"),
+            "no RolloutPolicy x; there are: presses",
+        ),
+    ):
+        assert (await _typed(here, *words)).stderr == f"error: {reason}\n"
