@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.render.oracles import find_helm
 
+from hortus.cli.flags import FLAGS
 from hortus.cli.install.chart import chart_folder, objects, values_of
 from hortus.kube import yaml
 from hortus.kube.objects import Object
@@ -148,7 +149,6 @@ def test_the_pod_is_as_restricted_as_pods_can_be() -> None:
 
 
 def test_the_configuration_of_the_chart_is_one_that_hortus_run_takes(tmp_path: Path) -> None:
-    from hortus.cli.flags import FLAGS
     from hortus.engine.configuration import FlagValues
     from hortus.engine.flags import FlagSet
 
@@ -160,6 +160,12 @@ def test_the_configuration_of_the_chart_is_one_that_hortus_run_takes(tmp_path: P
     assert loaded["gardener-project-name"] == "demo"
     assert loaded["leader-election-namespace"] == "hortus-system"
     assert loaded["watch-namespace"] == "kcp-system"
+
+
+def test_a_kind_that_is_not_always_served_names_its_flag() -> None:
+    kinds = yaml.load((chart_folder() / "files" / "kinds.yaml").read_bytes())["kinds"]
+    flags = {flag.name for flag in FLAGS}
+    assert [kind["kind"] for kind in kinds if bool(kind["reason"]) is not (kind["flag"] in flags)] == []
 
 
 def test_the_wheel_carries_the_chart(tmp_path: Path) -> None:

@@ -6,150 +6,25 @@ plane by the revision that its Deployment controller counts.
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from tests.oracles.controlplane import find_assets, running_control_plane, why_none
 from tests.production.values import BASE, CHANGES, Change, shows
-from tests.render.oracles import find_helm, require
 from tests.scenarios.clusters import Snapshot, snapshot, until
-from tests.scenarios.running import environment, hortus
+from tests.scenarios.installers import CRDS, DEPLOYMENTS, HERE, REVISION, Site, Tool
 
-from hortus.cli.install.applying import Installation
 from hortus.cli.install.chart import chart_folder, objects
-from hortus.kube import Client, Resource, yaml
+from hortus.kube import Client, Resource
 from hortus.kube.discovery import Discovery
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.kube.patches import apply_merge_patch
-from hortus.terminal import CommandError
-from hortus.testing.apiserver import started_apiserver
 
-HERE = "hortus-system"
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 MONITORS = {"servicemonitors": "ServiceMonitor", "podmonitors": "PodMonitor", "prometheusrules": "PrometheusRule"}
-REVISION = "deployment.kubernetes.io/revision"
-CONTROLLERS = ("deployment-controller", "replicaset-controller", "service-account-controller")
-
-
-class Site(NamedTuple):
-    """A cluster with the kinds of Prometheus' operator."""
-
-    client: Client
-    kubeconfig: Path
-    counts_revisions: bool
-
-    async def pods(self, name: str = "hortus") -> tuple[str, Object | None]:
-        """The revision of the Deployment, empty where nobody counts, and its pods' template; None without it."""
-        try:
-            found = await self.client.get(DEPLOYMENTS, name, HERE)
-            while self.counts_revisions and _unseen(found):
-                found = await self.client.get(DEPLOYMENTS, name, HERE)
-        except NotFound:
-            return "", None
-        return (found["metadata"].get("annotations") or {}).get(REVISION, ""), found["spec"]["template"]
-
-
-def _unseen(deployment: Object) -> bool:
-    """True until the controller has counted the present template."""
-    metadata = deployment["metadata"]
-    seen = (deployment.get("status") or {}).get("observedGeneration", 0)
-    return bool(seen < metadata["generation"] or REVISION not in (metadata.get("annotations") or {}))
-
-
-class Hortus:
-    """`hortus install`: the first installation and the removal as typed, the changes in this process."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    async def install(self, values: dict[str, Any]) -> None:
-        await Installation(self._site.client, objects(HERE, values), str, namespace=HERE).apply()
-
-    async def refused(self, values: dict[str, Any]) -> str:
-        with pytest.raises(CommandError) as caught:
-            await self.install(values)
-        return str(caught.value)
-
-    async def uninstall(self) -> set[str]:
-        """Returns what is to stay."""
-        words = ("uninstall", "--yes", "--delete-crds", "--delete-namespace")
-        done = await asyncio.to_thread(hortus, "--kubeconfig", str(self._site.kubeconfig), *words)
-        assert done.returncode == 0, done.stderr
-        return set()
-
-
-class Helm:
-    """The real helm."""
-
-    def __init__(self, site: Site, program: str) -> None:
-        self._site = site
-        self._program = program
-
-    async def install(self, values: dict[str, Any]) -> None:
-        done = await self._run(values)
-        assert done.returncode == 0, done.stderr
-
-    async def refused(self, values: dict[str, Any]) -> str:
-        done = await self._run(values)
-        assert done.returncode != 0
-        return done.stderr
-
-    async def uninstall(self) -> set[str]:
-        done = await self.call("uninstall", "hortus")
-        assert done.returncode == 0, done.stderr
-        crds = {f"CustomResourceDefinition/{obj['metadata']['name']}" for obj in objects(HERE, {}) if _is_crd(obj)}
-        return {*crds, f"Namespace/{HERE}"}
-
-    async def _run(self, values: dict[str, Any], *words: str) -> subprocess.CompletedProcess[str]:
-        chart = str(chart_folder())
-        return await self.call("upgrade", "--install", "hortus", chart, "--create-namespace", "-f", "-", values=values)
-
-    async def call(self, *words: str, values: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
-        command = [self._program, "-n", HERE, "--kubeconfig", str(self._site.kubeconfig), *words]
-        return await asyncio.to_thread(
-            subprocess.run,
-            command,
-            input=yaml.dump(values or {}),
-            capture_output=True,
-            text=True,
-            timeout=100,
-            env=environment(HOME=str(self._site.kubeconfig.parent)),
-        )
-
-
-def _is_crd(obj: Object) -> bool:
-    return bool(obj["kind"] == CRDS.kind)
-
-
-Tool = Hortus | Helm
-
-
-@pytest.fixture(params=["ours", pytest.param("original", marks=pytest.mark.real_apiserver)])
-async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
-    if request.param == "ours":
-        with started_apiserver() as server:
-            async with Client.from_kubeconfig(server.kubeconfig) as client:
-                yield Site(client, server.kubeconfig, counts_revisions=False)
-        return
-    assets = find_assets()
-    if assets is None:
-        pytest.skip(why_none())
-    with running_control_plane(assets, tmp_path, more_controllers=CONTROLLERS[:2]) as real:
-        async with Client.from_kubeconfig(real.kubeconfig) as client:
-            yield Site(client, real.kubeconfig, counts_revisions=real.has_controllers)
-
-
-@pytest.fixture(params=["hortus", pytest.param("helm", marks=pytest.mark.oracle)])
-def tool(request: pytest.FixtureRequest, site: Site) -> Tool:
-    return Hortus(site) if request.param == "hortus" else Helm(site, require(find_helm(), "helm"))
 
 
 async def prepare(client: Client) -> None:

@@ -27,6 +27,9 @@ class _Inventory(Domain):
             Flag("fleet-namespace", "string", "fleet", "Namespace of ClusterProfiles, policies and rollouts."),
         )
 
+    def served_by(self) -> str:
+        return "inventory"
+
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         return "" if values["inventory"] else "--inventory is off (in the chart config.inventory)"
 

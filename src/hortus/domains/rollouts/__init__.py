@@ -35,6 +35,9 @@ class _Rollouts(Domain):
             ),
         )
 
+    def served_by(self) -> str:
+        return "rollouts"
+
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         return "" if values["rollouts"] else "--rollouts is off (in the chart config.rollouts)"
 
