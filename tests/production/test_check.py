@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 import pytest
-from tests.production.test_install import DEPLOYMENTS, NAMESPACES
+from tests.production.test_install import DEPLOYMENTS, NAMESPACES, held_lease
 from tests.production.test_permissions import kubeconfig_of
 from tests.scenarios.running import hortus
 
@@ -17,6 +17,7 @@ from hortus.cli.install.applying import Installation
 from hortus.cli.install.chart import objects
 from hortus.cli.install.checks import Finding, check
 from hortus.cli.install.garden import account
+from hortus.domains.clusters.local import local_setup
 from hortus.kube import Client, Resource
 from hortus.testing.apiserver import TestServer, running_apiserver
 
@@ -42,6 +43,11 @@ class Site(NamedTuple):
         data = {"kubeconfig": base64.b64encode(kubeconfig).decode()}
         secret = {"metadata": {"name": "gardener-credentials", "namespace": HERE}, "data": data}
         await self.client.apply(SECRETS, secret, field_manager="test")
+
+    async def apply_config_map(self, name: str, data: dict[str, str]) -> None:
+        await self.client.apply(
+            CONFIG_MAPS, {"metadata": {"name": name, "namespace": HERE}, "data": data}, field_manager="t"
+        )
 
 
 @pytest.fixture
@@ -90,7 +96,7 @@ async def test_wrong_parts_of_an_installation_are_named(site: Site) -> None:
     await site.client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
     await site.install(runtimes={"converterConfigMap": "kim"})
     found = await site.findings()
-    assert found["converter configuration"].text == (
+    assert found["mounted files"].text == (
         f"ConfigMap {HERE}/kim is missing; make it: kubectl -n {HERE} create configmap kim "
         "--from-file=converter_config.json"
     )
@@ -107,6 +113,41 @@ async def test_wrong_parts_of_an_installation_are_named(site: Site) -> None:
     assert found["RBAC"].state == "failed"
     assert "may not" in found["RBAC"].text
     assert found["Deployment"].state == "failed"
+
+
+async def test_files_that_the_configuration_names_are_read_where_the_pods_find_them(site: Site, tmp_path: Path) -> None:
+    await site.client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
+    files = [{"name": "tenants", "configMap": "tenants", "mountPath": "/config"}]
+    converter, tenants = real_configuration(tmp_path)
+    for values in (
+        {"runtimes": {"converterConfigMap": "kim"}, "files": files},
+        {"files": [*files, {"name": "kim", "configMap": "kim", "mountPath": "/converter-config"}]},
+    ):
+        await site.install(**values)
+        await site.apply_config_map("tenants", {"tenants.json": tenants})
+        await site.apply_config_map("kim", {"converter_config.json": converter})
+        found = await site.findings()
+        assert found["configuration"].state == "ok"
+        assert found["Runtime"] == Finding("ok", "Runtime", "served")
+    await site.apply_config_map("tenants", {"other.json": tenants})
+    found = await site.findings()
+    assert "/config/tenants.json" in found["configuration"].text
+    assert "cannot be read" in found["configuration"].text
+
+
+def real_configuration(folder: Path) -> tuple[str, str]:
+    """A converter configuration that names a file of tenants by its path in the pods, and that file."""
+    files = local_setup(folder, "demo").files
+    converter = files[folder / "converter.json"].decode()
+    tenants = folder / "audit-tenants.json"
+    assert str(tenants) in converter
+    return converter.replace(str(tenants), "/config/tenants.json"), files[tenants].decode()
+
+
+async def test_another_operator_on_the_same_objects_is_a_failure(site: Site) -> None:
+    await site.client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
+    await held_lease(site.client, "kcp-system", age=1)
+    assert (await site.findings())["other operators"].text.startswith("kim-7 works in namespace kcp-system")
 
 
 async def test_a_garden_that_denies_names_the_command_that_allows(site: Site, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """A cluster of Kyma's infrastructure-manager becomes one of Hortus, as docs/moving.md says.
 
-Its CRDs are applied as its users apply them; then Hortus comes by `hortus install` and by helm, on our API server and on
-a real one, and is removed again. The objects of its kinds stay exactly as they were.
+Its CRDs are applied as its users apply them; then Hortus comes by `hortus install` and by helm, on our API server and a
+real one, and is removed again. The objects of its kinds stay exactly as they were.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ import orjson
 
 from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
+from hortus.cli.install.leases import rival
+from hortus.cli.install.mounted import copy_mounted
 from hortus.cli.install.rollout import established, rolled_out, why_not_ready
 from hortus.domains import all_domains
 from hortus.engine.configuration import FlagValues
@@ -81,6 +83,8 @@ async def check(client: Client, wanted: Sequence[Object], namespace: str) -> Asy
         return
     if values["watch-namespace"]:
         yield await _watched(client, values["watch-namespace"])
+    if reason := await rival(client, namespace, values["watch-namespace"]):
+        yield Finding("failed", "other operators", reason)
     secret = await _secret(client, parts, namespace)
     yield secret.finding
     if secret.kubeconfig:
@@ -146,58 +150,34 @@ async def _parts(client: Client, wanted: Sequence[Object], namespace: str) -> _P
 
 
 async def _configuration(client: Client, parts: _Parts, namespace: str, values: dict[str, Any]) -> list[Finding]:
-    """Judge the flags as the process does; fills `values` with them, or leaves it empty."""
+    """Judge the flags as the process does, with copies of its files; fills `values`, or leaves it empty."""
     with tempfile.TemporaryDirectory(prefix="hortus-") as folder:
-        config = dict(parts.config)
-        found: list[Finding] = []
-        path = str(config.get("converter-config-filepath", ""))
-        if path:
-            content = await _mounted(client, parts.deployment, namespace, path)
-            if isinstance(content, str):
-                return [Finding("failed", "converter configuration", content)]
-            config["converter-config-filepath"] = _file(folder, "converter.json", content)
-        file = _file(folder, "config.yaml", yaml.dump(config).encode())
+        mounted = await copy_mounted(client, parts.deployment, namespace, Path(folder), parts.config)
+        if mounted.problems:
+            return [Finding("failed", "mounted files", problem) for problem in mounted.problems]
+        config = {
+            name: mounted.local(value) if isinstance(value, str) else value for name, value in parts.config.items()
+        }
+        # A file may also lie where a flag looks for it by default.
+        defaults = {flag.name: mounted.local(str(flag.default)) for flag in FLAGS}
+        config = {**{name: path for name, path in defaults.items() if mounted.holds(path)}, **config}
+        file = Path(folder) / "config.yaml"
+        file.write_bytes(yaml.dump(config).encode())
         try:
             chosen = FlagValues(FlagSet(FLAGS), [f"--config={file}"], {}).load()
             for domain in all_domains():
                 domain.check(chosen)
         except FlagError as error:
-            text = str(error).replace(config.get("converter-config-filepath", "\0"), path).replace(file, "config")
-            return [Finding("failed", "configuration", f"{text}; set it in the values' config and install again")]
+            text = mounted.in_pods(str(error)).replace(str(file), "config")
+            return [Finding("failed", "configuration", f"{text}; mend it in the values and install again")]
         values.update(chosen)
-        found.append(Finding("ok", "configuration", f"{len(parts.config)} flags are set"))
+        found = [Finding("ok", "configuration", f"{len(parts.config)} flags are set")]
         for domain in all_domains():
             reason = domain.unserved_reason(chosen)
             for resource in domain.kinds():
                 served = Finding("ok", resource.kind, SERVED)
                 found.append(Finding("warning", resource.kind, f"not served: {reason}") if reason else served)
         return found
-
-
-def _file(folder: str, name: str, content: bytes) -> str:
-    path = Path(folder) / name
-    path.write_bytes(content)
-    return str(path)
-
-
-async def _mounted(client: Client, deployment: Object, namespace: str, path: str) -> bytes | str:
-    """The file at `path` in the pods, from the ConfigMap that is mounted there; or the problem, with its fix."""
-    pod = deployment["spec"]["template"]["spec"]
-    folder, _, key = path.rpartition("/")
-    mounts = {mount["mountPath"]: mount["name"] for mount in pod["containers"][0].get("volumeMounts") or ()}
-    volume: Object = next((one for one in pod.get("volumes") or () if one["name"] == mounts.get(folder)), {})
-    name = (volume.get("configMap") or {}).get("name", "")
-    if not name:
-        return f"nothing is mounted at {folder}, where {path} is looked for; set runtimes.converterConfigMap"
-    try:
-        found = await client.get(_CONFIG_MAPS, name, namespace)
-    except NotFound:
-        return (
-            f"ConfigMap {namespace}/{name} is missing; make it: kubectl -n {namespace} create configmap {name} "
-            f"--from-file={key}"
-        )
-    text = (found.get("data") or {}).get(key)
-    return text.encode() if text is not None else f"ConfigMap {namespace}/{name} has no key {key}; add it"
 
 
 async def _watched(client: Client, namespace: str) -> Finding:
