@@ -1,7 +1,7 @@
 """Keep what docs/ says of commands, flags and settings in step with the code.
 
-A page marks the places: `<!-- generated: help up -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
-`--check` only reports which are out of date. Words after `generated:`: `help [command]`, `flags of DOMAIN`, `keys`,
+A page marks the places: `<!-- generated: keys -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
+`--check` only reports which are out of date. Words after `generated:`: `commands`, `flags of DOMAIN`, `keys`,
 `reloadable flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `settings NAME`.
 """
 
@@ -12,12 +12,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import commandpages
 import msgspec
-from click.testing import CliRunner
 
 from hortus.cli.flags import FLAGS as PROGRAM_FLAGS
 from hortus.cli.install import contents
-from hortus.cli.shell import app
 from hortus.cli.up.store import ServerSettings
 from hortus.domains import Domain, all_domains
 from hortus.domains.access.powers import POWERS
@@ -30,8 +29,7 @@ from hortus.simulation.load.scenario import Fleet, Load, Scenario, Weights
 from hortus.simulation.settings import Fault, GardenSettings, Outage, Pace
 
 ROOT = Path(__file__).resolve().parent.parent
-WIDTH = "100"
-_PART = re.compile(r"(<!-- generated: (?P<what>[\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+_PART = re.compile(r"(<!-- generated: (?P<what>[\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _STRUCTS = (GardenSettings, Fault, Pace, Outage, ServerSettings, Scenario, Load, Fleet, Weights)
 _SETTINGS = {cls.__name__: cls for cls in _STRUCTS}
 
@@ -48,8 +46,8 @@ def regenerated(text: str) -> str:
 
 def _part(words: list[str]) -> str:
     match words:
-        case ["help", *command]:
-            return _help(command)
+        case ["commands"]:
+            return commandpages.reference()
         case ["reloadable", "flags"]:
             rows = ((f"`--{flag.name}`", flag.help) for flag in PROGRAM_FLAGS if flag.reloadable)
             return _table(("Flag taken over while running", "Meaning"), rows)
@@ -74,16 +72,6 @@ def _domain(name: str) -> Domain:
         if domain.name == name:
             return domain
     raise KeyError(f"there is no domain {name}")
-
-
-def _help(command: list[str]) -> str:
-    shown = CliRunner().invoke(
-        app, [*command, "--help"], prog_name="hortus", env={"COLUMNS": WIDTH, "TERM": "dumb", "NO_COLOR": "1"}
-    )
-    if shown.exit_code != 0:
-        raise KeyError(f"hortus {' '.join(command)} --help: {shown.output}")
-    lines = (line.rstrip() for line in shown.output.strip().splitlines())
-    return "```text\n" + "\n".join(lines) + "\n```\n"
 
 
 def _flags(flags: Iterable[Flag]) -> Iterator[tuple[str, ...]]:

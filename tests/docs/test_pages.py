@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from tests.docs.consoles import ROOT, agree, run, steps
 from tests.scenarios.running import environment, up
@@ -100,10 +101,28 @@ def test_generated_parts_are_up_to_date() -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_every_command_is_described() -> None:
+def test_every_command_and_option_is_described() -> None:
     text = (ROOT / "docs" / "cli.md").read_text()
-    for name in app.commands:
-        assert f"<!-- generated: help {name} -->" in text
+    described = {head: body for head, _, body in (part.partition("\n") for part in text.split("\n## "))}
+    missing = [
+        f"{' '.join(path)} {name}"
+        for path, command in _commands(["hortus"], app)
+        for option in command.params
+        for name in ((*option.opts, *option.secondary_opts) if isinstance(option, click.Option) else ())
+        if not any(f"`{name}`" in part or f"`{name} " in part for part in _of_command(described, path))
+    ]
+    assert missing == []
+
+
+def _commands(path: list[str], command: click.Command) -> Iterator[tuple[list[str], click.Command]]:
+    yield path, command
+    for name, sub in command.commands.items() if isinstance(command, click.Group) else ():
+        yield from _commands([*path, name], sub)
+
+
+def _of_command(described: dict[str, str], path: list[str]) -> list[str]:
+    """The parts about a command and about the group that it belongs to."""
+    return [described[" ".join(path)], described[" ".join(path[:-1])] if len(path) > 2 else ""]
 
 
 def test_the_credentials_page_names_the_whole_contract() -> None:
