@@ -17,7 +17,7 @@ from hortus.cli import completion, credentialplugin, get, manifests, run
 from hortus.cli.arguments import hoisted
 from hortus.cli.envtest import commands as envtest
 from hortus.cli.install import commands as install
-from hortus.cli.install.project import installed_project
+from hortus.cli.install.present import installed_project, unserved_reason
 from hortus.cli.new import commands as new
 from hortus.cli.simulate import commands as simulate
 from hortus.cli.up import commands as up
@@ -39,6 +39,7 @@ def _connections(options: Mapping[str, Any]) -> Connections:
         garden_project=options.get("garden_project") or "",
         stopped=stopped,
         installed_project=installed_project,
+        unserved_reason=unserved_reason,
     )
 
 

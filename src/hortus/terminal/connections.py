@@ -47,6 +47,10 @@ async def _no_project(client: Client, namespace: str) -> str:
     return ""
 
 
+async def _not_known(client: Client, kind: str, namespace: str) -> str:
+    return ""
+
+
 def _print_note(text: str) -> None:
     click.echo(f"note: {text}", err=True)
 
@@ -67,6 +71,8 @@ class Connections:
     """Returns that a fleet whose state directory this is does not run, with the fix; empty for all other folders."""
     installed_project: Callable[[Client, str], Awaitable[str]] = _no_project
     """Returns the project of the Hortus that is installed for a namespace of this cluster; empty if unknown."""
+    unserved_reason: Callable[[Client, str, str], Awaitable[str]] = _not_known
+    """Returns the reason for which no installed controller reconciles a kind in a namespace; empty if one does."""
     note: Callable[[str], None] = _print_note
 
     def management(self, settings: ConnectionSettings | None = None) -> Client:

@@ -50,7 +50,7 @@ async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable
 
 
 NAME = click.argument(
-    "name", metavar="NAME", help="Name of the Runtime, or its runtime-id.", shell_complete=completing(_names)
+    "name", metavar="NAME", help="Name of the Runtime, its runtime-id or its Shoot.", shell_complete=completing(_names)
 )
 NAMESPACE = click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of the Runtime.")
 RUNTIMES_CHOSEN = selecting(
@@ -126,9 +126,13 @@ def register(app: CommandGroup, connect: Connect) -> None:
 
 async def _why(connections: Connections, name: str, namespace: str, format: OutputFormat) -> None:
     from hortus.domains.clusters.lookup import explain
+    from hortus.domains.clusters.types import RUNTIMES
 
+    (name,) = TargetSelection((name,)).of_kind(RUNTIMES).names
     async with connections.management() as client, open_garden(connections, client, namespace) as garden:
         found = await explain(client, garden, name, namespace)
+        if reason := await connections.unserved_reason(client, RUNTIMES.kind, namespace):
+            found = found.unserved_because(reason)
     if not format.tabular:
         import msgspec
 

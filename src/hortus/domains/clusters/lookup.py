@@ -18,13 +18,15 @@ from hortus.kube.errors import NotFound
 from hortus.terminal import CommandError, ProjectGarden
 
 
-async def read_runtime(client: Client, name: str, namespace: str) -> Runtime:
-    """The Runtime of that name, or else with that runtime-id."""
+async def read_runtime(client: Client, name: str, namespace: str, *, shoots: bool = False) -> Runtime:
+    """The Runtime of that name, or else with that runtime-id; with `shoots` also that of the Shoot of that name."""
     try:
         return runtime_of(await client.get(RUNTIMES, name, namespace))
     except NotFound:
         listed = [runtime_of(found) for found in (await client.list(RUNTIMES, namespace)).items]
     found = [runtime for runtime in listed if service.runtime_id(runtime) == name]
+    if shoots and not found:
+        found = [runtime for runtime in listed if service.shoot_name(runtime) == name]
     if len(found) == 1:
         return found[0]
     names = ", ".join(runtime.metadata.name for runtime in listed[:20]) or "none"
@@ -32,7 +34,7 @@ async def read_runtime(client: Client, name: str, namespace: str) -> Runtime:
 
 
 async def explain(client: Client, garden: ProjectGarden, name: str, namespace: str) -> Explanation:
-    runtime = await read_runtime(client, name, namespace)
+    runtime = await read_runtime(client, name, namespace, shoots=True)
     shoot_name = service.shoot_name(runtime)
     if not shoot_name:
         return explanation(runtime, None, unseen="spec.shoot.name is missing")

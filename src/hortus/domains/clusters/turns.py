@@ -67,7 +67,7 @@ def turn_of(runtime: Runtime, shoot: ShootOutline | None, connection: str = "") 
     if not state and service.locked(runtime):
         return Turn(Actor.OPERATOR, "it was built from its shoot and is locked: `hortus adopt compare`, then `release`")
     if not state:
-        return Turn(Actor.NOBODY, "nobody has looked at it yet; do the controllers run?")
+        return Turn(Actor.NOBODY, "it was not reconciled yet; do the controllers run?")
     if shoot is not None and (found := next((CODES[code] for code in shoot.codes if code in CODES), None)):
         return found
     problem = problem_of(runtime)

@@ -37,11 +37,20 @@ class Explanation(msgspec.Struct, omit_defaults=True):
     """Its problem; empty when there is none."""
     errors: tuple[str, ...] = ()
     suspended: bool = False
+    unserved: str = ""
+    """The reason for which no controller reconciles it; empty when one does, and where that is not known."""
+
+    def unserved_because(self, reason: str) -> Explanation:
+        """The same with the operator as the owner of the next step: without controllers nothing else helps."""
+        actor, advice = _ACTORS[Actor.OPERATOR], "have Runtimes served; `hortus check` names what is missing"
+        return msgspec.structs.replace(self, unserved=reason, turn=actor, advice=advice)
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Titles and texts, as they are printed."""
         yield "Runtime", f"{self.runtime}{' (suspended)' if self.suspended else ''}"
         yield "State", self.state
+        if self.unserved:
+            yield "Served", f"Runtimes are not served because {self.unserved}"
         yield "Because", self.condition
         yield "Shoot", self.shoot
         if self.kubeconfig:
@@ -63,8 +72,8 @@ def explanation(
     turn = turn_of(runtime, ShootOutline.of(found) if found is not None else None, connection)
     return Explanation(
         runtime=f"{metadata.namespace}/{metadata.name}",
-        state=service.state_of(runtime) or "not looked at yet",
-        condition=_sentence(condition) if condition else "nothing was said yet",
+        state=service.state_of(runtime) or "not reconciled yet",
+        condition=_sentence(condition) if condition else "there is no condition yet",
         turn=_ACTORS[turn.actor],
         advice=turn.advice,
         shoot=unseen or _shoot(found, place or service.shoot_name(runtime)),
