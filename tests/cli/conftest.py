@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from tests.simulation.garden import started_garden
 from tests.simulation.shoots import small_shoot
 
+from hortus.apiserver.clusters import certificate_kubeconfig
 from hortus.cli.shell import app
 from hortus.domains.credentials import service
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
@@ -123,6 +124,12 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         for cluster, name in (("root", "kubeconfig"), ("garden", "garden.kubeconfig")):
             server.kubeconfig_for(cluster).rename(folder / name)
         yield Fleet(server, folder)
+
+
+def user_kubeconfig(server: TestServer, cluster: str, username: str) -> Object:
+    """A kubeconfig of a user without roles of their own, by client certificate."""
+    issued = server.server.clusters.issue(cluster, username=username, groups=("system:authenticated",), seconds=86400)
+    return certificate_kubeconfig(issued, server=server.cluster_url(cluster), name=cluster)
 
 
 def encoded(content: bytes) -> str:

@@ -18,7 +18,7 @@ import kubernetes
 import orjson
 import pytest
 from click.testing import CliRunner
-from tests.cli.conftest import CRDS, NOW, Answer, Fleet, cluster, encoded
+from tests.cli.conftest import CRDS, NOW, Answer, Fleet, cluster, encoded, user_kubeconfig
 from tests.docs.consoles import ROOT
 from tests.scenarios.running import environment
 
@@ -71,7 +71,7 @@ def merged(named: Fleet, tmp_path: Path) -> Path:
 def rotated(named: Fleet) -> Iterator[None]:
     """The Secret holds the kubeconfig of another user for the time of a test."""
     before = named.run(lambda client: client.get(SECRETS, "kubeconfig-one", "kcp-system"))["data"]["config"]
-    store(named, named.server.kubeconfig_dict(SHOOT, username="fresh"))
+    store(named, user_kubeconfig(named.server, SHOOT, "fresh"))
     yield
     patch = {"data": {"config": before}}
     named.run(lambda client: client.patch(SECRETS, "kubeconfig-one", patch, "kcp-system"))
@@ -406,8 +406,9 @@ def test_of_several_keys_the_usual_one_is_taken(named: Fleet) -> None:
     assert "has no key that holds a kubeconfig; it has: a, b" in plugin(named, "--secret", "default/odd").err
 
 
-def test_a_reader_without_permission_gets_nothing(named: Fleet) -> None:
-    path = named.server.kubeconfig_for("root", username="nobody")
+def test_a_reader_without_permission_gets_nothing(named: Fleet, tmp_path: Path) -> None:
+    path = tmp_path / "nobody"
+    kubeconfig.write(path, user_kubeconfig(named.server, "root", "nobody"))
     answer = plugin(named, "--secret", "kcp-system/kubeconfig-one", KUBECONFIG=str(path))
     assert (answer.code, answer.out) == (1, "")
     assert 'secrets "kubeconfig-one" is forbidden: User "nobody"' in answer.err

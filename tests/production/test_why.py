@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 import pytest
 from click.testing import CliRunner, Result
+from tests.cli.conftest import user_kubeconfig
 from tests.docs.consoles import ROOT
 from tests.production.test_install import DEPLOYMENTS, NAMESPACES
 
@@ -18,6 +20,7 @@ from hortus.cli.install.present import unserved_reason
 from hortus.cli.shell import app
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.kube import Client, Resource, yaml
+from hortus.kube.kubeconfig import write
 from hortus.kube.objects import Object
 from hortus.testing.apiserver import TestServer, running_apiserver
 
@@ -40,9 +43,8 @@ class Place(NamedTuple):
         runtime: Object = yaml.load((ROOT / "examples" / "runtimes" / "aws.yaml").read_bytes())
         await self.client.apply(RUNTIMES, runtime, field_manager="test")
 
-    async def why(self, *words: str, username: str = "") -> Result:
-        path = str(self.server.kubeconfig_for("root", username=username))
-        runner = CliRunner(env={"GARDEN_KUBECONFIG": "", "KUBECONFIG": path})
+    async def why(self, *words: str) -> Result:
+        runner = CliRunner(env={"GARDEN_KUBECONFIG": "", "KUBECONFIG": str(self.server.kubeconfig)})
         return await asyncio.to_thread(runner.invoke, app, ["why", "aws", *words])
 
 
@@ -97,8 +99,10 @@ async def test_a_configuration_that_no_process_accepts_is_the_reason(place: Plac
     )
 
 
-async def test_nothing_is_claimed_without_an_installation_that_may_be_seen(place: Place) -> None:
+async def test_nothing_is_claimed_without_an_installation_that_may_be_seen(place: Place, tmp_path: Path) -> None:
     assert await unserved_reason(place.client, RUNTIMES.kind, "kcp-system") == ""
     await place.install()
-    async with Client.from_kubeconfig(place.server.kubeconfig_for("root", username="nobody")) as nobody:
+    path = tmp_path / "nobody"
+    write(path, user_kubeconfig(place.server, "root", "nobody"))
+    async with Client.from_kubeconfig(path) as nobody:
         assert await unserved_reason(nobody, RUNTIMES.kind, "kcp-system") == ""
