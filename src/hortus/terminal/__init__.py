@@ -5,9 +5,9 @@ knows no domain; the shell is `cli`.
 """
 
 from hortus.terminal.commands import OUTPUT, CommandGroup, Decorator, output_formats, refuse, timeout, together
-from hortus.terminal.completion import completing
+from hortus.terminal.completion import completing, names_of
 from hortus.terminal.confirmation import YES, confirm
-from hortus.terminal.connections import Connections, GardenMissing
+from hortus.terminal.connections import DEFAULT_NAMESPACE, Connect, Connections, GardenMissing
 from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, EXIT_USAGE, CommandError, fail, run, whole_program
 from hortus.terminal.gardens import NAME_PROJECT, GardenObject, ProjectGarden, open_garden
 from hortus.terminal.output import OutputFormat, plain, print_objects, raw
@@ -16,6 +16,7 @@ from hortus.terminal.table import Table, clean, print_table
 from hortus.terminal.values import Duration, Number
 
 __all__ = [
+    "DEFAULT_NAMESPACE",
     "EXIT_ERROR",
     "EXIT_TIMEOUT",
     "EXIT_USAGE",
@@ -24,6 +25,7 @@ __all__ = [
     "YES",
     "CommandError",
     "CommandGroup",
+    "Connect",
     "Connections",
     "Decorator",
     "Duration",
@@ -40,6 +42,7 @@ __all__ = [
     "counted",
     "fail",
     "for_each",
+    "names_of",
     "open_garden",
     "output_formats",
     "plain",

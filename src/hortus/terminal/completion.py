@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hortus.terminal.connections import Connections
 from hortus.terminal.failures import CommandError
+
+if TYPE_CHECKING:
+    from hortus.kube.objects import Resource
 
 PATIENCE = 1.0
 """Seconds."""
@@ -40,6 +43,14 @@ def completing(names: Lister) -> Completer:
         return sorted(name for name in found if name.startswith(incomplete))
 
     return complete
+
+
+async def names_of(resource: Resource, connections: Connections, namespace: str) -> list[str]:
+    """The names of the objects of a kind in `namespace` of the management cluster. Raises KubeError."""
+    from hortus.kube.objects import key_of
+
+    async with connections.management() as client:
+        return [key_of(found).name for found in (await client.list(resource, namespace, metadata_only=True)).items]
 
 
 async def _listed(names: Lister, connections: Connections, given: Any) -> set[str]:

@@ -55,6 +55,10 @@ def _print_note(text: str) -> None:
     click.echo(f"note: {text}", err=True)
 
 
+DEFAULT_NAMESPACE = "kcp-system"
+"""The namespace in which the Go system has all its objects, and `hortus up` as well."""
+
+
 @dataclass(frozen=True)
 class Connections:
     """The connection options; makes clients when asked."""
@@ -178,6 +182,10 @@ class Connections:
         access = load(file).access()
         self._expect_running(file.expanduser())
         return access
+
+
+Connect = Callable[[], Connections]
+"""Returns the clusters that the options of the root choose."""
 
 
 def _namespace_of(access: Access) -> str:

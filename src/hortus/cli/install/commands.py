@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from hortus.terminal import (
     YES,
     CommandError,
     CommandGroup,
-    Connections,
+    Connect,
     Duration,
     OutputFormat,
     confirm,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from hortus.kube import Client
     from hortus.kube.objects import Object
 
-Connect = Callable[[], Connections]
 _PANEL = "In production"
 _CONNECTIONS = ("kubeconfig", "context", "garden_kubeconfig", "garden_project", "state_dir")
 

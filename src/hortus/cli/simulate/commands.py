@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from hortus.terminal import OUTPUT, CommandError, CommandGroup, Connections, Number, run, together
+from hortus.terminal import OUTPUT, CommandError, CommandGroup, Connect, Number, run, together
 
 if TYPE_CHECKING:
     from hortus.simulation.load import Scenario
 
-Connect = Callable[[], Connections]
 
 SEED = click.option("--seed", type=Number(0), metavar="NUMBER", help="Seed of all random choices.", show_default="1")
 REPORTED = together(

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
 
-from hortus.terminal import CommandError, CommandGroup, Connections, completing, run
+from hortus.terminal import (
+    DEFAULT_NAMESPACE,
+    CommandError,
+    CommandGroup,
+    Connect,
+    Connections,
+    completing,
+    names_of,
+    run,
+)
 from hortus.terminal.kubeconfigs import HANDED_OUT, Delivery, StoredKubeconfig, deliver
-
-Connect = Callable[[], Connections]
-DEFAULT_NAMESPACE = "kcp-system"
 
 
 async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
     from hortus.domains.access.types import CLUSTER_ACCESSES
-    from hortus.kube.objects import key_of
 
-    async with connections.management() as client:
-        listed = await client.list(CLUSTER_ACCESSES, given.get("namespace") or DEFAULT_NAMESPACE, metadata_only=True)
-        return [key_of(access).name for access in listed.items]
+    return await names_of(CLUSTER_ACCESSES, connections, given.get("namespace") or DEFAULT_NAMESPACE)
 
 
 def register(app: CommandGroup, connect: Connect) -> None:

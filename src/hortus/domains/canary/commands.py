@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import click
 
 from hortus.terminal import (
+    DEFAULT_NAMESPACE,
     EXIT_ERROR,
     EXIT_TIMEOUT,
     OUTPUT,
     CommandError,
     CommandGroup,
+    Connect,
     Connections,
     OutputFormat,
     clean,
@@ -22,8 +23,6 @@ from hortus.terminal import (
     timeout,
 )
 
-Connect = Callable[[], Connections]
-
 
 def register(app: CommandGroup, connect: Connect) -> None:
     """Add this domain's command to `app`; `connect` connects to the clusters that the user chose."""
@@ -32,7 +31,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @click.option("--now", is_flag=True, help="Start a run now, and wait for its end.")
     @click.option("--wait/--no-wait", default=True, help="With --now: wait until it is over.")
     @timeout("2h")
-    @click.option("--namespace", "-n", default="kcp-system", help="Namespace of the canary.")
+    @click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of the canary.")
     @OUTPUT
     def canary(now: bool, wait: bool, timeout: float, namespace: str, output: OutputFormat) -> None:
         """Show how the canary is: a small cluster that is grown, used and deleted every hour.

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hortus.terminal import OUTPUT, YES, CommandGroup, Connections, Decorator, Number, TargetSelection, run, together
+from hortus.terminal import (
+    DEFAULT_NAMESPACE,
+    OUTPUT,
+    YES,
+    CommandGroup,
+    Connect,
+    Decorator,
+    Number,
+    TargetSelection,
+    run,
+    together,
+)
 
 if TYPE_CHECKING:
     from hortus.domains.clusters.adoption.running import Work
 
-Connect = Callable[[], Connections]
 
 _ABOUT = """Make Runtimes and GardenerClusters of existing clusters, without a change to the clusters.
 
@@ -35,7 +44,7 @@ LOCKED = _names("Runtimes, their shoots or runtime-ids.")
 ALL = click.option("--all", "everything", is_flag=True, help="Choose all.")
 SELECTOR = click.option("--selector", "-l", default="", metavar="LABELS", help="Choose those with these labels.")
 NAMESPACE = click.option(
-    "--namespace", "-n", default="kcp-system", help="Namespace of Runtimes, GardenerClusters and Kymas."
+    "--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of Runtimes, GardenerClusters and Kymas."
 )
 PROJECT = click.option("--project", default="", help="The Gardener project; must be the configuration's.")
 LABELS = click.option(

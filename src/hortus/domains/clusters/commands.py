@@ -11,11 +11,13 @@ import click
 
 from hortus.domains.clusters import adopting
 from hortus.terminal import (
+    DEFAULT_NAMESPACE,
     EXIT_ERROR,
     EXIT_TIMEOUT,
     OUTPUT,
     CommandError,
     CommandGroup,
+    Connect,
     Connections,
     OutputFormat,
     TargetSelection,
@@ -24,6 +26,7 @@ from hortus.terminal import (
     confirm,
     counted,
     for_each,
+    names_of,
     open_garden,
     plain,
     run,
@@ -36,17 +39,11 @@ if TYPE_CHECKING:
     from hortus.domains.clusters.types import Runtime
     from hortus.kube import Client
 
-Connect = Callable[[], Connections]
-DEFAULT_NAMESPACE = "kcp-system"
-
 
 async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
     from hortus.domains.clusters.types import RUNTIMES
-    from hortus.kube.objects import key_of
 
-    async with connections.management() as client:
-        listed = await client.list(RUNTIMES, given.get("namespace") or DEFAULT_NAMESPACE, metadata_only=True)
-        return [key_of(runtime).name for runtime in listed.items]
+    return await names_of(RUNTIMES, connections, given.get("namespace") or DEFAULT_NAMESPACE)
 
 
 NAME = click.argument(

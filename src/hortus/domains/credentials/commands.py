@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hortus.terminal import (
+    DEFAULT_NAMESPACE,
     EXIT_ERROR,
     EXIT_TIMEOUT,
     OUTPUT,
     CommandError,
     CommandGroup,
+    Connect,
     Connections,
     OutputFormat,
     TargetSelection,
@@ -36,9 +38,7 @@ if TYPE_CHECKING:
     from hortus.domains.credentials.types import GardenerCluster
     from hortus.kube import Client
 
-Connect = Callable[[], Connections]
 _NAMES = "Names of GardenerClusters, Runtimes or Shoots, or TYPE/NAME."
-DEFAULT_NAMESPACE = "kcp-system"
 
 
 async def _names(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
