@@ -284,7 +284,7 @@ def test_each_shell_gets_its_completion_script(shell: str) -> None:
         ("hortus get shoots ", {"one"}),
         ("hortus get clusters o", {"one"}),
         ("hortus get nonsense ", set()),
-        ("hortus ro", {"rotate"}),
+        ("hortus ro", {"rollout", "rotate"}),
     ],
 )
 def test_completion_offers_live_names(fleet: Fleet, line: str, expected: set[str]) -> None:
