@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from hortus.domains import Domain, ProcessContext, Reload
 from hortus.domains.credentials.settings import Settings
 from hortus.domains.credentials.types import SECRET_SELECTOR
-from hortus.engine import Cache
+from hortus.engine import Cache, Manager, without_managed_fields
 from hortus.engine.hosting import Host, follow
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
+from hortus.engine.rollouts import RolloutGate
 from hortus.kube import LOCAL_NETWORKS, Client, ConnectionSettings, RateLimiter
 from hortus.kube.kubeconfig import Trust, load, through_proxy
 from hortus.kube.objects import Object, Resource
@@ -57,9 +59,18 @@ async def process_context(
                 ),
                 pool=pool,
                 kubeconfigs=kubeconfigs,
+                gate=_gate(manager, values),
+                change_kinds=[kind for domain in domains for kind in domain.change_kinds()],
             ),
             reload,
         )
+
+
+def _gate(manager: Manager, values: Mapping[str, Any]) -> RolloutGate:
+    """The gate, open for everything where rollouts are not served."""
+    if not values["rollouts"]:
+        return RolloutGate(None)
+    return RolloutGate(partial(manager.cache, namespace=values["fleet-namespace"], transform=without_managed_fields))
 
 
 def _outlines(domains: Sequence[Domain]) -> Callable[[Object], Object]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from hortus.engine.observing import Alert, Board
     from hortus.engine.rbac import Permission
     from hortus.engine.remote import RemotePool
+    from hortus.engine.rollouts import RolloutGate
+    from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube import Client
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
@@ -66,6 +68,10 @@ class ProcessContext(NamedTuple):
     """Clients of all clusters."""
     kubeconfigs: Cache
     """The Secrets that `pool` reads, without their values."""
+    gate: RolloutGate
+    """To be asked before a cluster changes because of something that concerns many."""
+    change_kinds: Sequence[ChangeKind]
+    """The ChangeKinds of all domains."""
 
 
 class LocalSetup(NamedTuple):
@@ -97,6 +103,10 @@ class Domain:
     def kinds(self) -> Mapping[Resource, type[Kind]]:
         """Kinds with a CRD on the management cluster."""
         return {}
+
+    def change_kinds(self) -> Sequence[ChangeKind]:
+        """The changes of many clusters for which the controllers ask the gate; kept by the rollouts domain."""
+        return ()
 
     def flags(self) -> Sequence[Flag]:
         """Flags of `hortus run`."""

@@ -50,6 +50,7 @@ class _Rollouts(Domain):
                 process.client,
                 fleet_namespace=process.values["fleet-namespace"],
                 watched=process.namespace,
+                change_kinds=process.change_kinds,
             )
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:

@@ -81,12 +81,16 @@ class CompiledKind:
         message = self._text("message", obj, to) if failed and "message" in self._programs else ""
         return ObjectView(version, succeeded, failed, message[:_MAX_MESSAGE])
 
-    def patch(self, obj: Object, to: str) -> Object:
-        """The merge patch that sets the object to version `to`. Raises ExpressionError."""
+    def patch(self, obj: Object, to: str) -> Object | list[Object]:
+        """The merge patch, or the JSON patch, that sets the object to version `to`. Raises ExpressionError."""
         found = self._run("patch", obj, to)
-        if not isinstance(found, Mapping):
-            raise ExpressionError(f"patch of {_named(obj)} is no map")
-        return dict(found)
+        if isinstance(found, Mapping):
+            return dict(found)
+        if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+            raise ExpressionError(f"patch of {_named(obj)} is neither a map nor a list of operations")
+        if not found:
+            raise ExpressionError(f"patch of {_named(obj)} changes nothing: it has no field for the version")
+        return [dict(one) for one in found]
 
     def _text(self, field: str, obj: Object, to: str) -> str:
         found = self._run(field, obj, to)

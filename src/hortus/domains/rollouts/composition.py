@@ -9,6 +9,7 @@ from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.domains.rollouts.controller import MANAGER, RolloutController
 from hortus.domains.rollouts.executing import ObjectSetter
 from hortus.domains.rollouts.fleet import FleetClusters
+from hortus.domains.rollouts.installing import ChangeKindInstaller
 from hortus.domains.rollouts.kindset import ChangeKindController, KindSet
 from hortus.domains.rollouts.order import RolloutOrder
 from hortus.domains.rollouts.policies import PolicyController
@@ -27,18 +28,25 @@ from hortus.engine import (
     without_managed_fields,
 )
 from hortus.engine.rollouts import readable
-from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUT_POLICIES, Rollout, RolloutPolicy
+from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUT_POLICIES, ChangeKind, Rollout, RolloutPolicy
 from hortus.engine.sources import to_owner
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey
 
 NAME = "rollout-controller"
 """The controller's name in metrics, logs and events."""
+INSTALLER = "change-kinds"
 STARTER, KINDS, POLICIES = "rollout-starter", "change-kind-controller", "rollout-policy-controller"
 
 
-def add_controllers(manager: Manager, client: Client, *, fleet_namespace: str, watched: str) -> None:
-    """Add the controllers to `manager`. `watched` is the namespace of the objects that change, empty for all."""
+def add_controllers(
+    manager: Manager, client: Client, *, fleet_namespace: str, watched: str, change_kinds: Sequence[ChangeKind] = ()
+) -> None:
+    """Add the controllers to `manager`. `watched` is the namespace of the objects that change, empty for all.
+
+    `change_kinds` are our own, which are created when the controllers begin.
+    """
+    manager.add(INSTALLER, ChangeKindInstaller(client, change_kinds, clock=manager.clock).run)
     events = EventRecorder(client, component=NAME, clock=manager.clock)
     manager.add_server(events)
     cache = partial(manager.cache, namespace=fleet_namespace, transform=without_managed_fields)

@@ -65,12 +65,13 @@ class ObjectSetter:
         if obj is None:
             return ""
         try:
+            patch = tracker.kind.patch(obj, to)
             written = await self._client.patch(
                 tracker.kind.resource,
                 key.name,
-                tracker.kind.patch(obj, to),
+                patch,
                 key.namespace,
-                PatchKind.MERGE,
+                PatchKind.JSON if isinstance(patch, list) else PatchKind.MERGE,
                 field_manager=self._field_manager,
             )
         except NotFound:

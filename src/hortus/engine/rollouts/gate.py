@@ -4,8 +4,9 @@ A domain asks it before it changes a cluster because of something that concerns 
 without a call: yes at once where no policy governs the change, otherwise yes when the cluster is in a PlacementDecision
 of the rollout. A cache that is behind makes the gate stricter, never laxer, since no admitted cluster is withdrawn.
 
-The gate only reads. A cluster that has to wait carries an annotation with the version it waits for, which
-`RolloutGate.admit` writes; the rollouts domain makes a Rollout of it.
+An object that has to wait carries an annotation with the version it waits for, which `RolloutGate.admit` writes; the
+rollouts domain makes a Rollout of it. Once the change is made, `RolloutGate.settle` turns it into the annotation of the
+version that the object has. Where no policy governs a change, the gate writes nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
+from math import inf
 from typing import Any, NamedTuple
 
 from hortus.engine.cache import Cache, Change
@@ -21,6 +23,7 @@ from hortus.engine.context import ReconcileContext
 from hortus.engine.queue import Priority
 from hortus.engine.rollouts.types import (
     ENDED,
+    MOVED,
     PLACEMENT_DECISIONS,
     ROLLOUT_POLICIES,
     ROLLOUTS,
@@ -59,6 +62,7 @@ class Answer(NamedTuple):
 
 
 ALLOWED = Answer(allowed=True)
+UNREAD = Answer(allowed=False, reason="policies and rollouts are not read yet")
 
 
 class RolloutGate:
@@ -87,9 +91,9 @@ class RolloutGate:
         """Returns whether the cluster of this ClusterProfile may make the change now. Costs no call."""
         if self._caches is None:
             return ALLOWED
-        _, rollouts, decisions = self._caches
-        known = rollouts.by(_CHANGE, _change(proposal.kind, proposal.subject))
-        newest = max(known, key=_age, default=None)
+        if not self.has_synced:
+            return UNREAD
+        newest, decisions = self._newest(proposal.kind, proposal.subject), self._caches[2]
         if newest is None:
             return _without_rollout(self._policies, proposal)
         name, phase = newest["metadata"]["name"], (newest.get("status") or {}).get("phase", "")
@@ -101,28 +105,59 @@ class RolloutGate:
             return ALLOWED._replace(rollout=name)
         return Answer(allowed=False, reason=f"waits in rollout {name} ({phase or RolloutPhase.PENDING})", rollout=name)
 
+    def _newest(self, kind: str, subject: str) -> Object | None:
+        known = () if self._caches is None else self._caches[1].by(_CHANGE, _change(kind, subject))
+        return max(known, key=_age, default=None)
+
+    @property
+    def has_synced(self) -> bool:
+        """True once the policies, rollouts and decisions are known; without caches always."""
+        return all(cache.has_synced for cache in self._caches or ())
+
+    def under_way(self, kind: str, subject: str) -> str:
+        """The version of the rollout of this subject that has not ended; empty where there is none."""
+        newest = self._newest(kind, subject)
+        return newest["spec"]["change"]["to"] if newest is not None and _phase(newest) not in ENDED else ""
+
     async def admit(
-        self, context: ReconcileContext[Any], proposal: Proposal, cluster: str, *, latest: float | None = None
+        self, context: ReconcileContext[Any], proposal: Proposal, cluster: str, *, latest: float = inf
     ) -> Answer:
         """Ask for the object of a reconcile, and have its annotation report the version it waits for.
 
-        After `latest`, in seconds since the epoch, the change is allowed whatever a policy says. Raises KubeError.
+        From `latest` on, in seconds since the epoch, the change is allowed whatever a policy says. Once it is made,
+        `settle` follows; when it is given up, `withdraw`. Raises KubeError.
         """
-        answer = ALLOWED if latest is not None and context.now >= latest else self.ask(proposal, cluster)
-        key = f"{WANTS}{proposal.kind}"
-        wanted = None if answer.allowed else proposal.to
-        if (context.raw["metadata"].get("annotations") or {}).get(key) != wanted:
-            await context.patch({"metadata": {"annotations": {key: wanted}}})
+        answer = ALLOWED if context.now >= latest else self.ask(proposal, cluster)
+        if not answer.allowed and answer is not UNREAD:
+            await _annotate(context, {f"{WANTS}{proposal.kind}": proposal.to})
         return answer
 
+    async def settle(self, context: ReconcileContext[Any], kind: str, version: str = "") -> None:
+        """Report, in the annotations of an object that waits, that it has a version, by default the one it waits for.
+
+        Raises KubeError.
+        """
+        if wanted := waits_for(context.raw, kind):
+            await _annotate(context, {f"{WANTS}{kind}": None, f"{MOVED}{kind}": version or wanted})
+
+    async def withdraw(self, context: ReconcileContext[Any], kind: str) -> None:
+        """Take off the annotation of an object that no longer asks for a change. Raises KubeError."""
+        await _annotate(context, {f"{WANTS}{kind}": None})
+
     def source(
-        self, kind: str, *, keys_of: Callable[[str], Iterable[ObjectKey]], waiting: Callable[[], Iterable[ObjectKey]]
+        self,
+        kind: str,
+        *,
+        keys_of: Callable[[str], Iterable[ObjectKey]],
+        waiting: Callable[[], Iterable[ObjectKey]],
+        awaited: bool = True,
     ) -> GateSource:
         """The source of a controller that asks for changes of this kind.
 
-        `keys_of` gives the objects of a cluster; `waiting` the objects that carry the annotation.
+        `keys_of` gives the objects of a cluster; `waiting` those to reconcile again when a policy or a rollout changes.
+        Workers begin once the gate has synced, unless `awaited` is False.
         """
-        return GateSource(self._caches, kind, keys_of, waiting)
+        return GateSource(self._caches, kind, keys_of, waiting, awaited=awaited)
 
 
 class GateSource:
@@ -134,17 +169,20 @@ class GateSource:
         kind: str,
         keys_of: Callable[[str], Iterable[ObjectKey]],
         waiting: Callable[[], Iterable[ObjectKey]],
+        *,
+        awaited: bool,
     ) -> None:
         self._caches = caches
         self._kind = kind
         self._keys_of = keys_of
         self._waiting = waiting
+        self._awaited = awaited
 
     def attach(self, add: Add, clock: Clock) -> Detach:
         if self._caches is None:
             return lambda: None
         policies, rollouts, decisions = self._caches
-        event = int(Priority.EVENT)
+        event, resync = int(Priority.EVENT), int(Priority.RESYNC)
 
         def on_decision(change: Change) -> None:
             for cluster in _clusters_of(change.new) - _clusters_of(change.old):
@@ -153,7 +191,7 @@ class GateSource:
 
         def on_terms(change: Change) -> None:
             for key in self._waiting():
-                add(key, event)
+                add(key, resync)
 
         def on_rollout(change: Change) -> None:
             if change.current["spec"]["change"]["kind"] == self._kind and _phase(change.old) != _phase(change.new):
@@ -168,8 +206,20 @@ class GateSource:
         return end
 
     async def ready(self) -> None:
-        for cache in self._caches or ():
+        for cache in self._caches or () if self._awaited else ():
             await cache.synced()
+
+
+def waits_for(obj: Object, kind: str) -> str:
+    """The version of a change for which an object waits, by its annotation; empty for none."""
+    found: str = (obj["metadata"].get("annotations") or {}).get(f"{WANTS}{kind}", "")
+    return found
+
+
+async def _annotate(context: ReconcileContext[Any], annotations: dict[str, str | None]) -> None:
+    present = context.raw["metadata"].get("annotations") or {}
+    if any(present.get(name) != value for name, value in annotations.items()):
+        await context.patch({"metadata": {"annotations": annotations}})
 
 
 def readable(policies: Iterable[Object]) -> Iterator[RolloutPolicy]:

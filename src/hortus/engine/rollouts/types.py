@@ -85,8 +85,8 @@ class ChangeKindSpec(Fields, frozen=True):
     message: _OptionalExpression = ""
     """The failure, in words for people; never a credential."""
     patch: _OptionalExpression = ""
-    """A merge patch that sets the object to the version `to`. With it, `hortus rollout start` can change the objects;
-    without it, their controllers follow the PlacementDecisions."""
+    """A merge patch, or a list of JSON patch operations, that sets the object to the version `to`. With it,
+    `hortus rollout start` can change the objects; without it, their controllers follow the PlacementDecisions."""
 
 
 class ChangeKindStatus(Fields, frozen=True):
@@ -419,6 +419,9 @@ class Label:
 WANTS: Final = "wants.fleet.hortus.dev/"
 """Prefix of annotations on objects; followed by the name of a ChangeKind. The value is the version for which the
 object waits."""
+MOVED: Final = "moved.fleet.hortus.dev/"
+"""Prefix of annotations on objects; followed by the name of a ChangeKind. The value is the version to which a rollout
+moved the object last."""
 
 CHANGE_KINDS: Final = Resource(GROUP, VERSION, "changekinds", "ChangeKind", namespaced=False)
 ROLLOUT_POLICIES: Final = Resource(GROUP, VERSION, "rolloutpolicies", "RolloutPolicy")
