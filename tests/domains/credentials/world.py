@@ -12,18 +12,24 @@ import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from hortus.domains.credentials.changes import ROTATION
 from hortus.domains.credentials.composition import assemble
 from hortus.domains.credentials.garden import GardenFailure, Grant
 from hortus.domains.credentials.settings import FLAGS, Settings
 from hortus.domains.credentials.shoots import outline
 from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annotation, GardenerCluster, Label
-from hortus.engine import Actor, Cache, EventRecorder, Manager
+from hortus.domains.inventory.types import ClusterProfile
+from hortus.domains.rollouts.composition import add_controllers as add_rollouts
+from hortus.engine import Actor, Cache, EventRecorder, Manager, without_managed_fields
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, ProofFailed
+from hortus.engine.rollouts import RolloutGate
+from hortus.engine.rollouts.types import ChangeKind, PlacementDecision, Rollout, RolloutPolicy
 from hortus.kube import Client, Resource
 from hortus.kube.objects import Object, ObjectKey, format_time
 from hortus.schema import crd
@@ -120,6 +126,8 @@ class World:
         self.spread = 0.0
         self.flags: list[str] = []
         """Further ones."""
+        self.governed = False
+        """True serves policies and rollouts in the test's namespace."""
         self.controller: Any = None
         self._active = 0
         self._ended: Counter[ObjectKey] = Counter()
@@ -253,11 +261,12 @@ class World:
     @asynccontextmanager
     async def controlled(self) -> AsyncIterator[None]:
         """The controller at work, as a process that starts now and stops at the end."""
-        async with Client(self.access, observer=self.requests) as client:
+        async with Client(self.access, observer=self.requests) as client, Client(self.access) as uncounted:
             registry = self.registry = CollectorRegistry()
             manager = Manager(client, clock=self.clock, registry=registry)
             events = EventRecorder(client, component="infrastructure-manager", clock=self.clock)
             manager.add_server(events)
+            fleet = partial(manager.cache, namespace=self.namespace, transform=without_managed_fields)
             reconciler = assemble(
                 manager,
                 client=client,
@@ -266,7 +275,12 @@ class World:
                 proof=self.proof,
                 settings=self._settings(),
                 events=events,
+                gate=RolloutGate(fleet if self.governed else None),
             )
+            if self.governed:
+                add_rollouts(
+                    manager, uncounted, fleet_namespace=self.namespace, watched=self.namespace, change_kinds=(ROTATION,)
+                )
             reconcile = reconciler.reconcile
 
             async def counted(key: ObjectKey) -> Any:
@@ -279,7 +293,7 @@ class World:
                     asyncio.get_running_loop().call_soon(self._tell)
 
             reconciler.reconcile = counted  # type: ignore[method-assign]
-            [self.controller] = manager._controllers
+            self.controller = manager._controllers[0]
             async with manager.running():
                 yield
 
@@ -319,7 +333,8 @@ async def world(server: TestServer, namespace: str = "") -> AsyncIterator[World]
     async with Client.from_kubeconfig(server.kubeconfig) as client:
         namespace = namespace or f"test-{next(_numbers)}"
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-        await client.apply(CRDS, crd(GardenerCluster), field_manager="tests")
+        for kind in (GardenerCluster, ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile):
+            await client.apply(CRDS, crd(kind), field_manager="tests")
         here = World(client, namespace)
         followers = [asyncio.create_task(here.follow(resource)) for resource in (GARDENER_CLUSTERS, SECRETS, EVENTS)]
         try:

@@ -9,6 +9,7 @@ from hortus.domains import DemoFleet, Domain, ProcessContext, RbacRules, Reload
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
+    from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -19,6 +20,11 @@ class _Credentials(Domain):
         from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 
         return {GARDENER_CLUSTERS: GardenerCluster}
+
+    def change_kinds(self) -> Sequence[ChangeKind]:
+        from hortus.domains.credentials.changes import ROTATION
+
+        return (ROTATION,)
 
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.credentials.settings import FLAGS

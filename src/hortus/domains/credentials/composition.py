@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hortus.domains import ProcessContext, Reload
+from hortus.domains.credentials.changes import KUBECONFIG_ROTATION
 from hortus.domains.credentials.cleanup import Cleanup
 from hortus.domains.credentials.controller import GardenerClusterController
 from hortus.domains.credentials.garden import Garden, GardenClient
@@ -32,6 +33,7 @@ from hortus.engine.kubeconfigs import (
     TrialClients,
     sealed,
 )
+from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client
 from hortus.kube.dialing import Network
 from hortus.kube.kubeconfig import Trust
@@ -58,6 +60,7 @@ def add_to(process: ProcessContext) -> Reload:
         settings=Settings.from_flags(process.values),
         events=events,
         deny=process.pool.settings.deny,
+        gate=process.gate,
     )
 
     return lambda values: controller.become(Settings.from_flags(values))
@@ -72,6 +75,7 @@ def add_controller(
     settings: Settings,
     events: EventRecorder,
     deny: tuple[Network, ...],
+    gate: RolloutGate,
 ) -> GardenerClusterController:
     """Add the controller to `manager`. `client` is the management cluster, `garden` the Gardener API.
 
@@ -89,6 +93,7 @@ def add_controller(
         proof=proof or DocumentProof(trust=trust, advice=ADVICE),
         settings=settings,
         events=events,
+        gate=gate,
     )
 
 
@@ -101,6 +106,7 @@ def assemble(
     proof: KubeconfigProof,
     settings: Settings,
     events: EventRecorder,
+    gate: RolloutGate,
 ) -> GardenerClusterController:
     """Assemble the controller with any garden and any proof; `shoots` holds what `outline` leaves of Shoots."""
     wiring = wire(manager, GardenerClusterController, client=client, events=events, namespace=settings.namespace)
@@ -116,6 +122,7 @@ def assemble(
         shoots=ShootFactsCache(shoots, settings.garden_namespace),
         settings=settings,
         metrics=metrics,
+        gate=gate,
     )
     manager.controller(
         NAME,
@@ -125,6 +132,10 @@ def assemble(
             Watch(cache, to=secrets.clusters_of),
             Watch(wiring.cache.raw, when=spec_or_metadata_changed),
             Watch(shoots, to=reconciler.keys_of_shoot, when=became_usable, awaited=False),
+            # Not awaited: clusters get their first kubeconfig though no rollout can be read.
+            gate.source(
+                KUBECONFIG_ROTATION, keys_of=reconciler.keys_of_profile, waiting=reconciler.waiting, awaited=False
+            ),
             reconciler.again,
         ],
         workers=settings.workers,

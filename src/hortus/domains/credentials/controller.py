@@ -4,7 +4,8 @@ Conditions it owns: `KubeconfigManagement` of GardenerClusters, and their `statu
 Objects it owns: the Secrets that GardenerClusters name; it also removes the force-rotation annotation, and adds a
 finalizer to a GardenerCluster whose Secret lies where it does not watch.
 It watches: GardenerClusters (spec and metadata), Secrets with a shoot label, Shoots (that one has come to be).
-It asks the garden only when a kubeconfig is due, and writes nothing when nothing changed.
+It asks the garden only when a kubeconfig is due, and writes nothing when nothing changed. A rotation that is due waits
+for the rollout that governs it, where there is one, and never until the kubeconfig ends.
 It never: changes a Shoot, adopts or deletes a Secret that belongs to another GardenerCluster (`ownership`), fetches or
 stores more than the operator grants (`grants`), drops a kubeconfig before the next one was seen to work, undoes another
 writer as fast as it can (`RepairBackoff`), puts a credential into a log, an event or a condition.
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hortus.domains.credentials import service
+from hortus.domains.credentials.changes import KUBECONFIG, KUBECONFIG_ROTATION
 from hortus.domains.credentials.cleanup import Cleanup
 from hortus.domains.credentials.issuing import MISSING_SHOOT_PAUSE, KubeconfigIssuer
 from hortus.domains.credentials.metrics import CredentialMetrics
@@ -48,8 +50,10 @@ from hortus.engine import (
     Steps,
     Trigger,
     Wiring,
+    metadata_of,
 )
 from hortus.engine.kubeconfigs import KubeconfigSecret, RepairBackoff, restores_identity
+from hortus.engine.rollouts import RolloutGate, waits_for
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, key_of
 
@@ -69,6 +73,8 @@ class ClusterContext(ReconcileContext[GardenerCluster]):
     home = ""
     """That of `ShootFacts`."""
     decision: Decision
+    waits = False
+    """True when a rollout holds the rotation back."""
     reason: str
     """The reason to report once all steps are over."""
     failure: Announcement | None = None
@@ -104,8 +110,10 @@ class GardenerClusterController(KindController[ClusterContext]):
         shoots: ShootFactsCache,
         settings: Settings,
         metrics: CredentialMetrics,
+        gate: RolloutGate,
     ) -> None:
         super().__init__(wiring)
+        self._gate = gate
         self._secrets = secrets
         self._cleanup = cleanup
         self._issuer = issuer
@@ -118,6 +126,8 @@ class GardenerClusterController(KindController[ClusterContext]):
         """A source for the controller: clusters that are reconciled again though nothing of theirs has changed."""
         self._clusters = wiring.cache
         self._clusters.raw.add_index("name", lambda cluster: (key_of(cluster).name,))
+        self._clusters.raw.add_index("profile", lambda cluster: (service.profile_name(metadata_of(cluster)),))
+        self._clusters.raw.add_index("waits", lambda one: ("yes",) if waits_for(one, KUBECONFIG_ROTATION) else ())
 
     def become(self, settings: Settings) -> None:
         """Replace the settings; every cluster is reconciled again."""
@@ -128,6 +138,14 @@ class GardenerClusterController(KindController[ClusterContext]):
     def keys_of_shoot(self, shoot: Object) -> Iterable[ObjectKey]:
         """The GardenerClusters that wait for this shoot."""
         return self._clusters.keys_by("shoot", key_of(shoot).name)
+
+    def keys_of_profile(self, name: str) -> Iterable[ObjectKey]:
+        """The GardenerClusters of this ClusterProfile."""
+        return self._clusters.keys_by("profile", name)
+
+    def waiting(self) -> Iterable[ObjectKey]:
+        """The GardenerClusters that a rollout holds back."""
+        return self._clusters.keys_by("waits", "yes")
 
     # The shape.
 
@@ -141,9 +159,11 @@ class GardenerClusterController(KindController[ClusterContext]):
             self._find_secret,
             self._find_keeper,
             self._decide,
+            self._ask,
             self._renew,
             self._repair,
             self._acknowledge_force,
+            self._settle,
             self._report_ready,
         )
 
@@ -223,6 +243,21 @@ class GardenerClusterController(KindController[ClusterContext]):
         )
         context.reason = service.kept_reason(cluster)
 
+    async def _ask(self, context: ClusterContext) -> None:
+        """Keep a kubeconfig that is due and works until the rollout that governs its rotation admits it."""
+        decision, cluster = context.decision, context.object
+        if decision.latest is None:
+            return
+        under_way = self._gate.under_way(KUBECONFIG_ROTATION, KUBECONFIG)
+        proposal = service.rotation(cluster, context.now, under_way=under_way)
+        name = service.profile_name(cluster.metadata)
+        answer = await self._gate.admit(context, proposal, name, latest=decision.latest)
+        if not answer.allowed:
+            context.waits = True
+            context.decision = service.delayed(decision, context.now)
+            if not self._gate.has_synced:
+                context.decision = context.decision._replace(after=UNKNOWN_PAUSE)
+
     async def _renew(self, context: ClusterContext) -> None:
         """Fetch a kubeconfig, prove it, store it."""
         decision, cluster = context.decision, context.object
@@ -266,6 +301,11 @@ class GardenerClusterController(KindController[ClusterContext]):
                 await context.patch({"metadata": {"annotations": {Annotation.FORCE_ROTATION: None}}})
             except NotFound:
                 return
+
+    async def _settle(self, context: ClusterContext) -> None:
+        """Report the rotation to the rollout that governs it."""
+        if not context.waits:
+            await self._gate.settle(context, KUBECONFIG_ROTATION)
 
     async def _report_ready(self, context: ClusterContext) -> Result:
         secret = context.secret

@@ -13,11 +13,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from hortus.domains.credentials.changes import KUBECONFIG, KUBECONFIG_ROTATION
 from hortus.domains.credentials.ownership import holder_of, label_of, mark_of, owner_of
 from hortus.domains.credentials.types import MANAGER, Annotation, GardenerCluster, Label, Reason
 from hortus.engine import TRUE, Actor, StepError
 from hortus.engine.kubeconfigs import KubeconfigSecret, RotationPolicy, SecretPlan, Stamps, fraction_of
-from hortus.kube.objects import Object
+from hortus.engine.rollouts import Proposal
+from hortus.engine.rollouts.types import WANTS
+from hortus.kube.objects import Object, format_time
 from hortus.schema import ObjectMeta
 
 STAMPS = Stamps(
@@ -28,6 +31,7 @@ STAMPS = Stamps(
     adopts=True,
 )
 """The annotations of a kubeconfig Secret. Those of the Go system have the first alone."""
+_DATE = len("2006-01-02")
 
 
 class Action(Enum):
@@ -46,6 +50,9 @@ class Decision(NamedTuple):
     why: str = ""
     damaged: bool = False
     """True when the Secret is not as it was written last, and nobody asked for that."""
+    latest: float | None = None
+    """For a kubeconfig whose time has come and that still works: the time to which its rotation may be delayed, in
+    seconds since the epoch."""
 
 
 def decide(
@@ -57,12 +64,35 @@ def decide(
         return Decision(Action.CREATE, policy.wait(None, fraction), "no secret yet", _served(cluster))
     if is_forced(cluster.metadata) or is_forced(secret.metadata):
         return Decision(Action.ROTATE, policy.wait(None, fraction), "forced")
-    due = policy.next(issued=STAMPS.issued_at(secret), expires=STAMPS.expires_at(secret), fraction=fraction, now=now)
+    issued, expires = STAMPS.issued_at(secret), STAMPS.expires_at(secret)
+    due = policy.next(issued=issued, expires=expires, fraction=fraction, now=now)
     damage = _damage(cluster, secret)
     moved = "" if STAMPS.is_for(secret, home) else "the shoot was created again, or its API server has moved"
-    if due.now or damage or moved:
-        return Decision(Action.ROTATE, policy.wait(None, fraction), damage or moved or "due", bool(damage))
+    if damage or moved:
+        return Decision(Action.ROTATE, policy.wait(None, fraction), damage or moved, bool(damage))
+    if due.now:
+        latest = policy.latest(issued=issued, expires=expires)
+        return Decision(Action.ROTATE, policy.wait(None, fraction), "due", latest=latest)
     return Decision(Action.KEEP, due.after)
+
+
+def rotation(cluster: GardenerCluster, now: float, *, under_way: str) -> Proposal:
+    """The change to ask for when a kubeconfig is due: the date in UTC since when it waits.
+
+    `under_way` is the date of the rollout under way, which is joined where it is later.
+    """
+    since = cluster.metadata.annotations.get(f"{WANTS}{KUBECONFIG_ROTATION}") or format_time(now)[:_DATE]
+    return Proposal(KUBECONFIG_ROTATION, KUBECONFIG, max(since, under_way))
+
+
+def profile_name(metadata: ObjectMeta) -> str:
+    """The name of the ClusterProfile of a GardenerCluster: its runtime id."""
+    return metadata.labels.get(Label.RUNTIME_ID, metadata.name)
+
+
+def delayed(decision: Decision, now: float) -> Decision:
+    """The decision when a rollout holds a rotation back."""
+    return Decision(Action.KEEP, max(0.0, (decision.latest or now) - now))
 
 
 def is_forced(metadata: ObjectMeta) -> bool:

@@ -18,6 +18,9 @@ GRANT_TOLERANCE = 60.0
 """Seconds by which a granted lifetime may fall short of the one asked for and still count as it: issuers stamp whole
 seconds by their own clock."""
 
+RESERVE = 0.2
+"""Share of a lifetime that no delay may use up."""
+
 
 class RotationPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one domain. Seconds throughout."""
@@ -64,6 +67,12 @@ class RotationPolicy(msgspec.Struct, frozen=True, kw_only=True):
             return Due(now=True, after=0.0)
         left = 0.0 if issued is None or issued > now + CLOCK_SKEW else wait - (now - issued)
         return Due(now=True, after=wait) if left <= 0 else Due(now=False, after=min(left, wait))
+
+    def latest(self, *, issued: float | None, expires: float | None) -> float:
+        """The time to which a replacement may be delayed, with RESERVE of the life left; 0 where it is not known."""
+        if issued is None or math.isinf(lifetime := self._counting(None if expires is None else expires - issued)):
+            return 0.0
+        return issued + (1.0 - RESERVE) * lifetime
 
     def _counting(self, granted: float | None) -> float:
         """The lifetime that counts."""
