@@ -76,7 +76,7 @@ class _Context:
 def test_a_version_that_is_not_taken_back_is_reported() -> None:
     live = lived(shoot_for(runtime(), CONFIG))
     context = _Context(runtime(kubernetes={"version": "1.30"}))
-    _conversion(None).report_remarks(cast(RuntimeContext, context), live)
+    _conversion(None).report_remarks(cast(RuntimeContext, context), context.object, live)
     assert context.events == [
         (
             "Warning",

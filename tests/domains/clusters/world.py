@@ -11,11 +11,13 @@ import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.domains.clusters.shoot import samples
 
+from hortus.domains.clusters.changes import CHANGE_KINDS
 from hortus.domains.clusters.composition import add_controllers
 from hortus.domains.clusters.configuration import AuditTenants
 from hortus.domains.clusters.garden import SHOOTS
@@ -24,9 +26,13 @@ from hortus.domains.clusters.outline import outline
 from hortus.domains.clusters.settings import Settings
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
-from hortus.engine import Cache, EventRecorder, Manager
+from hortus.domains.inventory.types import ClusterProfile
+from hortus.domains.rollouts.composition import add_controllers as add_rollouts
+from hortus.engine import Cache, EventRecorder, Manager, without_managed_fields
 from hortus.engine.kubeconfigs import sealed
 from hortus.engine.remote import SECRETS
+from hortus.engine.rollouts import RolloutGate
+from hortus.engine.rollouts.types import ChangeKind, PlacementDecision, Rollout, RolloutPolicy
 from hortus.kube import Client, Resource
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.errors import KubeError, NotFound
@@ -150,6 +156,8 @@ class World:
         self.watching = True
         """The garden permits the controllers to watch Shoots."""
         self.choices: dict[str, Any] = {}
+        self.governed = False
+        """True serves policies and rollouts in the test's namespace."""
         self.controller: Any = None
         self.shoots = Cache("shoots")
         self.trail: list[tuple[Any, ...]] = []
@@ -390,7 +398,16 @@ class World:
                 secrets=manager.cache(SECRETS, namespace=self.namespace, labels=SECRET_LABELS, transform=sealed),
                 settings=self.settings(),
                 workloads=self.inside,
+                gate=RolloutGate(self._fleet(manager) if self.governed else None),
             )
+            if self.governed:
+                add_rollouts(
+                    manager,
+                    client,
+                    fleet_namespace=self.namespace,
+                    watched=self.namespace,
+                    change_kinds=CHANGE_KINDS,
+                )
             self._count(reconciler)
             self._recorders = [server for server in manager._servers if isinstance(server, EventRecorder)]
             for recorder in self._recorders:
@@ -398,6 +415,9 @@ class World:
             self.controller = manager._controllers[0]
             async with manager.running():
                 yield
+
+    def _fleet(self, manager: Manager) -> Callable[[Resource], Cache]:
+        return partial(manager.cache, namespace=self.namespace, transform=without_managed_fields)
 
     def _shoots(self, manager: Manager, garden: Client) -> Cache:
         if not self.watching:
@@ -507,8 +527,8 @@ async def world(server: TestServer) -> AsyncIterator[World]:
         inside.failures = here.inside_failures
         await client.create(NAMESPACES, {"metadata": {"name": here.namespace}})
         await garden.create(NAMESPACES, {"metadata": {"name": here.garden_namespace}})
-        for definition in (crd(Runtime), crd(GardenerCluster)):
-            await client.apply(CRDS, definition, field_manager="tests")
+        for kind in (Runtime, GardenerCluster, ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile):
+            await client.apply(CRDS, crd(kind), field_manager="tests")
         await inside.create(CRDS, OPENID_CONNECTS)
         followed = (
             (client, RUNTIMES, here.namespace),

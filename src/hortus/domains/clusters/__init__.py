@@ -10,6 +10,7 @@ from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext, RbacRu
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
+    from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -20,6 +21,11 @@ class _Clusters(Domain):
         from hortus.domains.clusters.types import RUNTIMES, Runtime
 
         return {RUNTIMES: Runtime}
+
+    def change_kinds(self) -> Sequence[ChangeKind]:
+        from hortus.domains.clusters.changes import CHANGE_KINDS
+
+        return CHANGE_KINDS
 
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.clusters.settings import FLAGS

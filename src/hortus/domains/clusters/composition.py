@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 import structlog
 
 from hortus.domains import ProcessContext
 from hortus.domains.clusters import settings as chosen
+from hortus.domains.clusters.changes import SUBJECTS
 from hortus.domains.clusters.claiming import Claiming, Contenders
 from hortus.domains.clusters.connecting import Connecting
 from hortus.domains.clusters.controller import RuntimeController
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.creation import Creation
+from hortus.domains.clusters.defaults import DefaultMoves, profile_name
 from hortus.domains.clusters.garden import CLOUD_PROFILES, Garden
 from hortus.domains.clusters.inside import PoolWorkloads, Workloads
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.outline import kept_outline
 from hortus.domains.clusters.patching import Patching
-from hortus.domains.clusters.reading import connection_of
+from hortus.domains.clusters.reading import connection_of, head_of
 from hortus.domains.clusters.registrycaches import RegistryCaches
 from hortus.domains.clusters.retirement import Retirement
 from hortus.domains.clusters.settings import Settings
@@ -37,7 +41,9 @@ from hortus.engine import (
     wire,
     without_managed_fields,
 )
+from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client
+from hortus.kube.objects import ObjectKey
 
 NAME = "runtime-controller"
 """The controller's name in metrics, logs and events."""
@@ -64,6 +70,7 @@ def add_to(process: ProcessContext) -> None:
         secrets=process.kubeconfigs,
         workloads=PoolWorkloads(process.pool, process.client, process.kubeconfigs),
         settings=settings,
+        gate=process.gate,
     )
 
 
@@ -76,13 +83,14 @@ def add_controllers(
     secrets: Cache,
     workloads: Workloads,
     settings: Settings,
+    gate: RolloutGate,
 ) -> RuntimeController:
     """Add them to `manager`. `client` is the management cluster, `garden` the Gardener API.
 
     `shoots` holds at least what `outline` leaves of the project's Shoots, `secrets` the kubeconfig Secrets, with or
     without their values. `workloads` leads into the clusters.
     """
-    parts = _Parts(manager, client, garden, shoots, workloads, settings)
+    parts = _Parts(manager, client, garden, shoots, workloads, settings, gate)
     reconciler, runtimes = parts.controller(), parts.wiring.cache.raw
     manager.controller(
         NAME,
@@ -114,16 +122,20 @@ class _Parts:
         shoots: Cache,
         workloads: Workloads,
         settings: Settings,
+        gate: RolloutGate,
     ) -> None:
         events = EventRecorder(client, component=NAME, clock=manager.clock)
         manager.add_server(events)
         namespace = settings.namespace
         self.wiring = wire(manager, RuntimeController, client=client, events=events, namespace=namespace)
         self.clusters = manager.cache(GARDENER_CLUSTERS, namespace=namespace, transform=without_managed_fields)
+        self.wiring.cache.raw.add_index("profile", lambda document: (profile_name(head_of(document)),))
         self.contenders = Contenders(self.wiring.cache.raw)
         self._shoots = shoots
         self._workloads = workloads
         self._settings = settings
+        self._gate = gate
+        self._defaults = DefaultMoves(gate, settings.configuration)
         self._metrics = RuntimeMetrics(manager.registry)
         manager.on_handover(self._metrics.shed)
         self._garden = Garden(garden, settings.garden_namespace, shoots)
@@ -140,7 +152,12 @@ class _Parts:
             Watch(self._shoots, to=contenders.of_shoot, when=_facts_changed, awaited=False),
             Watch(runtimes, when=spec_or_metadata_changed),
             Watch(runtimes, to=contenders.of_deleted, when=_gone),
+            *(self._gate.source(kind, keys_of=self._of_profile, waiting=lambda: runtimes) for kind in SUBJECTS),
         ]
+
+    def _of_profile(self, name: str) -> Iterable[ObjectKey]:
+        """The Runtimes of this ClusterProfile."""
+        return self.wiring.cache.keys_by("profile", name)
 
     def controller(self) -> RuntimeController:
         garden, conversion = self._garden, self._conversion
@@ -150,7 +167,8 @@ class _Parts:
             metrics=self._metrics,
             claiming=Claiming(self.contenders, garden),
             creation=Creation(garden, conversion),
-            patching=Patching(garden, conversion, self.wiring.clock),
+            defaults=self._defaults,
+            patching=Patching(garden, conversion, self._defaults, self.wiring.clock),
             connecting=self._connecting(),
             retirement=Retirement(self.wiring.client, self.clusters, garden),
         )

@@ -26,6 +26,11 @@ class RuntimeContext(ReconcileContext[Runtime]):
     unchanged = False
     """True if this reconcile has patched the Shoot and the patch changed nothing."""
 
+    held: frozenset[str] = frozenset()
+    """ChangeKinds of the moves to a default that a rollout holds back."""
+    moving: frozenset[str] = frozenset()
+    """ChangeKinds of the moves to a default that a rollout admits."""
+
     @cached_property
     def object(self) -> Runtime:
         """The Runtime; without a spec when it cannot be read."""

@@ -19,6 +19,7 @@ from hortus.domains.clusters.claiming import Claiming
 from hortus.domains.clusters.connecting import Connecting
 from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.creation import Creation
+from hortus.domains.clusters.defaults import DefaultMoves
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.patching import Patching
@@ -60,6 +61,7 @@ class RuntimeController(KindController[RuntimeContext]):
         metrics: RuntimeMetrics,
         claiming: Claiming,
         creation: Creation,
+        defaults: DefaultMoves,
         patching: Patching,
         connecting: Connecting,
         retirement: Retirement,
@@ -69,6 +71,7 @@ class RuntimeController(KindController[RuntimeContext]):
         self._metrics = metrics
         self._claiming = claiming
         self._creation = creation
+        self._defaults = defaults
         self._patching = patching
         self._connecting = connecting
         self._retirement = retirement
@@ -84,6 +87,7 @@ class RuntimeController(KindController[RuntimeContext]):
             self._creation.create,
             self._claiming.record,
             await_beginning,
+            self._defaults.ask,
             self._patching.patch,
             self._rest,
             await_operation,

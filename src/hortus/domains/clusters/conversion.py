@@ -89,10 +89,10 @@ class Conversion:
             profile = self._profile(runtime)
             return patch_for(runtime, LiveShoot(live), self.configuration, context, profile=profile)
 
-    def report_remarks(self, context: RuntimeContext, live: Object | None = None) -> None:
-        """Events for what is done otherwise than the Runtime asks, such as a version that is not taken back."""
+    def report_remarks(self, context: RuntimeContext, runtime: Runtime, live: Object | None = None) -> None:
+        """Events for what of `runtime` is done otherwise than it asks, such as a version that is not taken back."""
         with _reported():
-            for remark in remarks_of(context.object, self.configuration, self._switches, live=_live(live)):
+            for remark in remarks_of(runtime, self.configuration, self._switches, live=_live(live)):
                 context.event(WARNING, NOT_APPLIED, str(remark))
 
     def structured(self, runtime: Runtime, live: Object | None = None) -> bool:

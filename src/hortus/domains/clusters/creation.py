@@ -55,7 +55,7 @@ class Creation:
         except KubeError as error:
             raise _refused(Reason.GARDENER_ERR, f"Gardener API create error: {error}", after=GARDEN) from error
         context.pending(ConditionType.PROVISIONED, UNKNOWN, Reason.PENDING, "Shoot is pending")
-        self._conversion.report_remarks(context)
+        self._conversion.report_remarks(context, context.object)
         return Result(requeue_after=GARDEN)
 
     async def _create(self, context: RuntimeContext, shoot: Object) -> bool:

@@ -7,10 +7,14 @@ these facts, so it causes no reconcile. A patch reads the whole Shoot from the g
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
+from hortus.domains.clusters.pools import Pool
 from hortus.domains.clusters.shoots import LastOperation, Shoot, shoot_of
 from hortus.domains.clusters.types import ShootAnnotation
+from hortus.engine.typed import NotReadable
 from hortus.kube.objects import Object
 
 CREATE = "Create"
@@ -32,6 +36,14 @@ _FORCEABLE_CODES = frozenset(
 )
 _NO_SEED = re.compile(r'Failed to schedule Shoot: none out of the \d+ seeds has a matching provider for "[^"]*"')
 _OIDC_EXTENSION = "shoot-oidc-service"
+
+
+class PoolImageOutline(NamedTuple):
+    """The machine image of a pool."""
+
+    pool: str
+    name: str
+    version: str
 
 
 class ShootOutline(NamedTuple):
@@ -65,6 +77,9 @@ class ShootOutline(NamedTuple):
     """The extension for OpenIDConnect objects is on."""
     authentication: str
     """Name of the ConfigMap with structured authentication."""
+    version: str
+    """The Kubernetes version that it asks for."""
+    images: tuple[PoolImageOutline, ...]
 
     @classmethod
     def of(cls, shoot: Shoot) -> ShootOutline:
@@ -92,6 +107,8 @@ class ShootOutline(NamedTuple):
             codes=tuple(code for error in status.errors for code in error.codes),
             oidc=any(not one.disabled for one in spec.extensions_of(_OIDC_EXTENSION)),
             authentication=authentication.config_map_name if authentication is not None else "",
+            version=spec.kubernetes.version,
+            images=tuple(_images_of(spec.provider.pools)),
         )
 
     @property
@@ -103,6 +120,14 @@ class ShootOutline(NamedTuple):
     def forceable(self) -> bool:
         """The garden admits a forced deletion."""
         return self.deleting and not self.forced and bool(_FORCEABLE_CODES & set(self.codes))
+
+
+def _images_of(pools: Iterable[Pool]) -> Iterator[PoolImageOutline]:
+    """The images of the pools that can be read."""
+    for pool in pools:
+        with suppress(NotReadable):
+            image = pool.fields.machine.image
+            yield PoolImageOutline(pool.fields.name, image.name, image.version)
 
 
 def outline(document: Object) -> Object:

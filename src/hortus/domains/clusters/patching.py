@@ -10,11 +10,12 @@ from hortus.domains.clusters import service
 from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.creation import authenticate
+from hortus.domains.clusters.defaults import DefaultMoves, held_back
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.outline import outline_of
 from hortus.domains.clusters.pauses import GARDEN, VERIFICATION
 from hortus.domains.clusters.shoot import LiveShoot, Patch, pools_in_place
-from hortus.domains.clusters.types import Annotation, ConditionType, Reason
+from hortus.domains.clusters.types import Annotation, ConditionType, Reason, Runtime, State
 from hortus.engine import NEVER, TRUE, UNKNOWN, Actor, Result, StepError
 from hortus.kube.clock import Clock
 from hortus.kube.errors import ApiError, Conflict, Forbidden, KubeError, NotFound, TooManyRequests, TransportError
@@ -27,22 +28,24 @@ _PENDING = "Shoot is pending for update after"
 class Patching:
     """Patches the Shoot of a Runtime; `patch` is the step."""
 
-    def __init__(self, garden: Garden, conversion: Conversion, clock: Clock) -> None:
+    def __init__(self, garden: Garden, conversion: Conversion, defaults: DefaultMoves, clock: Clock) -> None:
         self._garden = garden
         self._conversion = conversion
+        self._defaults = defaults
         self._clock = clock
 
     async def patch(self, context: RuntimeContext) -> Result | None:
         """Bring the Shoot up to the Runtime; a Shoot that changes by it ends the reconcile."""
-        if not service.patch_due(context.object, context.present_shoot):
+        if not context.moving and not service.patch_due(context.object, context.present_shoot):
             return None
         await self._announce(context)
         before = await self._read(context)
-        patch = await self._conversion.patch(context.object, before)
-        if self._conversion.structured(context.object, before):
-            await authenticate(self._garden, context.object, self._conversion)
-        after = await self._send(context, before, patch) if patch.differs else before
-        self._conversion.report_remarks(context, before)
+        runtime = held_back(context.object, outline_of(before), context.held)
+        patch = await self._conversion.patch(runtime, before)
+        if self._conversion.structured(runtime, before):
+            await authenticate(self._garden, runtime, self._conversion)
+        after = await self._send(context, runtime, before, patch) if patch.differs else before
+        self._conversion.report_remarks(context, runtime, before)
         await self._settle(context)
         context.shoot = outline_of(after)
         if context.shoot.generation != outline_of(before).generation:
@@ -53,9 +56,10 @@ class Patching:
         return None
 
     async def _announce(self, context: RuntimeContext) -> None:
-        """Report Pending for a new generation, unless the status is about it already."""
-        found = context.found(_KIND)
-        if found is not None and found.observed_generation == context.object.metadata.generation:
+        """Report Pending for a new generation or another default, unless the status is about it already."""
+        found, generation = context.found(_KIND), context.object.metadata.generation
+        is_new = found is None or found.observed_generation != generation
+        if not is_new and (not context.moving or service.state_of(context.object) == State.PENDING):
             return
         context.pending(_KIND, UNKNOWN, Reason.PROCESSING, f"{_PENDING} patch")
         await context.checkpoint()
@@ -70,12 +74,12 @@ class Patching:
             raise _superseded("conflict error")
         return found
 
-    async def _send(self, context: RuntimeContext, live: Object, patch: Patch) -> Object:
+    async def _send(self, context: RuntimeContext, runtime: Runtime, live: Object, patch: Patch) -> Object:
         name = context.present_shoot.name
         try:
             if patch.drop_oidc is not None:
                 live = await self._garden.merge(name, patch.drop_oidc)
-                patch = await self._conversion.patch(context.object, live)
+                patch = await self._conversion.patch(runtime, live)
             if patch.pools is not None:
                 await self._verify(name, patch, await self._garden.merge(name, patch.pools))
         except KubeError as error:
@@ -96,7 +100,10 @@ class Patching:
         raise _failed("Workers pool not synchronised")
 
     async def _settle(self, context: RuntimeContext) -> None:
-        """Remove the force annotation, now that what it asked for is done. Raises KubeError."""
+        """Report the moves to the rollouts that govern them, and remove the force annotation, now that what it asked
+        for is done. Raises KubeError."""
+        for kind in sorted(context.moving):
+            await self._defaults.settle(context, kind)
         if not service.forced(context.object):
             return
         try:
