@@ -13,13 +13,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from hortus.domains.clusters import service
+from hortus.domains.clusters.apiservers import Kubernetes
 from hortus.domains.clusters.changes import KUBERNETES_VERSION, MACHINE_IMAGE, SUBJECTS
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.outline import PoolImageOutline, ShootOutline
 from hortus.domains.clusters.pools import Pool
 from hortus.domains.clusters.shoot import versions
-from hortus.domains.clusters.types import Kubernetes, Label, Runtime
+from hortus.domains.clusters.types import Label, Runtime
 from hortus.engine import NotReadable
 from hortus.engine.rollouts import Proposal, RolloutGate, waits_for
 from hortus.kube.objects import Object
