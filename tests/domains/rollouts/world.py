@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ APPLIANCES = Resource("example.org", "v1", "appliances", "Appliance")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 FLEET = "fleet"
+ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 30.0
 _numbers = itertools.count(1)
 
@@ -93,6 +95,24 @@ class RolloutWorld:
                 yield manager
 
     @asynccontextmanager
+    async def decider(self) -> AsyncIterator[int]:
+        """The controllers as a process of their own, by its id; killed at the end."""
+        words = ["-m", "tests.domains.rollouts.process", str(self.kubeconfig)]
+        out, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=out, stderr=null, cwd=ROOT)
+        assert process.stdout is not None
+        while await process.stdout.readline() not in (b"started\n", b""):
+            pass
+        assert process.returncode is None
+        # Its log goes on, and must not fill the pipe.
+        reader = asyncio.create_task(process.stdout.read())
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+            await asyncio.gather(process.wait(), reader)
+
+    @asynccontextmanager
     async def owner(self, *, follows: bool) -> AsyncIterator[None]:
         """The controller of appliances; with `follows` it sets admitted ones to the version of their rollout."""
         tasks = [asyncio.create_task(self._work())]
@@ -118,7 +138,6 @@ class RolloutWorld:
             "kind": "Appliance",
             "metadata": {"name": name, "namespace": FLEET},
             "spec": {"product": "press", "version": version},
-            "status": {"version": version, "state": "Works"},
         }
         await self.client.create(APPLIANCES, appliance)
 
@@ -149,12 +168,12 @@ class RolloutWorld:
     async def order(self, name: str, **spec: Any) -> None:
         await self.client.patch(ROLLOUTS, name, {"spec": spec}, FLEET)
 
-    async def until(self, says: Callable[[Rollout], bool], *, name: str = "") -> Rollout:
+    async def until(self, says: Callable[[Rollout], bool], *, name: str = "", patience: float = PATIENCE) -> Rollout:
         """The rollout as soon as `says` holds of it."""
         last: Rollout | None = None
         try:
             async with (
-                asyncio.timeout(PATIENCE),
+                asyncio.timeout(patience),
                 self.client.watch(ROLLOUTS, FLEET, initial_events=True) as events,
             ):
                 async for event in events:
@@ -202,15 +221,21 @@ class RolloutWorld:
                         await self.client.patch(APPLIANCES, name, {"spec": {"version": to}}, FLEET)
 
 
+async def install(client: Client) -> None:
+    """Creates the CRDs and the namespace where they are missing."""
+    namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLEET}}
+    kinds = (ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile)
+    for definition in (*map(crd, kinds), APPLIANCE_CRD):
+        await client.apply(CRDS, definition, field_manager="test", force=True)
+    await client.apply(NAMESPACES, namespace, field_manager="test", force=True)
+
+
 @asynccontextmanager
 async def world(server: TestServer) -> AsyncIterator[RolloutWorld]:
-    """A fresh logical cluster with the CRDs, the ChangeKind and no cluster."""
+    """A fresh logical cluster with the CRDs and no cluster of a fleet."""
     name = f"rollouts-{next(_numbers)}"
     await asyncio.to_thread(server.create_cluster, name)
     kubeconfig = server.kubeconfig_for(name)
     async with Client.from_kubeconfig(kubeconfig) as client:
-        for kind in (ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile):
-            await client.create(CRDS, crd(kind))
-        await client.create(CRDS, APPLIANCE_CRD)
-        await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLEET}})
+        await install(client)
         yield RolloutWorld(client, kubeconfig)

@@ -32,8 +32,8 @@ from hortus.schema import encode
 
 MANAGER = "hortus-rollouts"
 """Our field manager."""
-PACE = 1.0
-"""Seconds between two writes of one rollout, so that many outcomes cost one write."""
+PACE = 0.9
+"""Seconds between two decisions of a rollout that write: many outcomes cost one write, and none waits for a second."""
 
 
 class RolloutContext(ReconcileContext[Rollout]):
@@ -43,6 +43,8 @@ class RolloutContext(ReconcileContext[Rollout]):
     tracker: ChangeTracker
     membership: Membership
     decision: RolloutDecision
+    began: float
+    """Seconds since the epoch."""
     newer: str = ""
     """Name of the rollout that took this one's place."""
 
@@ -104,7 +106,8 @@ class RolloutController(KindController[RolloutContext]):
         return None if superseded else Result()
 
     async def _pace(self, context: RolloutContext) -> Result | None:
-        left = self._written.get(context.key, 0.0) + PACE - context.now
+        context.began = context.now
+        left = self._written.get(context.key, 0.0) + PACE - context.began
         return Result(requeue_after=left) if 0 < left <= PACE else None
 
     async def _copy_terms(self, context: RolloutContext) -> None:
@@ -194,7 +197,7 @@ class RolloutController(KindController[RolloutContext]):
         except RecordConflict as error:
             await self._record.read_again(context.key.name, context.key.namespace)
             raise StepError("another decider was here; deciding again", reason="Conflict", after=0.1) from error
-        self._written[context.key] = context.now
+        self._written[context.key] = context.began
 
     async def _withdraw(self, context: RolloutContext) -> None:
         """After an abort, take out the clusters that have not begun."""
@@ -219,7 +222,7 @@ class RolloutController(KindController[RolloutContext]):
     async def _report(self, context: RolloutContext) -> Result | None:
         report.draft(context, context.decision, newer=context.newer)
         if await context.checkpoint():
-            self._written[context.key] = context.now
+            self._written[context.key] = context.began
         waits = [] if context.decision.due is None else [context.decision.due - context.now]
         if (retry := self._execution.retry_after(context.key)) is not None:
             waits.append(retry)
