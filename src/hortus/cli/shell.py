@@ -16,6 +16,7 @@ from hortus import __version__
 from hortus.cli import completion, credentialplugin, get, manifests, run
 from hortus.cli.arguments import hoisted
 from hortus.cli.envtest import commands as envtest
+from hortus.cli.fleet import commands as fleet
 from hortus.cli.install import commands as install
 from hortus.cli.install.present import installed_project, unserved_reason
 from hortus.cli.new import commands as new
@@ -91,6 +92,7 @@ def _register() -> None:
     up.register(app)
     get.register(app, _connect)
     credentialplugin.register(app, _connect)
+    fleet.register(app, _connect)
     run.register(app)
     install.register(app, _connect)
     simulate.register(app, _connect)

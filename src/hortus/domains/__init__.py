@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from hortus.engine import Cache, Manager
     from hortus.engine.flags import Flag
+    from hortus.engine.fleet import FleetView
     from hortus.engine.observing import Alert, Board
     from hortus.engine.rbac import Permission
     from hortus.engine.remote import RemotePool
@@ -147,6 +148,10 @@ class Domain:
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         """Add the domain's commands to `app`. `connect` returns the clusters that the options name."""
+
+    def fleet_views(self) -> Sequence[FleetView[Any]]:
+        """The rows of the domain's objects in `hortus top` and `hortus problems`."""
+        return ()
 
     def aliases(self) -> Mapping[str, str]:
         """Further names of kinds for `hortus get`, each with the plural that it stands for."""

@@ -10,6 +10,7 @@ from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext, RbacRu
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
+    from hortus.engine.fleet import FleetView
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -54,6 +55,11 @@ class _Access(Domain):
             kubeconfigs=process.kubeconfigs,
             settings=settings.from_flags(process.values),
         )
+
+    def fleet_views(self) -> Sequence[FleetView[Any]]:
+        from hortus.domains.access.rows import AccessRows
+
+        return (AccessRows(),)
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.access import commands

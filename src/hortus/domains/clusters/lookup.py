@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hortus.domains.clusters import service
 from hortus.domains.clusters.garden import SHOOTS
 from hortus.domains.clusters.reading import runtime_of
-from hortus.domains.clusters.turns import current
+from hortus.domains.clusters.turns import connection_problem, current
 from hortus.domains.clusters.types import RUNTIMES, Annotation, Runtime, State
 from hortus.domains.clusters.views import Explanation, explanation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
@@ -52,13 +52,10 @@ async def _connection(client: Client, runtime: Runtime) -> str:
     try:
         cluster = read(GardenerCluster, await client.get(GARDENER_CLUSTERS, key.name, key.namespace))
     except NotFound:
-        return f"GardenerCluster {key.namespace}/{key.name} does not exist"
+        return connection_problem(runtime, None)
     except NotReadable as error:
         return str(error)
-    if cluster.status.state == State.READY:
-        return ""
-    messages = [one.message for one in cluster.status.conditions if one.status == "False"]
-    return messages[0] if messages else f"GardenerCluster {key.namespace}/{key.name} is not Ready yet"
+    return connection_problem(runtime, cluster)
 
 
 async def annotate(client: Client, runtime: Runtime, annotation: str, value: str | None) -> Runtime:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from hortus.domains.clusters import service
 from hortus.domains.clusters.outline import FAILED, ShootOutline
 from hortus.domains.clusters.types import Annotation, ConditionType, Reason, Runtime, State
+from hortus.domains.credentials.types import GardenerCluster
 from hortus.engine import Actor
 from hortus.schema import Condition
 
@@ -80,6 +81,17 @@ def turn_of(runtime: Runtime, shoot: ShootOutline | None, connection: str = "") 
     if shoot is not None and shoot.state == FAILED:
         return Turn(Actor.PROVIDER, "the garden gave up for now: see the shoot's errors")
     return Turn(Actor.NOBODY, _progress(runtime))
+
+
+def connection_problem(runtime: Runtime, cluster: GardenerCluster | None) -> str:
+    """The problem of the kubeconfig of a Ready Runtime, by its GardenerCluster; empty when there is none."""
+    if service.state_of(runtime) != State.READY or (cluster is not None and cluster.status.state == State.READY):
+        return ""
+    key = service.cluster_key(runtime)
+    if cluster is None:
+        return f"GardenerCluster {key.namespace}/{key.name} does not exist"
+    messages = [one.message for one in cluster.status.conditions if one.status == "False"]
+    return messages[0] if messages else f"GardenerCluster {key.namespace}/{key.name} is not Ready yet"
 
 
 def problem_of(runtime: Runtime) -> Condition | None:

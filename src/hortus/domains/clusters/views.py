@@ -12,15 +12,9 @@ from hortus.domains.clusters.shoots import LastError, Shoot, shoot_of
 from hortus.domains.clusters.turns import current, turn_of
 from hortus.domains.clusters.types import Runtime
 from hortus.engine import Actor
+from hortus.engine.fleet import OWNERS
 from hortus.kube.objects import Object
 from hortus.schema import Condition
-
-_ACTORS = {
-    Actor.NOBODY: "nobody",
-    Actor.USER: "cluster owner",
-    Actor.OPERATOR: "operator",
-    Actor.PROVIDER: "garden or provider",
-}
 
 
 class Explanation(msgspec.Struct, omit_defaults=True):
@@ -42,7 +36,7 @@ class Explanation(msgspec.Struct, omit_defaults=True):
 
     def unserved_because(self, reason: str) -> Explanation:
         """The same with the operator as the owner of the next step: without controllers nothing else helps."""
-        actor, advice = _ACTORS[Actor.OPERATOR], "have Runtimes served; `hortus check` names what is missing"
+        actor, advice = OWNERS[Actor.OPERATOR], "have Runtimes served; `hortus check` names what is missing"
         return msgspec.structs.replace(self, unserved=reason, turn=actor, advice=advice)
 
     def lines(self) -> Iterator[tuple[str, str]]:
@@ -74,7 +68,7 @@ def explanation(
         runtime=f"{metadata.namespace}/{metadata.name}",
         state=service.state_of(runtime) or "not reconciled yet",
         condition=_sentence(condition) if condition else "there is no condition yet",
-        turn=_ACTORS[turn.actor],
+        turn=OWNERS[turn.actor],
         advice=turn.advice,
         shoot=unseen or _shoot(found, place or service.shoot_name(runtime)),
         kubeconfig=connection,

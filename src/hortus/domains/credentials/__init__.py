@@ -9,6 +9,7 @@ from hortus.domains import DemoFleet, Domain, ProcessContext, RbacRules, Reload
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
+    from hortus.engine.fleet import FleetView
     from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
@@ -50,6 +51,11 @@ class _Credentials(Domain):
         from hortus.domains.credentials.composition import add_to
 
         return add_to(process)
+
+    def fleet_views(self) -> Sequence[FleetView[Any]]:
+        from hortus.domains.credentials.rows import ClusterRows
+
+        return (ClusterRows(),)
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.credentials import commands

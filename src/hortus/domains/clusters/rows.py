@@ -1,0 +1,78 @@
+"""The rows of Runtimes in `hortus top` and `hortus problems`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from hortus.domains.clusters import service
+from hortus.domains.clusters.garden import SHOOTS
+from hortus.domains.clusters.outline import ShootOutline, outline_of
+from hortus.domains.clusters.turns import connection_problem, current, turn_of
+from hortus.domains.clusters.types import RUNTIMES, Runtime, State
+from hortus.domains.credentials.types import GARDENER_CLUSTERS, SECRET_SELECTOR, Annotation, GardenerCluster
+from hortus.engine import Actor, metadata_of
+from hortus.engine.fleet import FleetKind, FleetObjects, FleetRow, FleetView, RowStanding, reading, seconds_of
+from hortus.engine.kubeconfigs import SECRETS
+from hortus.schema import ObjectMeta
+
+_RUNTIMES: Final = FleetKind(RUNTIMES, reading(Runtime))
+_CLUSTERS: Final = FleetKind(GARDENER_CLUSTERS, reading(GardenerCluster))
+_SECRETS: Final = FleetKind(SECRETS, metadata_of, labels=SECRET_SELECTOR, metadata_only=True)
+_SHOOTS: Final = FleetKind(SHOOTS, outline_of, garden=True)
+
+
+class RuntimeSubject(NamedTuple):
+    """The objects of one Runtime; None for those that do not exist or cannot be read."""
+
+    runtime: Runtime
+    cluster: GardenerCluster | None
+    secret: ObjectMeta | None
+    shoot: ShootOutline | None
+
+
+class RuntimeRows(FleetView[RuntimeSubject]):
+    """One row for each Runtime."""
+
+    kinds = (_RUNTIMES, _CLUSTERS, _SECRETS, _SHOOTS)
+    order = 0
+
+    def subjects(self, objects: FleetObjects) -> Iterable[RuntimeSubject]:
+        shoots = {shoot.name: shoot for shoot in objects.all(_SHOOTS, ShootOutline)}
+        for runtime in objects.all(_RUNTIMES, Runtime):
+            cluster = objects.get(_CLUSTERS, service.cluster_key(runtime), GardenerCluster)
+            secret = objects.get(_SECRETS, cluster.secret.object_key, ObjectMeta) if cluster is not None else None
+            yield RuntimeSubject(runtime, cluster, secret, shoots.get(service.shoot_name(runtime)))
+
+    def row(self, subject: RuntimeSubject) -> FleetRow:
+        runtime, cluster, secret, shoot = subject
+        metadata, condition, state = runtime.metadata, current(runtime), service.state_of(runtime)
+        broken = connection_problem(runtime, cluster)
+        turn = turn_of(runtime, shoot, broken)
+        wanted = runtime.spec.shoot if runtime.spec is not None else None
+        reason = "" if condition is None else condition.reason
+        return FleetRow(
+            kind=RUNTIMES.kind,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            standing=_standing(runtime, turn.actor),
+            state=state or ("Locked" if service.locked(runtime) else "New"),
+            reason="KubeconfigNotReady" if broken else "Suspended" if service.suspended(runtime) else reason,
+            message=broken or ("" if condition is None else condition.message),
+            owner=turn.actor,
+            step=turn.advice,
+            since=seconds_of(metadata.creation_timestamp if condition is None else condition.last_transition_time),
+            expires=seconds_of(secret.annotations.get(Annotation.EXPIRATION)) if secret is not None else None,
+            provider=wanted.provider.type if wanted is not None else "",
+            region=wanted.region if wanted is not None else "",
+            version=wanted.version if wanted is not None else "",
+        )
+
+
+def _standing(runtime: Runtime, owner: Actor) -> RowStanding:
+    state = service.state_of(runtime)
+    if not state:
+        return RowStanding.WAITING
+    if state == State.READY and owner == Actor.NOBODY:
+        return RowStanding.WELL
+    return RowStanding.FAILED if state == State.FAILED or owner != Actor.NOBODY else RowStanding.WAITING
