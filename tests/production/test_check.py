@@ -11,6 +11,7 @@ import orjson
 import pytest
 from tests.production.test_install import DEPLOYMENTS, NAMESPACES, held_lease
 from tests.production.test_permissions import kubeconfig_of
+from tests.scenarios.clusters import snapshot
 from tests.scenarios.running import hortus
 
 from hortus.cli.install.applying import Installation
@@ -170,3 +171,31 @@ async def test_the_command_prints_a_line_for_each_and_fails_when_one_does(site: 
     assert done.stdout.startswith("ok       API server         Kubernetes v1.")
     done = hortus("--kubeconfig", str(site.server.kubeconfig), "check", "-o", "json")
     assert {finding["state"] for finding in orjson.loads(done.stdout)} == {"ok", "warning", "failed"}
+
+
+async def test_the_accounts_kubeconfig_is_all_that_the_controllers_need_and_goes_with_the_account(
+    site: Site, tmp_path: Path
+) -> None:
+    await site.client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
+    await site.install()
+    admin, theirs = site.server.kubeconfig_for("garden"), tmp_path / "garden.yaml"
+    async with Client.from_kubeconfig(admin) as garden:
+        await garden.create(NAMESPACES, {"metadata": {"name": "garden-demo"}})
+        before = await snapshot(garden)
+        words = ("install", "--garden-account", "demo", "--write-kubeconfig", str(theirs), "--duration", "24h")
+        done = hortus("--garden-kubeconfig", str(admin), *words)
+        assert done.returncode == 0, done.stderr
+        assert f"{theirs} written; its token expires at 20" in done.stdout
+        assert theirs.stat().st_mode & 0o777 == 0o600
+        await site.store(theirs.read_bytes())
+        assert (await site.findings())["garden"].state == "ok"
+        done = hortus("--garden-kubeconfig", str(admin), "uninstall", "--garden-account", "demo", "-y")
+        assert done.returncode == 0, done.stderr
+        assert await snapshot(garden) == before
+    assert (await site.findings())["garden"].state != "ok"
+
+
+def test_a_kubeconfig_is_written_for_an_account_only(tmp_path: Path) -> None:
+    done = hortus("install", "--write-kubeconfig", str(tmp_path / "x"))
+    assert done.returncode == 2
+    assert "--write-kubeconfig needs --garden-account PROJECT" in done.stderr

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,42 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def test_the_image_runs_as_nobody_and_starts_hortus() -> None:
-    last_stage = instructions()[max(i for i, (word, _) in enumerate(instructions()) if word == "FROM") :]
+    last_stage = stages()[-1]
     said = dict(last_stage)
     assert said["USER"] == "65532:65532"
     assert (said["ENTRYPOINT"], said["CMD"]) == ('["hortus"]', '["run"]')
     assert [rest for word, rest in last_stage if word == "COPY"] == ["--from=build /opt/hortus /opt/hortus"]
+
+
+def test_both_stages_begin_with_one_image_by_digest() -> None:
+    said = instructions()
+    assert [rest.partition(" ")[0] for word, rest in said if word == "FROM"] == ["${BASE}", "${BASE}"]
+    [base] = [rest for word, rest in said if word == "ARG"]
+    assert re.fullmatch(r"BASE=python:3\.\d+\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}", base)
+
+
+def test_nothing_in_the_image_installs_or_builds() -> None:
+    first, last = stages()
+    assert [rest for word, rest in last if word == "RUN" and re.search(r"\b(apt|install|curl|wget)\b", rest)] == []
+    removed = next(rest for word, rest in first if word == "RUN" and "uninstall" in rest)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    tools = {requirement.partition(">")[0] for requirement in project["dependency-groups"]["build"]}
+    assert {*tools, "pip"} <= set(removed.split())
+    [run] = [rest for word, rest in last if word == "RUN"]
+    assert "pip uninstall" in run
+    assert "ensurepip" in run
+    assert [word for word, _ in last].index("USER") > [word for word, _ in last].index("RUN")
+
+
+def stages() -> list[list[tuple[str, str]]]:
+    """The instructions of each stage, from its FROM on."""
+    found: list[list[tuple[str, str]]] = []
+    for instruction in instructions():
+        if instruction[0] == "FROM":
+            found.append([])
+        if found:
+            found[-1].append(instruction)
+    return found
 
 
 def test_everything_that_is_copied_exists_and_is_let_through() -> None:
@@ -61,7 +93,7 @@ def test_what_the_steps_build_runs_for_a_user_who_may_write_nothing() -> None:
 
 def _follow(source: Path, target: Path) -> None:
     """Do what the first stage says, with `source` for its folder and `target` for /opt/hortus."""
-    for word, rest in instructions()[: [word for word, _ in instructions()].index("ENV")]:
+    for word, rest in stages()[0]:
         if word == "COPY" and "--from" not in rest:
             *names, to = rest.split()
             for name in names:

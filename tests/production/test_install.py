@@ -338,7 +338,7 @@ async def test_crds_are_never_deleted_with_the_clusters_of_their_kinds(fresh: Cl
     with pytest.raises(CommandError, match=r"1 gardenerclusters\.\S+ exist: a CRD is not deleted with the objects"):
         await Removal(fresh, "hortus-system", crds=True, own_namespace=False).plan()
     plan, _ = await removed(fresh)
-    assert f"customresourcedefinition/gardenerclusters.{GARDENER_CLUSTERS.group}, 1 objects" in plan.kept
+    assert f"customresourcedefinition/gardenerclusters.{GARDENER_CLUSTERS.group}, 1 object" in plan.kept
     await fresh.delete(GARDENER_CLUSTERS, "one", "kcp-system")
     _, said = await removed(fresh, crds=True)
     assert len(said) == len(contents.KINDS), "a later removal deletes the CRDs alone"

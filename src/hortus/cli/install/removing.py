@@ -82,7 +82,7 @@ class Removal:
         crds = (
             []
             if doomed
-            else [f"customresourcedefinition/{name}, {count} objects" for name, count in definitions.items()]
+            else [f"customresourcedefinition/{name}, {_objects(count)}" for name, count in definitions.items()]
         )
         return RemovalPlan(deleted, [*crds, *([place] if place and not self._own_namespace else [])])
 
@@ -210,6 +210,10 @@ class Removal:
             if release and chart.startswith("hortus-"):
                 return f"Hortus is there as the Helm release {release}: helm -n {self._namespace} uninstall {release}"
         return f"nothing in namespace {self._namespace} was made by hortus install; -n names another namespace"
+
+
+def _objects(count: int) -> str:
+    return "1 object" if count == 1 else f"{count} objects"
 
 
 async def remove_account(client: Client, project: str, tell: Tell) -> None:
