@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-import structlog
 
 from hortus.domains.access import grants, service
 from hortus.domains.access.context import AccessContext, StatusInventory, ready_reason
@@ -28,9 +27,9 @@ from hortus.domains.access.service import STAMPS, Withdrawal
 from hortus.domains.access.settings import Settings
 from hortus.domains.access.types import FINALIZER, MANAGER, ClusterAccess, Reason
 from hortus.domains.access.vault import Vault
+from hortus.domains.access.withdrawing import AccessRemoval
 from hortus.engine import (
     NORMAL,
-    WARNING,
     Actor,
     KindController,
     NotReadable,
@@ -42,15 +41,10 @@ from hortus.engine import (
 )
 from hortus.engine.applysets.inventory import Member
 from hortus.engine.remote import RemoteUnavailable
-from hortus.kube.errors import ApiError, KubeError, TransportError
+from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, ObjectKey, Resource, format_time, parse_time
 
-REMOVAL_PAUSE = 15.0
-"""Seconds between two attempts to remove objects from a cluster that does not answer."""
-
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ClusterAccessController(KindController[AccessContext]):
@@ -77,6 +71,9 @@ class ClusterAccessController(KindController[AccessContext]):
         self._issuer = issuer
         self._settings = settings
         self._metrics = metrics
+        self._removal = AccessRemoval(
+            vault=vault, lookup=lookup, clusters=clusters, metrics=metrics, detach_after=settings.detach_after
+        )
         accesses = wiring.cache
         accesses.add_index("mark", lambda access: (mark_of(access),))
         clusters.route(lambda mark: accesses.keys_by("mark", mark))
@@ -99,7 +96,7 @@ class ClusterAccessController(KindController[AccessContext]):
     def finalize_steps(self, context: AccessContext) -> Steps:
         if not has_finalizer(context.raw, FINALIZER):
             return ()
-        return (self._delete_secrets, self._delete_objects, self._release)
+        return (self._removal.delete_secrets, self._removal.delete_objects, self._removal.release)
 
     async def gone(self, key: ObjectKey) -> None:
         self._clusters.leave(key)
@@ -190,66 +187,14 @@ class ClusterAccessController(KindController[AccessContext]):
         left = service.due_of(access, secret, context.now).after
         return Result(requeue_after=min(left, ROLE_PAUSE) if access.spec.role_ref is not None else left)
 
-    # Finalizing.
-
-    async def _delete_secrets(self, context: AccessContext) -> None:
-        await self._vault.clear(context.object)
-
-    async def _delete_objects(self, context: AccessContext) -> None:
-        """Delete all objects in the cluster, or give that up: its time is over, or the cluster is gone."""
-        problem = await self._empty(context)
-        if not problem:
-            return
-        began = parse_time(context.object.metadata.deletion_timestamp or "")
-        left = began + self._settings.detach_after - context.now
-        if left > 0 and not await self._lookup.gone(context.object):
-            raise StepError(problem, reason=Reason.REMOVING, after=min(left + 1.0, REMOVAL_PAUSE))
-        self._report_detached(context, problem)
-
-    async def _release(self, context: AccessContext) -> None:
-        self._clusters.leave(context.key)
-        await context.remove_finalizer(FINALIZER)
-        context.released = True
-
-    async def _empty(self, context: AccessContext) -> str:
-        """Delete all objects in the cluster; "" when none is left, else the obstacle."""
-        if not context.inventory:
-            return ""
-        known = self._lookup.known(context.object)
-        if known is None:
-            return "the GardenerCluster is gone, or has no kubeconfig any more"
-        try:
-            report = await self._clusters.set_of(StatusInventory(context, known[0]), *known).delete()
-        except (RemoteUnavailable, TransportError, ApiError) as error:
-            return str(error)
-        return "" if report.complete else report.message()
-
-    def _report_detached(self, context: AccessContext, problem: str) -> None:
-        cluster = context.object.status.cluster
-        left = ", ".join(str(Member(*orjson.loads(line)[:4])) for line in context.inventory)
-        text = f"Released without the cluster {cluster}: {problem}. Objects that may be left there: {left}"
-        context.event(WARNING, Reason.DETACHED, text)
-        self._metrics.detached()
-        _log.warning("a request was released without its cluster", request=str(context.key), cluster=cluster, left=left)
-
     # Failures.
 
     async def on_error(self, context: AccessContext, error: StepError | KubeError) -> StepError | None:
         if isinstance(error, Withdrawal):
-            return await self._withdraw(context, error)
+            return await self._removal.withdraw(context, error)
         if isinstance(error, KubeError) and not context.is_deleting:
             return grants.failure_of_server(error)
         return await super().on_error(context, error)
-
-    async def _withdraw(self, context: AccessContext, error: Withdrawal) -> StepError:
-        """Take back what was granted before; the failure to report says what hinders that."""
-        await self._vault.clear(context.object)
-        problem = await self._empty(context)
-        if not problem:
-            self._clusters.leave(context.key)
-            return error
-        text = f"{error.message}; what was granted before is still being taken back: {problem}"
-        return StepError(text, reason=error.reason, actor=error.actor, after=REMOVAL_PAUSE)
 
     def report(self, context: AccessContext, error: StepError) -> None:
         context.failure = error
