@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +42,14 @@ def _steps(block: str) -> Iterator[Step]:
         lines = part.splitlines()
         end = lines.index("END") + 1 if lines[0].endswith("<<END") else 1
         yield Step("\n".join(lines[:end]), "\n".join(lines[end:]))
+
+
+def transcript(picture: str) -> list[Step]:
+    """The commands of an SVG that tools/picture.py drew, with their output."""
+    lines: dict[float, str] = {}
+    for place, text in re.findall(r'<text [^>]*\by="([\d.]+)"[^>]*>(.*?)</text>', picture):
+        lines[float(place)] = lines.get(float(place), "") + unescape(text).replace("\N{NO-BREAK SPACE}", " ")
+    return list(_steps("\n".join(text for _, text in sorted(lines.items()))))
 
 
 def run(found: list[Step], home: Path, environment: Mapping[str, str]) -> list[str]:

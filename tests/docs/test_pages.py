@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.docs.consoles import ROOT, agree, run, steps
+from tests.docs.consoles import ROOT, agree, run, steps, transcript
 from tests.scenarios.running import environment, up
 
 from hortus.cli.shell import app
@@ -47,6 +47,16 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with up(home / ".local" / "state" / "hortus") as running:
         running.expect("ready: runtimes 5/5, clusteraccesses 1/1")
         yield home
+
+
+@needs_kubectl
+def test_the_picture_shows_what_its_commands_print(fleet: Path) -> None:
+    shown = transcript((ROOT / "docs" / "pictures" / "tour.svg").read_text())
+    begun, *others = shown
+    assert begun.command == "hortus up -d"
+    assert agree("...\nHortus is up after 1 s at https://127.0.0.1:1", begun.output)
+    for step, output in zip(others, run(others, fleet, environment()), strict=True):
+        assert agree(step.output, output), f"$ {step.command}\nshown:\n{step.output}\nprinted:\n{output}"
 
 
 @needs_kubectl

@@ -55,7 +55,7 @@ async def control(
         socket = metrics_socket(state, replica or 0)
         async with program(values) as manager, metrics_at(socket, manager.registry), manager.running():
             cut_on_resume(manager.resumed)
-            report("ready", ", ".join(kind.plural for domain in all_domains() for kind in domain.kinds()))
+            report("ready", ", ".join(domain.name for domain in all_domains() if domain.kinds()))
             await stop.wait()
     except (FlagError, SettingsError) as error:
         raise CannotRun(f"configuration, controllers: {error}") from None
