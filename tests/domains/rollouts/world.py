@@ -86,11 +86,11 @@ class RolloutWorld:
         self._tasks: list[asyncio.Task[None]] = []
 
     @asynccontextmanager
-    async def controllers(self) -> AsyncIterator[Manager]:
+    async def controllers(self, *, sync_time: float = 10.0) -> AsyncIterator[Manager]:
         """One process of controllers, killed at the end."""
         async with Client(self.client.access) as client:
             manager = Manager(client, grace=0.0)
-            add_controllers(manager, client, fleet_namespace=FLEET, watched="")
+            add_controllers(manager, client, fleet_namespace=FLEET, watched="", sync_time=sync_time)
             async with manager.running():
                 yield manager
 
@@ -167,6 +167,51 @@ class RolloutWorld:
 
     async def order(self, name: str, **spec: Any) -> None:
         await self.client.patch(ROLLOUTS, name, {"spec": spec}, FLEET)
+
+    async def label(self, name: str, **labels: str) -> None:
+        await self.client.patch(CLUSTER_PROFILES, name, {"metadata": {"labels": labels}}, FLEET)
+
+    async def set_version(self, name: str, version: str) -> None:
+        await self.client.patch(APPLIANCES, name, {"spec": {"version": version}}, FLEET)
+
+    async def finish(self, name: str, version: str) -> None:
+        """The appliance reaches a version and works."""
+        patch = {"status": {"version": version, "state": "Works"}}
+        await self.client.patch(APPLIANCES, name, patch, FLEET, subresource="status")
+
+    async def serve_ghosts(self) -> None:
+        """Install a kind that was missing."""
+        names = {"kind": "Ghost", "plural": "ghosts", "singular": "ghost", "listKind": "GhostList"}
+        spec = {**APPLIANCE_CRD["spec"], "names": names}
+        await self.client.create(CRDS, {**APPLIANCE_CRD, "metadata": {"name": "ghosts.example.org"}, "spec": spec})
+
+    async def until_ready(
+        self, kind: type[Any], resource: Resource, name: str, reason: str, *, namespace: str = ""
+    ) -> str:
+        """The message of the Ready condition as soon as it has this reason."""
+        async with (
+            asyncio.timeout(PATIENCE),
+            self.client.watch(resource, namespace, initial_events=True) as events,
+        ):
+            async for event in events:
+                if event.type in ("BOOKMARK", "DELETED") or event.object["metadata"]["name"] != name:
+                    continue
+                for condition in decode(kind, event.object).status.conditions:
+                    if condition.type == "Ready" and condition.reason == reason:
+                        return str(condition.message)
+        raise AssertionError("the watch ended")
+
+    async def until_no_slices(self) -> None:
+        left = {one["metadata"]["name"] for one in (await self.client.list(PLACEMENT_DECISIONS, FLEET)).items}
+        async with (
+            asyncio.timeout(PATIENCE),
+            self.client.watch(PLACEMENT_DECISIONS, FLEET, initial_events=True) as events,
+        ):
+            async for event in events:
+                if event.type == "DELETED":
+                    left.discard(event.object["metadata"]["name"])
+                if not left:
+                    return
 
     async def until(self, says: Callable[[Rollout], bool], *, name: str = "", patience: float = PATIENCE) -> Rollout:
         """The rollout as soon as `says` holds of it."""

@@ -10,7 +10,7 @@ from hortus.domains.rollouts.controller import MANAGER, RolloutController
 from hortus.domains.rollouts.executing import ObjectSetter
 from hortus.domains.rollouts.fleet import FleetClusters
 from hortus.domains.rollouts.installing import ChangeKindInstaller
-from hortus.domains.rollouts.kindset import ChangeKindController, KindSet
+from hortus.domains.rollouts.kindset import SYNC_TIME, ChangeKindController, KindSet
 from hortus.domains.rollouts.order import RolloutOrder
 from hortus.domains.rollouts.policies import PolicyController
 from hortus.domains.rollouts.slices import SliceRecord
@@ -40,7 +40,13 @@ STARTER, KINDS, POLICIES = "rollout-starter", "change-kind-controller", "rollout
 
 
 def add_controllers(
-    manager: Manager, client: Client, *, fleet_namespace: str, watched: str, change_kinds: Sequence[ChangeKind] = ()
+    manager: Manager,
+    client: Client,
+    *,
+    fleet_namespace: str,
+    watched: str,
+    change_kinds: Sequence[ChangeKind] = (),
+    sync_time: float = SYNC_TIME,
 ) -> None:
     """Add the controllers to `manager`. `watched` is the namespace of the objects that change, empty for all.
 
@@ -91,7 +97,7 @@ def add_controllers(
 
     manager.controller(
         KINDS,
-        ChangeKindController(kind_wiring, kinds),
+        ChangeKindController(kind_wiring, kinds, sync_time),
         sources=[Watch(kind_wiring.cache.raw, when=spec_or_metadata_changed)],
     )
     manager.controller(

@@ -45,6 +45,8 @@ class RolloutContext(ReconcileContext[Rollout]):
     decision: RolloutDecision
     began: float
     """Seconds since the epoch."""
+    refused: bool = False
+    """Servers refused other objects than before, which the next decision counts as failures."""
     newer: str = ""
     """Name of the rollout that took this one's place."""
 
@@ -209,7 +211,7 @@ class RolloutController(KindController[RolloutContext]):
         if rollout.spec.execute == "Patch" and not context.newer and rollout.spec.state != "Abort":
             admitted = self._record.admitted(context.key.name)
             keys = context.membership.to_set(admitted)
-            await self._execution.run(context.key, context.tracker, keys, rollout.spec.change.to)
+            context.refused = await self._execution.run(context.key, context.tracker, keys, rollout.spec.change.to)
 
     async def _revert(self, context: RolloutContext) -> None:
         """After a halt, start the rollout back where the policy asks for it."""
@@ -224,6 +226,8 @@ class RolloutController(KindController[RolloutContext]):
         if await context.checkpoint():
             self._written[context.key] = context.began
         waits = [] if context.decision.due is None else [context.decision.due - context.now]
+        if context.refused:
+            waits.append(PACE)
         if (retry := self._execution.retry_after(context.key)) is not None:
             waits.append(retry)
         return Result(requeue_after=max(0.0, min(waits))) if waits else None

@@ -41,9 +41,13 @@ class ObjectSetter:
 
     async def run(
         self, rollout: ObjectKey, tracker: ChangeTracker, keys: Iterable[tuple[ObjectKey, str]], to: str
-    ) -> None:
-        """Set these objects, given with their clusters. Raises KubeError where a server does not answer."""
+    ) -> bool:
+        """Set these objects, given with their clusters; returns whether other objects are refused than before.
+
+        Raises KubeError where a server does not answer.
+        """
         refused, now = self._refused.setdefault(rollout, {}), self._clock.now()
+        before = set(refused)
         turns = asyncio.Semaphore(CONCURRENCY)
 
         async def one(key: ObjectKey, cluster: str) -> None:
@@ -58,6 +62,7 @@ class ObjectSetter:
         async with asyncio.TaskGroup() as group:
             for key, cluster in wanted:
                 group.create_task(one(key, cluster))
+        return set(refused) != before
 
     async def _set(self, tracker: ChangeTracker, key: ObjectKey, to: str) -> str:
         """Set one object; returns the refusal."""

@@ -102,9 +102,10 @@ class ChangeKindController(KindController[ReconcileContext[ChangeKind]]):
     kind = ChangeKind
     field_manager = "hortus-rollouts"
 
-    def __init__(self, wiring: Wiring[Any], kinds: KindSet) -> None:
+    def __init__(self, wiring: Wiring[Any], kinds: KindSet, sync_time: float) -> None:
         super().__init__(wiring)
         self._kinds = kinds
+        self._sync_time = sync_time
 
     def steps(self, context: ReconcileContext[ChangeKind]) -> Steps:
         return (self._report,)
@@ -114,7 +115,7 @@ class ChangeKindController(KindController[ReconcileContext[ChangeKind]]):
             raise StepError(problem, reason="InvalidExpression", actor=Actor.USER, after=NEVER)
         tracker = self._kinds.get(context.key.name)
         try:
-            await within(context.wiring.clock, SYNC_TIME, tracker.cache.synced())
+            await within(context.wiring.clock, self._sync_time, tracker.cache.synced())
         except TimeoutError as error:
             resource = tracker.kind.resource
             raise StepError(
@@ -122,7 +123,7 @@ class ChangeKindController(KindController[ReconcileContext[ChangeKind]]):
                 "listed and watched?",
                 reason="NotListed",
                 actor=Actor.OPERATOR,
-                after=15.0,
+                after=self._sync_time,
             ) from error
         context.set_status("observedGeneration", context.object.metadata.generation)
         if tracker.problems:

@@ -1,0 +1,112 @@
+"""The decisions of people, and of newer changes, about a rollout under way."""
+
+from __future__ import annotations
+
+import pytest
+from tests.domains.rollouts.world import APPLIANCE_KIND, FLEET, RolloutWorld
+
+from hortus.engine.rollouts.types import CHANGE_KINDS, ROLLOUT_POLICIES, ROLLOUTS, Rollout, RolloutPhase
+from hortus.kube.errors import Invalid
+
+ONE = [{"name": "all", "maxConcurrency": 1}]
+
+
+async def _fleet(here: RolloutWorld, count: int = 4) -> None:
+    await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
+    for number in range(count):
+        await here.add_cluster(f"c{number}")
+
+
+def _running(rollout: Rollout) -> bool:
+    return bool(rollout.status.stages) and rollout.status.stages[0].running > 0
+
+
+async def test_an_abort_withdraws_the_clusters_that_have_not_begun(here: RolloutWorld) -> None:
+    await _fleet(here)
+    await here.set_policy(stages=[{"name": "all", "maxConcurrency": 2}])
+    async with here.controllers():
+        for number in range(4):
+            await here.want(f"c{number}", "2")
+        name = (await here.until(_running)).metadata.name
+        assert len(await here.admitted(name)) == 2
+        await here.set_version("c0", "2")
+        await here.order(name, state="Abort")
+        await here.until(lambda one: one.status.phase == RolloutPhase.ABORTED)
+        assert await here.admitted(name) == {"c0"}
+    with pytest.raises(Invalid, match="an aborted rollout stays so"):
+        await here.order(name, state="Run")
+
+
+async def test_a_newer_change_takes_the_place_and_waits_for_clusters_in_flight(here: RolloutWorld) -> None:
+    await _fleet(here)
+    here.outcomes = lambda cluster: ""
+    await here.set_policy(stages=ONE)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start("first", policyName="presses", execute="Patch")
+        await here.until(_running, name="first")
+        await here.start("second", to="3", policyName="presses", execute="Patch")
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUPERSEDED, name="first")
+        second = await here.until(_running, name="second")
+        assert second.status.stages[0].running == 1 and await here.admitted("second") == set()
+        (moving,) = await here.admitted("first")
+        await here.finish(moving, "2")
+        here.outcomes = lambda cluster: "Works"
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="second")
+    assert set((await here.versions()).values()) == {"3"}
+
+
+async def test_a_pause_of_rollout_or_policy_admits_nobody(here: RolloutWorld) -> None:
+    await _fleet(here)
+    await here.set_policy(stages=ONE, paused=True)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start(policyName="presses", execute="Patch", state="Pause")
+        await here.until(lambda one: one.status.phase == RolloutPhase.PAUSED and "rollout resume" in _reason(one))
+        await here.order("by-hand", state="Run")
+        await here.until(lambda one: "policy presses is paused" in _reason(one))
+        assert await here.admitted("by-hand") == set()
+        await here.set_policy(stages=ONE, paused=False)
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED)
+
+
+async def test_a_policy_that_is_edited_or_deleted_does_not_change_a_rollout_under_way(here: RolloutWorld) -> None:
+    await _fleet(here)
+    here.outcomes = lambda cluster: ""
+    await here.set_policy(stages=ONE)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start(policyName="presses", execute="Patch")
+        await here.until(_running)
+        await here.set_policy(stages=[{"name": "all", "maxConcurrency": 4}])
+        await here.client.delete(ROLLOUT_POLICIES, "presses", FLEET)
+        (moving,) = await here.admitted("by-hand")
+        await here.finish(moving, "2")
+        await here.until(lambda one: _running(one) and one.status.stages[0].succeeded == 1)
+        assert len(await here.admitted("by-hand")) == 2
+
+
+async def test_a_halt_starts_the_way_back_where_the_policy_asks_for_it(here: RolloutWorld) -> None:
+    await _fleet(here, 6)
+    here.outcomes = lambda cluster: "Broken" if cluster == "c3" else "Works"
+    await here.set_policy(stages=[{"name": "all", "maxConcurrency": 2}], onFailure="HaltAndRevert")
+    async with here.controllers(), here.owner(follows=False):
+        change = {"kind": "appliance", "subject": "press", "from": "1", "to": "2"}
+        await here.start(policyName="presses", execute="Patch", change=change)
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUPERSEDED, name="by-hand")
+        admitted = await here.admitted("by-hand")
+        here.outcomes = lambda cluster: "Works"
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="by-hand-revert")
+        assert await here.admitted("by-hand-revert") == admitted
+    assert set((await here.versions()).values()) == {"1"}
+
+
+async def test_a_rollout_is_deleted_with_its_slices(here: RolloutWorld) -> None:
+    await _fleet(here)
+    await here.set_policy(stages=ONE)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start(policyName="presses", execute="Patch")
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED)
+        await here.client.delete(ROLLOUTS, "by-hand", FLEET)
+        await here.until_no_slices()
+
+
+def _reason(rollout: Rollout) -> str:
+    return next((one.message for one in rollout.status.conditions if one.type == "Progressing"), "")
