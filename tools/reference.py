@@ -16,6 +16,7 @@ import commandpages
 import msgspec
 
 from hortus.cli.flags import FLAGS as PROGRAM_FLAGS
+from hortus.cli.flags import SHARED_FLAGS
 from hortus.cli.install import contents
 from hortus.cli.up.store import ServerSettings
 from hortus.domains import Domain, all_domains
@@ -55,6 +56,8 @@ def _part(words: list[str]) -> str:
             return _rules(_domain(name).rules().management)
         case ["rules", place]:
             return _rules(getattr(contents, place.upper()))
+        case ["shared", "flags"]:
+            return _table(("Flag", "Kind", "Default", "Meaning"), _flags(SHARED_FLAGS))
         case ["flags", "of", name]:
             return _table(("Flag", "Kind", "Default", "Meaning"), _flags(_domain(name).flags()))
         case ["powers"]:

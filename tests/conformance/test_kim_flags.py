@@ -9,9 +9,9 @@ import pytest
 from tests.domains.clusters.shoot import samples
 from tests.domains.clusters.test_decisions import files
 
-from hortus.cli.flags import FLAGS
+from hortus.cli.flags import FLAGS, SHARED_FLAGS, check_values
 from hortus.domains.clusters import settings as clusters
-from hortus.engine.flags import FlagSet
+from hortus.engine.flags import FlagError, FlagSet
 
 DEFAULTS = {
     "metrics-bind-address": ":8080",
@@ -82,4 +82,11 @@ def test_every_flag_about_runtimes_becomes_a_setting(tmp_path: Path, flag: str) 
 
 
 def test_no_flag_about_runtimes_is_left_out_here() -> None:
-    assert {flag.name for flag in clusters.FLAGS} == {*EFFECTS, "converter-config-filepath"}
+    shared = {flag.name for flag in SHARED_FLAGS}
+    assert {flag.name for flag in clusters.FLAGS} == {*EFFECTS, "converter-config-filepath"} - shared
+
+
+@pytest.mark.parametrize("flag", ["gardener-request-timeout", "gardener-ratelimiter-qps", "cluster-request-timeout"])
+def test_a_shared_flag_that_cannot_be_used_is_named(flag: str) -> None:
+    with pytest.raises(FlagError, match=f"--{flag}: must be more than 0"):
+        check_values(parsed() | {flag: 0})

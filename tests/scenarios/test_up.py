@@ -139,7 +139,7 @@ def test_status_reports_to_people_to_machines_and_by_its_exit_code(fleet: Up, tm
     done = hortus("status", "--state-dir", str(fleet.state), "-o", "json")
     assert done.returncode == 0
     answer = orjson.loads(done.stdout)
-    assert answer["running"] and answer["healthy"] and answer["clusters"].get("Ready")
+    assert answer["running"] and answer["healthy"] and answer["objects"]["GardenerCluster"].get("Ready")
     assert set(answer["processes"]) == {"apiserver", "simulation", "controllers"}
     by_root_option = hortus("--state-dir", str(fleet.state), "status")
     assert by_root_option.returncode == 0

@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any
 
 from hortus.domains import Domain, ProcessContext, Reload
-from hortus.domains.credentials.settings import Settings
-from hortus.domains.credentials.types import SECRET_SELECTOR
 from hortus.engine import Cache, Manager, without_managed_fields
 from hortus.engine.hosting import Host, follow
 from hortus.engine.kubeconfigs import SECRETS, sealed
@@ -31,19 +29,20 @@ async def process_context(
     Raises FlagError, KubeconfigError.
     """
     manager, client, observer = host
-    settings = Settings.from_flags(values)
-    limiter = RateLimiter(settings.garden_qps, settings.garden_burst, clock=manager.clock)
-    access = through_proxy(load(settings.garden_kubeconfig).access())
-    calls = ConnectionSettings(timeout=settings.garden_timeout)
+    limiter = RateLimiter(values["gardener-ratelimiter-qps"], values["gardener-ratelimiter-burst"], clock=manager.clock)
+    file, namespace = values["gardener-kubeconfig-path"], values["watch-namespace"]
+    garden_namespace = f"garden-{values['gardener-project-name']}"
+    access = through_proxy(load(file).access())
+    calls = ConnectionSettings(timeout=values["gardener-request-timeout"])
 
     def reload(values: Mapping[str, Any]) -> None:
         limiter.allow(values["gardener-ratelimiter-qps"], values["gardener-ratelimiter-burst"])
 
     async with Client(access, settings=calls, observer=observer, limiter=limiter) as garden:
         manager.on_resume(garden.cut)
-        follow(manager, garden, settings.garden_kubeconfig)
-        kubeconfigs = manager.cache(SECRETS, namespace=settings.namespace, labels=SECRET_SELECTOR, transform=sealed)
-        pool = _pool(host, kubeconfigs, settings, local_clusters=values["allow-local-clusters"])
+        follow(manager, garden, file)
+        kubeconfigs = manager.cache(SECRETS, namespace=namespace, labels=_selector(domains), transform=sealed)
+        pool = _pool(host, kubeconfigs, values)
         manager.on_stop(pool.close)
         yield (
             ProcessContext(
@@ -51,12 +50,10 @@ async def process_context(
                 values=values,
                 served=frozenset(kind for domain in domains if domain.served(values) for kind in domain.kinds()),
                 client=client,
-                namespace=settings.namespace,
+                namespace=namespace,
                 garden=garden,
-                garden_namespace=settings.garden_namespace,
-                shoots=manager.caches_of(garden).get(
-                    _SHOOTS, namespace=settings.garden_namespace, transform=_outlines(domains)
-                ),
+                garden_namespace=garden_namespace,
+                shoots=manager.caches_of(garden).get(_SHOOTS, namespace=garden_namespace, transform=_outlines(domains)),
                 pool=pool,
                 kubeconfigs=kubeconfigs,
                 gate=_gate(manager, values),
@@ -85,12 +82,19 @@ def _outlines(domains: Sequence[Domain]) -> Callable[[Object], Object]:
     return outlines
 
 
-def _pool(host: Host, kubeconfigs: Cache, settings: Settings, *, local_clusters: bool) -> RemotePool:
+def _selector(domains: Sequence[Domain]) -> str:
+    """The selector of the one domain that makes the Secrets by which all connect."""
+    (selector,) = filter(None, (domain.kubeconfig_selector() for domain in domains))
+    return selector
+
+
+def _pool(host: Host, kubeconfigs: Cache, values: Mapping[str, Any]) -> RemotePool:
+    timeout = values["cluster-request-timeout"]
     limits = RemoteSettings(
-        timeout=settings.cluster_timeout,
-        connect_timeout=settings.cluster_timeout,
-        trust=Trust(plain_http=settings.plain_http),
-        deny=() if local_clusters else LOCAL_NETWORKS,
+        timeout=timeout,
+        connect_timeout=timeout,
+        trust=Trust(plain_http=values["allow-plain-http"]),
+        deny=() if values["allow-local-clusters"] else LOCAL_NETWORKS,
     )
     return RemotePool(
         SecretCredentials(host.client, kubeconfigs),

@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import Gauge
 
 from hortus import __version__
-from hortus.cli.flags import ELECTION_NAME, FLAGS
+from hortus.cli.flags import ELECTION_NAME, FLAGS, check_values
 from hortus.cli.process import process_context
 from hortus.domains import Reload, all_domains
 from hortus.engine import Manager
@@ -61,8 +61,7 @@ def _describe(manager: Manager, values: Mapping[str, Any]) -> None:
 def _check(values: Mapping[str, Any]) -> None:
     """Raises FlagError."""
     log_settings(values)
-    for domain in all_domains():
-        domain.check(values)
+    check_values(values)
 
 
 def _take_over(hooks: Sequence[Reload], values: Mapping[str, Any]) -> None:

@@ -135,6 +135,10 @@ class Domain:
         """Returns whether a process with these values of flags reconciles the domain's kinds."""
         return not self.unserved_reason(values)
 
+    def kubeconfig_selector(self) -> str:
+        """Label selector of the Secrets by which all domains connect to clusters; empty if the domain makes none."""
+        return ""
+
     def shoot_outline(self, shoot: Object) -> Object:
         """Fields that the cache of Shoots keeps for this domain, next to those of the others."""
         return {}

@@ -17,12 +17,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from hortus.cli.flags import SHARED_FLAGS
 from hortus.domains.access import manifests, service, settings
 from hortus.domains.access.composition import add_controller
 from hortus.domains.access.manifests import KINDS
 from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
 from hortus.domains.clusters.types import RUNTIMES, Runtime
-from hortus.domains.credentials.settings import FLAGS as CREDENTIAL_FLAGS
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
 from hortus.engine import Manager, find_condition, read
 from hortus.engine.flags import FlagSet
@@ -269,7 +269,7 @@ class World:
             self.registry = CollectorRegistry()
             clock: Clock = SystemClock() if self.real_time else self.clock
             manager = Manager(client, clock=clock, registry=self.registry, grace=5.0)
-            values = FlagSet((*CREDENTIAL_FLAGS, *settings.FLAGS)).parse(
+            values = FlagSet((*SHARED_FLAGS, *settings.FLAGS)).parse(
                 ["--watch-namespace=", f"--access-allow={self.allowed}", *self.flags]
             )
             kubeconfigs = manager.cache(SECRETS, labels=Label.SHOOT_NAME, transform=sealed)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.domains.clusters.shoot import samples
 from tests.domains.clusters.world import seed
 
+from hortus.cli.flags import SHARED_FLAGS
 from hortus.domains.clusters import seeds, service
 from hortus.domains.clusters.outline import outline, outline_of
 from hortus.domains.clusters.reading import runtime_of
 from hortus.domains.clusters.settings import FLAGS, from_flags, served
-from hortus.domains.credentials import settings as credentials
 from hortus.engine import StepError
 from hortus.engine.flags import FlagError, FlagSet
 from hortus.kube.objects import Object, shaped
@@ -172,7 +172,7 @@ def files(folder: Path, **changes: Any) -> Path:
 
 
 def values(*flags: str) -> dict[str, Any]:
-    return dict(FlagSet((*credentials.FLAGS, *FLAGS)).parse(["--gardener-project-name=demo", *flags]))
+    return dict(FlagSet((*SHARED_FLAGS, *FLAGS)).parse(["--gardener-project-name=demo", *flags]))
 
 
 def test_flags_and_files_become_settings(tmp_path: Path) -> None:

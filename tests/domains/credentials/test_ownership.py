@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.domains.credentials.world import NAMESPACES, World, condition, content, kubeconfig, world
 
+from hortus.cli.flags import SHARED_FLAGS
 from hortus.domains.credentials.garden import GardenFailure
 from hortus.domains.credentials.grants import Grants
 from hortus.domains.credentials.settings import FLAGS, Settings
@@ -250,7 +251,7 @@ async def test_a_rotation_is_forced_on_the_secret_too(here: World) -> None:
 
 
 def settings(*flags: str) -> Settings:
-    return Settings.from_flags(FlagSet(FLAGS).parse(flags))
+    return Settings.from_flags(FlagSet((*SHARED_FLAGS, *FLAGS)).parse(flags))
 
 
 @pytest.mark.parametrize("text", ["team-a", "/c-1", "team-a/", "a/b/c", "team-?/c", "te[a]m/c"])

@@ -17,6 +17,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from hortus.cli.flags import SHARED_FLAGS
 from hortus.domains.credentials.changes import ROTATION
 from hortus.domains.credentials.composition import assemble
 from hortus.domains.credentials.garden import GardenFailure, Grant
@@ -303,7 +304,7 @@ class World:
         if self.watched == "*":
             flags[1] = "--watch-namespace="
         flags += [f"--rotation-spread={self.spread}", *self.flags]
-        return Settings.from_flags(FlagSet(FLAGS).parse(flags))
+        return Settings.from_flags(FlagSet((*SHARED_FLAGS, *FLAGS)).parse(flags))
 
     def _tell(self) -> None:
         async def tell() -> None:

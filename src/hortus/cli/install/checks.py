@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from hortus.cli.flags import FLAGS
+from hortus.cli.flags import FLAGS, check_values
 from hortus.cli.install import contents
 from hortus.cli.install.leases import rival
 from hortus.cli.install.mounted import copy_mounted
@@ -165,8 +165,7 @@ async def _configuration(client: Client, parts: _Parts, namespace: str, values: 
         file.write_bytes(yaml.dump(config).encode())
         try:
             chosen = FlagValues(FlagSet(FLAGS), [f"--config={file}"], {}).load()
-            for domain in all_domains():
-                domain.check(chosen)
+            check_values(chosen)
         except FlagError as error:
             text = mounted.in_pods(str(error)).replace(str(file), "config")
             return [Finding("failed", "configuration", f"{text}; mend it in the values and install again")]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hortus.cli.up.state import RunFile, StateDirectory, command_for, is_alive
-from hortus.kube.objects import Resource, parse_time
+from hortus.domains import all_domains
+from hortus.kube.objects import Object, Resource, parse_time
 
 if TYPE_CHECKING:
     from hortus.kube import Client
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 HEALTHY, UNHEALTHY, NOT_RUNNING = 0, 1, 3
 """Exit codes; 3 is what service managers use for "not running" (LSB)."""
 
-_CLUSTERS = Resource("infrastructuremanager.kyma-project.io", "v1", "gardenerclusters", "GardenerCluster")
-_RUNTIMES = Resource("infrastructuremanager.kyma-project.io", "v1", "runtimes", "Runtime")
 _SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 
 
@@ -35,10 +34,8 @@ class Status(msgspec.Struct):
     uptime: int = 0
     """Seconds since the start."""
     processes: dict[str, int] = {}
-    runtimes: dict[str, int] = {}
-    """Runtimes by state."""
-    clusters: dict[str, int] = {}
-    """GardenerClusters by state."""
+    objects: dict[str, dict[str, int]] = {}
+    """By kind: the number of objects in each state. Kinds without an object are absent."""
     shoots: int = 0
     shards: dict[str, int] = {}
     """The number of objects of each replica; empty if replicas do not share the clusters."""
@@ -93,8 +90,9 @@ async def _ask(state: StateDirectory, found: Status) -> None:
 
     patience = ConnectionSettings(connections=4, timeout=5.0, connect_timeout=2.0)
     async with Client.from_kubeconfig(state.controllers_kubeconfig, settings=patience) as client:
-        found.runtimes = await _states(client, _RUNTIMES)
-        found.clusters = await _states(client, _CLUSTERS)
+        for kind in (kind for domain in all_domains() for kind in domain.kinds()):
+            if states := await _states(client, kind):
+                found.objects[kind.kind] = states
         for member in (await client.list(LEASES, labels=GROUP_LABEL)).items:
             if name := member["spec"].get("holderIdentity"):
                 found.shards[name] = int((member["metadata"].get("annotations") or {}).get(HELD) or 0)
@@ -106,8 +104,23 @@ async def _ask(state: StateDirectory, found: Status) -> None:
 
 
 async def _states(client: Client, kind: Resource) -> dict[str, int]:
-    states = [(obj.get("status") or {}).get("state") or "Pending" for obj in (await client.list(kind)).items]
-    return dict(Counter(states))
+    from hortus.kube.errors import NotServed
+
+    try:
+        listed = (await client.list(kind)).items
+    except NotServed:
+        return {}  # a fleet that another version of Hortus started
+    return dict(Counter(_state(obj.get("status") or {}) for obj in listed))
+
+
+def _state(status: Object) -> str:
+    """The state that a status names, else the one that its condition Ready stands for."""
+    if state := status.get("state") or status.get("phase"):
+        return str(state)
+    ready = next((one for one in status.get("conditions") or () if one.get("type") == "Ready"), None)
+    if ready is None or ready.get("status") == "Unknown":
+        return "Pending"
+    return "Ready" if ready.get("status") == "True" else "NotReady"
 
 
 def _counts(states: dict[str, int]) -> str:
@@ -124,8 +137,7 @@ def lines(status: Status) -> list[tuple[str, str]]:
         ("version", status.version),
         ("up for", _span(status.uptime)),
         ("processes", ", ".join(f"{name} {pid}" for name, pid in status.processes.items())),
-        ("Runtimes", _counts(status.runtimes)),
-        ("GardenerClusters", _counts(status.clusters)),
+        *((kind, _counts(states)) for kind, states in sorted(status.objects.items())),
         ("shoots", status.shoots),
         *([("shards", _members(status.shards))] if status.shards else []),
         ("health", status.problem or "good"),

@@ -32,7 +32,7 @@ FLAGS: tuple[Flag, ...] = (
 )
 
 SHARED: Final = ("watch-namespace", "cluster-request-timeout")
-"""Flags of `credentials` that are read here too."""
+"""Flags of all domains that are read here too."""
 
 
 class Settings(msgspec.Struct, frozen=True):

@@ -46,7 +46,6 @@ FLAGS: tuple[Flag, ...] = (
         "Look for RegistryCacheConfigs in clusters, and list their registry caches in the Runtime.",
     ),
     Flag("api-server-acl-enabled", "bool", False, "Serve acl.allowedCIDRs of Runtimes on AWS and Azure."),
-    Flag("allow-local-clusters", "bool", False, "Reach clusters on this machine itself, as those of hortus up."),
     Flag(
         "ignore-removed-zones",
         "bool",

@@ -42,6 +42,11 @@ class _Credentials(Domain):
 
         Settings.from_flags(values)
 
+    def kubeconfig_selector(self) -> str:
+        from hortus.domains.credentials.types import SECRET_SELECTOR
+
+        return SECRET_SELECTOR
+
     def shoot_outline(self, shoot: Object) -> Object:
         from hortus.domains.credentials.shoots import outline
 

@@ -24,13 +24,6 @@ DEFAULT_SPREAD = 0.05
 
 FLAGS: tuple[Flag, ...] = (
     Flag(
-        "gardener-kubeconfig-path",
-        "string",
-        "/gardener/kubeconfig/kubeconfig",
-        "Kubeconfig file for the garden. It and the files it names are read again as they change.",
-    ),
-    Flag("gardener-project-name", "string", "gardener-project", "Gardener project; its namespace is garden-<name>."),
-    Flag(
         "minimal-rotation-time",
         "float",
         0.6,
@@ -51,16 +44,7 @@ FLAGS: tuple[Flag, ...] = (
         60.0,
         "Time limit for one reconcile.",
     ),
-    Flag(
-        "gardener-request-timeout",
-        "duration",
-        3.0,
-        "Time limit for one request to the garden.",
-    ),
-    Flag("gardener-ratelimiter-qps", "int", 5, "Requests a second to the garden.", reloadable=True),
-    Flag("gardener-ratelimiter-burst", "int", 5, "Requests to the garden that may go out at once.", reloadable=True),
     Flag("gardener-cluster-ctrl-workers-cnt", "int", 25, "GardenerClusters reconciled at the same time."),
-    Flag("watch-namespace", "string", "kcp-system", "Namespace of GardenerClusters and Secrets; empty for all."),
     Flag(
         "rotation-spread",
         "float",
@@ -85,31 +69,15 @@ FLAGS: tuple[Flag, ...] = (
         reloadable=True,
     ),
     Flag("prove-kubeconfigs", "bool", True, "Try each new kubeconfig against its cluster before it is stored."),
-    Flag(
-        "cluster-request-timeout",
-        "duration",
-        10.0,
-        "Time limit for trying a new kubeconfig against its cluster.",
-    ),
-    Flag(
-        "allow-plain-http",
-        "bool",
-        False,
-        "Accept kubeconfigs whose server is reached without TLS. For tests only.",
-    ),
 )
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """FLAGS as values. Times in seconds."""
+    """FLAGS and what is read of the flags that all domains share, as values. Times in seconds."""
 
-    garden_kubeconfig: str
     project: str
     policy: RotationPolicy
     reconcile_timeout: float
-    garden_timeout: float
-    garden_qps: int
-    garden_burst: int
     workers: int
     namespace: str
     prove: bool
@@ -130,13 +98,9 @@ class Settings(msgspec.Struct, frozen=True):
         for name in _POSITIVE:
             _require(name, values[name], values[name] > 0, "more than 0")
         return cls(
-            garden_kubeconfig=values["gardener-kubeconfig-path"],
             project=values["gardener-project-name"],
             policy=contract_policy(values["kubeconfig-expiration-time"], ratio, spread=spread),
             reconcile_timeout=values["gardener-ctrl-reconcilation-timeout"],
-            garden_timeout=values["gardener-request-timeout"],
-            garden_qps=values["gardener-ratelimiter-qps"],
-            garden_burst=values["gardener-ratelimiter-burst"],
             workers=values["gardener-cluster-ctrl-workers-cnt"],
             namespace=values["watch-namespace"],
             prove=values["prove-kubeconfigs"],
@@ -165,11 +129,7 @@ def _grants(values: Mapping[str, Any]) -> Grants:
 _POSITIVE = (
     "kubeconfig-expiration-time",
     "gardener-ctrl-reconcilation-timeout",
-    "gardener-request-timeout",
-    "gardener-ratelimiter-qps",
-    "gardener-ratelimiter-burst",
     "gardener-cluster-ctrl-workers-cnt",
-    "cluster-request-timeout",
 )
 
 
