@@ -100,7 +100,7 @@ async def test_helms_notes_list_the_kinds_that_are_served(site: Site, tool: Tool
         return
     await site.client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
     said = await tool.install({"garden": {"projectName": "demo"}, "config": {"cluster-access": True}})
-    assert "  GardenerCluster   served\n" in said
-    assert "  ClusterAccess     served\n" in said
-    assert "  Runtime           not served: there is no converter configuration" in said
+    assert "  GardenerCluster    served\n" in said
+    assert "  ClusterAccess      served\n" in said
+    assert "  Runtime            not served: there is no converter configuration" in said
     assert "Its pods start when that Secret is there:\n  kubectl -n hortus-system create secret" in said

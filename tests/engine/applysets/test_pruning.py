@@ -112,6 +112,17 @@ def said(report: ApplyReport, name: str) -> str:
     return next(outcome.message for outcome in report.outcomes if outcome.member.name == name)
 
 
+async def test_an_object_that_the_server_returns_as_it_was_is_gone(world: World) -> None:
+    """kube-apiserver answers the deletion of Services and ServiceAccounts with the object."""
+    service: Object = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": world.name}}
+    account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a", "namespace": world.name}}
+    service["spec"] = {"ports": [{"port": 80}]}
+    await world.set().apply([service, account, world.configmap("c")])
+    report = await world.set().apply([], whole=True)
+    assert set(actions(report).values()) == {ObjectAction.PRUNED}
+    assert report.complete
+
+
 async def test_secrets_that_a_namespace_has_by_itself_hide_nothing(world: World) -> None:
     name = f"{world.name}-full"
     await world.set().apply([namespace(name)])
