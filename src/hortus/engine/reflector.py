@@ -133,10 +133,12 @@ class Reflector:
         backoff: Backoff = RETRY,
         random: Random | None = None,
         unserved_backoff: Backoff = RETRY,
+        optional: bool = False,
         largest: int = 0,
     ) -> None:
-        """`unserved_backoff` is for the time during which the server does not serve the resource; `largest` is how many
-        bytes the cache may hold of a server that is not trusted; 0: any."""
+        """`unserved_backoff` is for the time during which the server does not serve the resource, which is no error of
+        one that is `optional`; `largest` is how many bytes the cache may hold of a server that is not trusted; 0: any.
+        """
         self._client = client
         self._selection = selection
         self._cache = cache
@@ -144,6 +146,7 @@ class Reflector:
         self._backoff = backoff
         self._unserved_backoff = unserved_backoff
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+        self._optional = optional
         self._largest = largest
         self._held = 0
         """Bytes that the cache holds, about, where they are bounded."""
@@ -207,7 +210,8 @@ class Reflector:
         """Log once that the resource is not served; /readyz fails as long as that is so."""
         if not self._unserved:
             self._unserved = True
-            _log.error("the kind is not served", cache=self._cache.name, error=str(self.problem))
+            log = _log.debug if self._optional else _log.error
+            log("the kind is not served", cache=self._cache.name, error=str(self.problem))
 
     async def _list(self) -> None:
         chosen, cache = self._selection, self._cache

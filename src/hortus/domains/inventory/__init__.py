@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain
+from hortus.domains import Domain, LocalSetup, ProcessContext
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
-    from hortus.kube.objects import Resource
+    from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
 
 
@@ -20,18 +21,44 @@ class _Inventory(Domain):
         return {CLUSTER_PROFILES: ClusterProfile}
 
     def flags(self) -> Sequence[Flag]:
-        from hortus.engine.flags import Flag
+        from hortus.domains.inventory.settings import FLAGS
 
-        return (
-            Flag("inventory", "bool", False, "Keep a ClusterProfile for each cluster. Needs their CRD."),
-            Flag("fleet-namespace", "string", "fleet", "Namespace of ClusterProfiles, policies and rollouts."),
-        )
+        return FLAGS
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        from hortus.domains.inventory import settings
+
+        settings.from_flags(values)
 
     def served_by(self) -> str:
         return "inventory"
 
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         return "" if values["inventory"] else "--inventory is off (in the chart config.inventory)"
+
+    def shoot_outline(self, shoot: Object) -> Object:
+        from hortus.domains.inventory.shoots import outline
+
+        return outline(shoot)
+
+    def add_controllers(self, process: ProcessContext) -> None:
+        if not self.served(process.values):
+            return
+        from hortus.domains.inventory import composition, settings
+
+        composition.add_controller(
+            process.manager,
+            client=process.client,
+            pool=process.pool,
+            kubeconfigs=process.kubeconfigs,
+            shoots=process.shoots,
+            garden_namespace=process.garden_namespace,
+            watched=process.namespace,
+            settings=settings.from_flags(process.values),
+        )
+
+    def local_setup(self, folder: Path, project: str) -> LocalSetup:
+        return LocalSetup(flags=("--inventory",))
 
 
 DOMAIN = _Inventory(__name__)

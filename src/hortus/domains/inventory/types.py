@@ -11,7 +11,18 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from hortus.kube.objects import Object, Resource
-from hortus.schema import AGE, Column, Condition, Fields, Format, Kind, ListMap, ValidationRule, kind
+from hortus.schema import (
+    AGE,
+    Column,
+    Condition,
+    Fields,
+    Format,
+    Kind,
+    ListMap,
+    PreserveUnknown,
+    ValidationRule,
+    kind,
+)
 
 GROUP: Final = "multicluster.x-k8s.io"
 VERSION: Final = "v1alpha1"
@@ -53,13 +64,43 @@ class ProfileProperty(Fields, frozen=True):
     """When it was observed in the cluster."""
 
 
+class NamedExtension(Fields, frozen=True):
+    """Further information about a cluster, under a name."""
+
+    name: str
+    """The name."""
+    extension: Annotated[Object, PreserveUnknown()]
+    """The information."""
+
+
+class ClusterEndpoint(Fields, frozen=True, rename="kebab"):
+    """A cluster as kubeconfigs hold it."""
+
+    server: str
+    """URL of its API server."""
+    tls_server_name: str = ""
+    """Name that the server's certificate must hold, where it is not that of the URL."""
+    insecure_skip_tls_verify: bool | None = None
+    """Leaves the server's certificate unverified."""
+    certificate_authority: str = ""
+    """File with the certificate authorities."""
+    certificate_authority_data: Annotated[str, Format("byte")] = ""
+    """The certificate authorities as PEM. Overrides certificate-authority."""
+    proxy_url: str = ""
+    """URL of a proxy to the cluster."""
+    disable_compression: bool | None = None
+    """Asks for responses without compression."""
+    extensions: tuple[NamedExtension, ...] = ()
+    """Further information; client.authentication.k8s.io/exec holds the settings of the credential plugin."""
+
+
 class AccessProvider(Fields, frozen=True):
     """A way into the cluster, for clients that have the provider's credential plugin."""
 
     name: str
     """Name of the provider."""
-    cluster: Object
-    """The cluster as in a kubeconfig: server, certificate-authority-data, and the plugin's settings as an extension."""
+    cluster: ClusterEndpoint | None = None
+    """The cluster as in a kubeconfig, with the plugin's settings as an extension."""
 
 
 class ClusterProfileStatus(Fields, frozen=True):
@@ -73,6 +114,8 @@ class ClusterProfileStatus(Fields, frozen=True):
     """Facts about the cluster."""
     access_providers: Annotated[tuple[AccessProvider, ...], ListMap("name")] = ()
     """Ways into the cluster."""
+    credential_providers: Annotated[tuple[AccessProvider, ...], ListMap("name")] = ()
+    """Former name of accessProviders; Hortus does not write it."""
 
 
 @kind(
@@ -107,8 +150,12 @@ class ProfileCondition:
 class Property:
     """Names of properties that Hortus writes."""
 
+    UID: Final = "uid.fleet.hortus.dev"
+    """The uid of the cluster's namespace kube-system, by which sources that name the same cluster are found."""
     NODES: Final = "nodes.fleet.hortus.dev"
+    """Number of nodes."""
     ZONES: Final = "zones.fleet.hortus.dev"
+    """Zones of the nodes, separated by commas."""
     HIBERNATED: Final = "hibernated.fleet.hortus.dev"
     """true or false."""
     MAINTENANCE_WINDOW: Final = "maintenance-window.fleet.hortus.dev"
@@ -126,6 +173,46 @@ class ProfileLabel:
     """The minor version, such as 1.33."""
     PURPOSE: Final = "fleet.hortus.dev/purpose"
 
+
+class ProfileAnnotation:
+    """Annotations of ClusterProfiles that Hortus writes."""
+
+    SOURCES: Final = "fleet.hortus.dev/sources"
+    """The objects that name the cluster, as KIND/NAMESPACE/NAME, separated by commas. A source that was found by the
+    uid of its cluster has @ and a checksum of its credential behind it: another credential is tried again."""
+
+
+class SourceLabel:
+    """Labels and annotations of Secrets that are sources."""
+
+    KUBECONFIG: Final = "fleet.hortus.dev/kubeconfig"
+    """On a Secret: true makes its kubeconfig a cluster of the fleet."""
+    NAME: Final = "fleet.hortus.dev/cluster"
+    """On such a Secret: the name of the profile. Without it that is the name of the Secret without `kubeconfig`."""
+    KEY: Final = "fleet.hortus.dev/key"
+    """Annotation on such a Secret: the key of its data. Without it that is config, kubeconfig, value, or the one."""
+
+
+class ProfileReason:
+    """Reasons of the conditions of ClusterProfiles; RemoteState has further ones."""
+
+    JOINED: Final = "Joined"
+    CONNECTING: Final = "Connecting"
+    NO_KUBECONFIG: Final = "NoKubeconfig"
+    LEAVING: Final = "Leaving"
+    HIBERNATED: Final = "Hibernated"
+    ANSWERS: Final = "ApiServerAnswers"
+    SHOOT_HEALTHY: Final = "ShootHealthy"
+    SHOOT_UNHEALTHY: Final = "ShootUnhealthy"
+    ACCEPTED: Final = "Accepted"
+    EXPIRED: Final = "Expired"
+    NOT_RENEWED: Final = "NotRenewed"
+
+
+PROVIDER: Final = "hortus-secret"
+"""Name of the access provider: `hortus credential-plugin` hands out the credential in a Secret."""
+PLUGIN_EXTENSION: Final = "client.authentication.k8s.io/exec"
+"""Name of the extension whose content a client hands to the credential plugin (KEP-541)."""
 
 MANAGER: Final = "hortus"
 """The name of this manager, in profiles that it writes."""

@@ -13,9 +13,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
+from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache, Change, Transform
 from hortus.engine.queue import Priority
-from hortus.engine.reflector import Reflector, Selection
+from hortus.engine.reflector import RETRY, Reflector, Selection
 from hortus.engine.remote.credentials import KubeconfigRef
 from hortus.engine.remote.pool import RemotePool
 from hortus.engine.remote.states import Phase, RemoteState, RemoteUnavailable
@@ -68,8 +69,11 @@ class RemoteWatch:
         when: Callable[[Change], bool] | None = None,
         holds: Callable[[ObjectKey], bool] | None = None,
         random: Random | None = None,
+        optional: Backoff | None = None,
     ) -> None:
         """`place` says where a member's kubeconfig lies, if anywhere; `transform` what is kept of objects.
+
+        `optional` is for a resource that a cluster need not serve: how often those that do not are asked again.
 
         `holds` says which members are this replica's, as `Shards.holds` does: only their clusters are watched. Then
         `Shards.on_gain(watch.reconsider)` makes the watches follow the members that move.
@@ -83,6 +87,7 @@ class RemoteWatch:
         self._when = when
         self._holds = holds
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+        self._optional = optional
         self._followers: dict[ObjectKey, _Follower] = {}
         self._at: dict[KubeconfigRef, set[ObjectKey]] = {}
         self._adds: list[Add] = []
@@ -180,6 +185,8 @@ class RemoteWatch:
             cache,
             clock=self._pool.clock,
             random=self._random,
+            unserved_backoff=self._optional or RETRY,
+            optional=self._optional is not None,
             largest=self._pool.settings.max_list,
         )
         return _Follower(place, cache, client, reflector)
