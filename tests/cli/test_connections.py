@@ -281,6 +281,8 @@ def test_another_current_context_does_not_lead_away_from_the_fleet(home: Home) -
         ("completion", "bash"),
         ("envtest",),
         ("simulate", "check", NOWHERE),
+        ("new", "operator", "x"),
+        ("manifests", "x"),
         ("install", "--export"),
     ],
 )

@@ -125,6 +125,11 @@ def test_a_cluster_goes_by_any_of_its_names(named: Fleet, name: str) -> None:
     assert context == name.rpartition("/")[2]
 
 
+def test_a_rotation_is_asked_for_by_any_name_and_once(named: Fleet) -> None:
+    answer = named.type("rotate", "blue", "shoot/one", "one", "--no-wait")
+    assert answer == (0, "gardenercluster/one rotation asked for\n", "")
+
+
 @pytest.mark.parametrize(
     ("name", "code", "says"),
     [

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -362,3 +364,45 @@ def test_an_untrusted_kubeconfig_has_no_two_entries_of_one_name(plural: str) -> 
     content[plural].append({"name": "a", plural[:-1]: {"exec": {"command": "/bin/sh"}}})
     with pytest.raises(kubeconfig.KubeconfigError, match=f"{plural} has two entries with one name"):
         kubeconfig.from_untrusted(yaml.dump(content))
+
+
+_MERGES = """
+import sys
+from hortus.kube import kubeconfig
+print("begins", flush=True)
+for number in range(int(sys.argv[2])):
+    name = f"{sys.argv[3]}-{number}"
+    kubeconfig.merge_into(sys.argv[1], kubeconfig.document(name, "https://127.0.0.1:1"), use=False)
+"""
+
+
+def _merging(path: Path, count: int, name: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _MERGES, str(path), str(count), name]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_merge_that_is_killed_leaves_the_file_before_or_after_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "config", config())
+    before = yaml.load(path.read_bytes())["contexts"]
+    for attempt in range(5):
+        with _merging(path, 10_000, f"killed-{attempt}") as process:
+            assert process.stdout is not None and process.stdout.readline() == "begins\n"
+            size = path.stat().st_size
+            while path.stat().st_size == size:
+                assert process.poll() is None
+            process.kill()
+        found = kubeconfig.load(path)
+        assert yaml.load(path.read_bytes())["contexts"][: len(before)] == before
+        assert all(f"killed-{earlier}-0" in found.clusters for earlier in range(attempt + 1))
+        assert set(found.clusters) - {"c"} == set(found.contexts) - {entry["name"] for entry in before}
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_merges_at_the_same_time_lose_no_entry(tmp_path: Path) -> None:
+    path = write(tmp_path / "config", config())
+    processes = [_merging(path, 20, f"writer-{number}") for number in range(3)]
+    for process in processes:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    expected = {f"writer-{number}-{merge}" for number in range(3) for merge in range(20)}
+    assert expected <= set(kubeconfig.load(path).clusters)

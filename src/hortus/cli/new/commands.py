@@ -15,7 +15,7 @@ def register(app: CommandGroup) -> None:
     def new() -> None:
         """Make a project that builds on Hortus."""
 
-    @new.command(panel="Projects")
+    @new.command(panel="Projects", uses=())
     @click.argument("name", metavar="NAME", help="Name of the program, as db-backup.")
     @click.option("--kind", default="", metavar="KIND", help="Kind that it reconciles; else from NAME.")
     @click.option("--group", default="example.org", metavar="GROUP", help="API group of the kind.")

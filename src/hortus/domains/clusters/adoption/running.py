@@ -190,7 +190,10 @@ async def _places(connections: Connections, work: Work) -> AsyncIterator[tuple[C
     """The management cluster, the garden and the landscape; errors of them end the command with code 2."""
     try:
         work.selection.check()
-        landscape = read_landscape(work.choices, connections.folder)
+        choices = work.choices
+        if connections.garden_project and not choices.project:
+            choices = msgspec.structs.replace(choices, project=connections.garden_project)
+        landscape = read_landscape(choices, connections.folder)
         async with connections.management() as client, connections.garden() as garden:
             yield client, garden, await with_ranges(landscape, client, work.wishes.namespace)
     except CommandError as error:
