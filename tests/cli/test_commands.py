@@ -75,7 +75,9 @@ def test_get_speaks_all_formats(fleet: Fleet) -> None:
         (("get", "clusters", "-o", "custom-columns=X"), 2, "'X' is not HEAD:PATH"),
         (("get", "clusters", "one", "-l", "a=b"), 2, "a name goes with neither"),
         (("get", "clusters", "-l", "a=("), 1, "unable to parse requirement"),
-        (("get",), 2, "Missing argument 'KIND'"),
+        (("get",), 2, "Missing argument 'KIND [NAME]...'"),
+        (("get", "clusters/one", "two"), 2, "'two' stands among KIND/NAME: write all of them so"),
+        (("get", "clusters,shoots", "-w"), 2, "--watch goes with one kind"),
         (("tree", "three"), 1, "no GardenerCluster three in namespace kcp-system; there are: one, two"),
         (("kubeconfig", "three"), 1, "no GardenerCluster three in namespace kcp-system; there are: one, two"),
         (("kubeconfig", "two"), 1, "GardenerCluster two has no kubeconfig: No shoot."),
@@ -88,6 +90,37 @@ def test_what_goes_wrong_is_one_sentence_and_a_code(fleet: Fleet, words: tuple[s
     assert answer.code == code, answer
     assert says in " ".join(answer.err.replace("│", " ").split())
     assert answer.out == ""
+
+
+def test_objects_are_named_as_with_kubectl(fleet: Fleet) -> None:
+    both = [("clusters", "one", "two"), ("clusters", "one,two"), ("cluster/one", "gc/two"), ("gc/one,gc/two",)]
+    for words in both:
+        names = [line.split("/")[1] for line in fleet.type("get", *words, "-o", "name").out.split()]
+        assert names == ["one", "two"], words
+        rows = fleet.type("get", *words, "-n", "kcp-system", "--no-headers").out.splitlines()
+        assert [row.split()[0] for row in rows] == ["one", "two"], words
+    several = fleet.type("get", "clusters,shoots").out.split("\n\n")
+    assert [table.splitlines()[1].split()[1] for table in several] == [
+        "gardenercluster.infrastructuremanager.kyma-project.io/one",
+        "shoot.core.gardener.cloud/one",
+    ]
+    listed = orjson.loads(fleet.type("get", "cluster/one", "shoot/one", "-o", "json").out)
+    assert [item["kind"] for item in listed["items"]] == ["GardenerCluster", "Shoot"]
+
+
+def test_what_is_missing_among_several_is_said_after_the_others(fleet: Fleet) -> None:
+    code, out, err = fleet.type("get", "clusters", "one", "three", "four", "-o", "name")
+    assert (code, out.split("/")[1]) == (1, "one\n")
+    assert err == 'error: gardenerclusters "three" not found; gardenerclusters "four" not found\n'
+
+
+def test_wide_shows_expiry_version_and_region(fleet: Fleet) -> None:
+    head, one, two = (
+        line.split() for line in fleet.type("get", "clusters", "-n", "kcp-system", "-o", "wide").out.splitlines()
+    )
+    assert head[-3:] == ["EXPIRES", "VERSION", "REGION"]
+    assert one[-3] in ("23h", "24h") and one[-2][0] == "1" and one[-1] != "<none>"
+    assert two[-3:] == ["<none>"] * 3
 
 
 def test_nothing_found_is_no_error(fleet: Fleet) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from hortus.engine import Cache, Manager
     from hortus.engine.flags import Flag
-    from hortus.engine.fleet import FleetView
+    from hortus.engine.fleet import FleetView, WideColumns
     from hortus.engine.observing import Alert, Board
     from hortus.engine.rbac import Permission
     from hortus.engine.remote import RemotePool
@@ -156,6 +156,10 @@ class Domain:
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         """The rows of the domain's objects in `hortus top` and `hortus problems`."""
         return ()
+
+    def wide_columns(self) -> Mapping[Resource, WideColumns]:
+        """Facts about objects of the domain's kinds that `hortus get -o wide` shows."""
+        return {}
 
     def aliases(self) -> Mapping[str, str]:
         """Further names of kinds for `hortus get`, each with the plural that it stands for."""

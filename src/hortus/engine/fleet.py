@@ -122,6 +122,23 @@ class FleetView(Generic[S]):
         raise NotImplementedError
 
 
+class WideFacts(NamedTuple):
+    """Facts about one object that `hortus get -o wide` shows besides the columns of its kind."""
+
+    expires: float | None = None
+    """The end of the credential, in seconds since 1970."""
+    version: str = ""
+    """The version of Kubernetes."""
+    region: str = ""
+
+
+class WideColumns(NamedTuple):
+    """The facts about the objects of one kind, and the kinds of objects that they come from."""
+
+    kinds: Sequence[FleetKind]
+    facts: Callable[[FleetObjects], Mapping[ObjectKey, WideFacts]]
+
+
 class KeptRows(Generic[S]):
     """The rows of a view, each made again only when a value of its subject is another one."""
 

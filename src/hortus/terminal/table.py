@@ -19,14 +19,19 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[object]]
 
     @classmethod
-    def from_server(cls, answer: Mapping[str, Any], *, wide: bool, namespaces: bool) -> Table:
-        """A meta.k8s.io Table; columns of lower priority only when `wide`, a namespace column when asked."""
+    def from_server(cls, answer: Mapping[str, Any], *, wide: bool, namespaces: bool, kind: str = "") -> Table:
+        """A meta.k8s.io Table; columns of lower priority only when `wide`, a namespace column when asked.
+
+        `kind` stands before each name, for tables of several kinds.
+        """
         definitions = answer.get("columnDefinitions") or ()
         shown = [index for index, column in enumerate(definitions) if wide or not column.get("priority")]
         heads = [definitions[index]["name"] for index in shown]
         rows = []
         for row in answer.get("rows") or ():
-            cells = [row["cells"][index] for index in shown]
+            named = [definitions[index].get("format") == "name" and kind for index in shown]
+            found = [row["cells"][index] for index in shown]
+            cells = [f"{kind}/{cell}" if is_name else cell for cell, is_name in zip(found, named, strict=True)]
             if namespaces:
                 metadata = (row.get("object") or {}).get("metadata") or {}
                 cells.insert(0, metadata.get("namespace", ""))

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from hortus.domains.clusters.outline import outline_of
-from hortus.domains.clusters.rows import RuntimeRows, RuntimeSubject
+from hortus.domains.clusters.rows import RuntimeRows, RuntimeSubject, ShootPart
 from hortus.domains.clusters.turns import CODES
 from hortus.domains.clusters.types import Annotation, Runtime
 from hortus.domains.credentials.types import Annotation as ClusterAnnotation
@@ -49,8 +48,8 @@ READY = ("Provisioned", "True", "ConfigurationCompleted")
 
 
 def row(runtime: Runtime, of: GardenerCluster | None = None, shoot: Any = None) -> FleetRow:
-    outline = outline_of(shoot) if shoot is not None else None
-    return RuntimeRows().row(RuntimeSubject(runtime, of, SECRET if of is not None else None, outline))
+    part = ShootPart.of(shoot) if shoot is not None else None
+    return RuntimeRows().row(RuntimeSubject(runtime, of, SECRET if of is not None else None, part))
 
 
 @pytest.mark.parametrize(
@@ -99,5 +98,7 @@ def test_a_code_of_the_shoot_says_more_than_the_reason() -> None:
     code = "ERR_INFRA_QUOTA_EXCEEDED"
     failed = made("Failed", ("Provisioned", "False", "CreationErr"))
     shoot = {"metadata": {"name": "c-1"}, "status": {"lastErrors": [{"codes": [code]}]}}
+    shoot["spec"] = {"kubernetes": {"version": "1.34.1"}}
     found = row(failed, None, shoot)
     assert (found.owner, found.step) == CODES[code]
+    assert found.version == "1.34.1"

@@ -35,7 +35,7 @@ _SCREEN = (
     _Column("NAME", lambda row, now: f"{row.kind.lower()}/{row.name}", 0.4),
     _Column("REASON", lambda row, now: "" if row.standing == RowStanding.WELL else row.reason, 0.28),
     _Column("NEXT STEP", lambda row, now: OWNERS[row.owner]),
-    _Column("EXPIRES", lambda row, now: _until(row.expires, now)),
+    _Column("EXPIRES", lambda row, now: until(row.expires, now)),
     _Column("SINCE", lambda row, now: _ago(row.since, now)),
     _Column("REGION", lambda row, now: row.region),
     _Column("VERSION", lambda row, now: row.version),
@@ -143,8 +143,8 @@ def _item(row: FleetRow) -> dict[str, Any]:
 
 
 def _cells(row: FleetRow, now: float) -> tuple[str, ...]:
-    owner, since, until = OWNERS[row.owner], _ago(row.since, now), _until(row.expires, now)
-    first = (row.kind, row.namespace, row.name, row.state, row.reason, until, owner, since)
+    owner, since, left = OWNERS[row.owner], _ago(row.since, now), until(row.expires, now)
+    first = (row.kind, row.namespace, row.name, row.state, row.reason, left, owner, since)
     return (*first, row.provider, row.region, row.version, row.message)
 
 
@@ -152,7 +152,8 @@ def _ago(time: float | None, now: float) -> str:
     return "" if time is None else length(now - time)
 
 
-def _until(time: float | None, now: float) -> str:
+def until(time: float | None, now: float) -> str:
+    """The time that is left; `expired` after it."""
     return "" if time is None else length(time - now) if time > now else "expired"
 
 

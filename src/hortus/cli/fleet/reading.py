@@ -5,13 +5,13 @@ A kind that is not served has no objects. A kind that cannot be read is noted, a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hortus.domains import all_domains
 from hortus.engine.cache import Cache, number_of
 from hortus.engine.caches import Caches
-from hortus.engine.fleet import FleetKind, FleetObjects, FleetRow, KeptRows, RowStanding, Unreadable
+from hortus.engine.fleet import FleetKind, FleetObjects, FleetRow, FleetView, KeptRows, RowStanding, Unreadable
 from hortus.engine.outcomes import Actor
 from hortus.engine.reflector import EventStream, Page
 from hortus.kube import Client, SystemClock
@@ -21,14 +21,23 @@ from hortus.terminal import CommandError, ProjectGarden
 
 
 class FleetReader:
-    """The rows of all domains, from one management cluster and its garden."""
+    """The objects of some kinds and the rows of some views, from one management cluster and its garden."""
 
-    def __init__(self, management: Client, garden: ProjectGarden, namespace: str) -> None:
+    def __init__(
+        self,
+        management: Client,
+        garden: ProjectGarden,
+        namespace: str,
+        *,
+        views: Sequence[FleetView[Any]] = (),
+        kinds: Sequence[FleetKind] = (),
+    ) -> None:
+        """The kinds of the views are read too."""
         self._management = management
         self._garden = garden
         self._namespace = namespace
-        views = sorted((view for domain in all_domains() for view in domain.fleet_views()), key=lambda view: view.order)
-        kinds = dict.fromkeys(kind for view in views for kind in view.kinds)
+        views = sorted(views, key=lambda view: view.order)
+        kinds = list(dict.fromkeys([*kinds, *(kind for view in views for kind in view.kinds)]))
         self._kinds = [kind for kind in kinds if not kind.garden or garden.client is not None]
         self._rows = [KeptRows(view) for view in views]
         self._caches: dict[FleetKind, Cache] = {}
@@ -96,13 +105,16 @@ class FleetReader:
                 problems[kind] = problem
         return [f"{kind.resource.plural}: {why}" for kind, why in problems.items() if not isinstance(why, NotFound)]
 
-    def rows(self, now: float) -> list[FleetRow]:
-        """All rows as they are now, worst first, and among these the oldest."""
+    @property
+    def objects(self) -> FleetObjects:
         empty: Mapping[ObjectKey, object] = {}
         values: dict[FleetKind, Mapping[ObjectKey, object]] = dict.fromkeys(self._unused, empty)
-        values |= {kind: _Values(cache) for kind, cache in self._caches.items()}
-        objects = FleetObjects(values)
-        found = [_unreadable(one) for one in dict.fromkeys(_refused(values.values()))]
+        return FleetObjects({**values, **{kind: _Values(cache) for kind, cache in self._caches.items()}})
+
+    def rows(self, now: float) -> list[FleetRow]:
+        """All rows as they are now, worst first, and among these the oldest."""
+        objects = self.objects
+        found = [_unreadable(one) for one in dict.fromkeys(_refused(objects.values.values()))]
         for kept in self._rows:
             found += sorted((_judged(row, now) for row in kept.rows(objects)), key=_name)
         return sorted(found, key=_rank)
@@ -114,6 +126,11 @@ class FleetReader:
 
     def _place(self, kind: FleetKind) -> str:
         return self._garden.namespace if kind.garden else self._namespace
+
+
+def all_views() -> list[FleetView[Any]]:
+    """The views of all domains."""
+    return [view for domain in all_domains() for view in domain.fleet_views()]
 
 
 class _MetadataOnly:

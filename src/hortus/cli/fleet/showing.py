@@ -20,7 +20,7 @@ from hortus.cli.fleet.printing import (
     summary,
     top_table,
 )
-from hortus.cli.fleet.reading import FleetReader
+from hortus.cli.fleet.reading import FleetReader, all_views
 from hortus.cli.fleet.screen import Picture, Screen
 from hortus.engine.fleet import FleetRow, RowStanding
 from hortus.terminal import Connections, OutputFormat, Table, clean, open_garden, plain, print_table
@@ -132,4 +132,4 @@ async def _reader(connections: Connections, namespace: str) -> AsyncIterator[Fle
     # Failures of watches are notes on the screen; log lines would destroy it.
     structlog.configure(processors=[_drop])
     async with connections.management() as management, open_garden(connections, management, namespace) as garden:
-        yield FleetReader(management, garden, namespace)
+        yield FleetReader(management, garden, namespace, views=all_views())

@@ -10,7 +10,7 @@ from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext, RbacRu
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
-    from hortus.engine.fleet import FleetView
+    from hortus.engine.fleet import FleetView, WideColumns
     from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
@@ -72,6 +72,11 @@ class _Clusters(Domain):
         from hortus.domains.clusters.rows import RuntimeRows
 
         return (RuntimeRows(),)
+
+    def wide_columns(self) -> Mapping[Resource, WideColumns]:
+        from hortus.domains.clusters.rows import WIDE
+
+        return WIDE
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.clusters import commands

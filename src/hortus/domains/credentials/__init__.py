@@ -9,7 +9,7 @@ from hortus.domains import DemoFleet, Domain, ProcessContext, RbacRules, Reload
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
-    from hortus.engine.fleet import FleetView
+    from hortus.engine.fleet import FleetView, WideColumns
     from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
@@ -61,6 +61,11 @@ class _Credentials(Domain):
         from hortus.domains.credentials.rows import ClusterRows
 
         return (ClusterRows(),)
+
+    def wide_columns(self) -> Mapping[Resource, WideColumns]:
+        from hortus.domains.credentials.rows import WIDE
+
+        return WIDE
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.credentials import commands

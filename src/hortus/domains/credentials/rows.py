@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+import msgspec
+
 from hortus.domains.clusters.types import RUNTIMES, Runtime
+from hortus.domains.credentials.garden import SHOOTS
 from hortus.domains.credentials.types import (
     GARDENER_CLUSTERS,
     SECRET_SELECTOR,
@@ -15,9 +18,20 @@ from hortus.domains.credentials.types import (
     Reason,
     State,
 )
-from hortus.engine import Actor, metadata_of
-from hortus.engine.fleet import FleetKind, FleetObjects, FleetRow, FleetView, RowStanding, reading, seconds_of
+from hortus.engine import Actor, NotReadable, metadata_of
+from hortus.engine.fleet import (
+    FleetKind,
+    FleetObjects,
+    FleetRow,
+    FleetView,
+    RowStanding,
+    WideColumns,
+    WideFacts,
+    reading,
+    seconds_of,
+)
 from hortus.engine.kubeconfigs import SECRETS
+from hortus.kube.objects import Object, ObjectKey
 from hortus.schema import ObjectMeta
 
 _RUNTIMES: Final = FleetKind(RUNTIMES, reading(Runtime))
@@ -78,3 +92,46 @@ def _owner(cluster: GardenerCluster) -> Actor:
     condition = cluster.condition
     garden = condition is not None and condition.reason == Reason.KUBECONFIG_FAILED
     return Actor.PROVIDER if garden else Actor.OPERATOR
+
+
+class _ShootVersion(msgspec.Struct, frozen=True):
+    version: str = ""
+
+
+class _ShootSpec(msgspec.Struct, frozen=True):
+    region: str = ""
+    kubernetes: _ShootVersion = _ShootVersion()
+
+
+class _ShootSummary(msgspec.Struct, frozen=True):
+    """The parts of a Shoot that `hortus get clusters -o wide` shows."""
+
+    metadata: ObjectMeta
+    spec: _ShootSpec = _ShootSpec()
+
+
+def _shoot_facts(obj: Object) -> _ShootSummary:
+    try:
+        return msgspec.convert(obj, _ShootSummary)
+    except msgspec.ValidationError as error:
+        raise NotReadable(str(error)) from None
+
+
+_SHOOTS: Final = FleetKind(SHOOTS, _shoot_facts, garden=True)
+
+
+def _facts(objects: FleetObjects) -> dict[ObjectKey, WideFacts]:
+    shoots = {shoot.metadata.name: shoot.spec for shoot in objects.all(_SHOOTS, _ShootSummary)}
+    found = {}
+    for cluster in objects.all(_CLUSTERS, GardenerCluster):
+        secret = objects.get(_SECRETS, cluster.secret.object_key, ObjectMeta)
+        shoot = shoots.get(cluster.shoot, _ShootSpec())
+        found[cluster.key] = WideFacts(
+            expires=seconds_of(secret.annotations.get(Annotation.EXPIRATION)) if secret is not None else None,
+            version=shoot.kubernetes.version,
+            region=shoot.region or cluster.metadata.labels.get(Label.REGION, ""),
+        )
+    return found
+
+
+WIDE: Final = {GARDENER_CLUSTERS: WideColumns((_CLUSTERS, _SECRETS, _SHOOTS), _facts)}
