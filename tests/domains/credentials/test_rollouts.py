@@ -135,6 +135,7 @@ async def test_without_a_policy_a_rotation_writes_what_it_writes_without_rollout
             found = await here.until_condition("KubeconfigSecretRotated", name)
             assert found["status"] == "True"
             await here.rest(name)
+            await here.until_event("KubeconfigSecretRotated", name)
             writes.append(here.requests.writes - before)
             cluster = await here.client.get(GARDENER_CLUSTERS, name, here.namespace)
             assert annotations(cluster) == {}
