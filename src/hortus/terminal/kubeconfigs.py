@@ -73,8 +73,12 @@ class StoredKubeconfig(NamedTuple):
     key: str
 
 
-def deliver(stored: StoredKubeconfig, delivery: Delivery, connections: Connections, name: str) -> None:
+def deliver(
+    stored: StoredKubeconfig, delivery: Delivery, connections: Connections, name: str, *, example: str = "get ns"
+) -> None:
     """Print or merge a kubeconfig as the options say; `name` is that of its context by default.
+
+    `example` is a request that it allows.
 
     Raises KubeconfigError for one that is more than inline data, and CommandError.
     """
@@ -99,7 +103,7 @@ def deliver(stored: StoredKubeconfig, delivery: Delivery, connections: Connectio
     current = "; it is the current one" if delivery.use else ""
     kind = "fetches its credential from" if delivery.fresh else "from"
     option = "" if delivery.use else f" --context {name}"
-    click.echo(f"Context {name} is in {target} ({kind} {origin}){current}. Try: kubectl{option} get ns")
+    click.echo(f"Context {name} is in {target} ({kind} {origin}){current}. Try: kubectl{option} {example}")
 
 
 def _by_plugin(document: Object, stored: StoredKubeconfig, connections: Connections) -> Object:

@@ -74,4 +74,4 @@ async def _access(connections: Connections, name: str, namespace: str, delivery:
         why = f"{ready.reason}: {ready.message}" if ready else "nobody looked at it yet (`hortus status`)"
         raise CommandError(f"ClusterAccess {name} has no kubeconfig. {why}")
     stored = StoredKubeconfig(base64.b64decode(value), secret.key, request.spec.secret.key)
-    deliver(stored, delivery, connections, name)
+    deliver(stored, delivery, connections, name, example="auth can-i --list")
