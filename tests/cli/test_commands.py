@@ -324,6 +324,25 @@ def test_completion_offers_live_names(fleet: Fleet, line: str, expected: set[str
     assert completions(line, fleet.folder / "kubeconfig") == expected
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("hortus tree one -o ", {"table", "json", "yaml"}),
+        ("hortus get clusters -o j", {"json", "jsonpath="}),
+        ("hortus top -n kcp", {"kcp-system"}),
+        ("hortus rotate one --namespace kcp", {"kcp-system"}),
+        ("hortus install -n kube-p", {"kube-public"}),
+        ("hortus completion z", {"zsh"}),
+        ("hortus --context ", {"root"}),
+        ("hortus get clusters --context r", {"root"}),
+        ("hortus get clusters one ", {"two"}),
+        ("hortus suspend ", set()),
+    ],
+)
+def test_completion_offers_values_of_options(fleet: Fleet, line: str, expected: set[str]) -> None:
+    assert completions(line, fleet.folder / "kubeconfig") == expected
+
+
 def test_completion_without_a_fleet_is_silent(tmp_path: Path) -> None:
     assert completions("hortus tree ", tmp_path / "nothing") == set()
 
@@ -353,6 +372,7 @@ def test_kubectl_completes_the_plugin(fleet: Fleet) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for words, expected in (
         (["tree", "--kubeconfig", str(fleet.folder / "kubeconfig"), ""], ["one", "two", ":4"]),
+        (["top", "-o", ""], ["table", "wide", "json", "yaml", ":4"]),
         (["rot"], ["rotate\tReplace the kubeconfigs of clusters now.", ":4"]),
         (["up", "--config", ""], [":0"]),
     ):

@@ -24,6 +24,7 @@ from hortus.cli.simulate import commands as simulate
 from hortus.cli.up import commands as up
 from hortus.domains import all_domains
 from hortus.terminal import CommandGroup, Connections
+from hortus.terminal.completion import ContextName
 
 
 def _connections(options: Mapping[str, Any]) -> Connections:
@@ -64,7 +65,7 @@ class _Root(CommandGroup):
     metavar="FILE",
     help="Management cluster. Else $KUBECONFIG, else the local fleet if it runs, else ~/.kube/config.",
 )
-@click.option("--context", default="", metavar="NAME", help="Context of that kubeconfig.")
+@click.option("--context", type=ContextName(), default="", metavar="NAME", help="Context of that kubeconfig.")
 @click.option(
     "--garden-kubeconfig",
     type=click.Path(path_type=Path),

@@ -14,6 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from hortus.terminal.completion import NamespaceName
 from hortus.terminal.failures import coloured, whole_program
 from hortus.terminal.values import Duration, OutputChoice, listed
 
@@ -59,6 +60,8 @@ class _Listed:
         super().__init__(*args, **kwargs)
         self.panel = panel
         for option in self.params:
+            if isinstance(option, click.Option) and option.name == "namespace":
+                option.type = NamespaceName()
             if isinstance(option, click.Option) and option.show_default is None:
                 # An empty default says nothing; that of --this/--that names one of the two.
                 option.show_default = bool(option.default or option.secondary_opts)

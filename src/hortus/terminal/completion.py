@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from hortus.terminal.connections import Connections
 from hortus.terminal.failures import CommandError
@@ -43,6 +44,40 @@ def completing(names: Lister) -> Completer:
         return sorted(name for name in found if name.startswith(incomplete))
 
     return complete
+
+
+class NamespaceName(click.ParamType[str]):
+    """A namespace of the management cluster."""
+
+    name = "namespace"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in completing(_namespaces)(ctx, param, incomplete)]
+
+
+class ContextName(click.ParamType[str]):
+    """A context of the kubeconfig files."""
+
+    name = "context"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in completing(_contexts)(ctx, param, incomplete)]
+
+
+async def _namespaces(connections: Connections, given: Any) -> Iterable[str]:
+    from hortus.kube.objects import Resource
+
+    return await names_of(Resource("", "v1", "namespaces", "Namespace", namespaced=False), connections, "")
+
+
+async def _contexts(connections: Connections, given: Any) -> Iterable[str]:
+    return connections.contexts
 
 
 async def names_of(resource: Resource, connections: Connections, namespace: str) -> list[str]:

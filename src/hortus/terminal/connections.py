@@ -128,6 +128,14 @@ class Connections:
             f"no kubeconfig at {looked}. Start a fleet on this machine with `hortus up`, or give --kubeconfig FILE"
         )
 
+    @property
+    def contexts(self) -> list[str]:
+        """The contexts that `--context` may name. Raises KubeconfigError, CommandError."""
+        from hortus.kube.kubeconfig import load
+
+        path = self._named_path()
+        return list(load(*([path] if path is not None else [])).contexts)
+
     def _named_path(self) -> Path | None:
         """The one file that an option names, or that of the running fleet; None for the files that kubectl reads."""
         if self.kubeconfig is not None:
