@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, LocalSetup, ProcessContext
+from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
+    from hortus.terminal import CommandGroup, Connections
 
 
 class _Inventory(Domain):
@@ -57,8 +58,18 @@ class _Inventory(Domain):
             settings=settings.from_flags(process.values),
         )
 
+    def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
+        from hortus.domains.inventory import commands
+
+        commands.register(app, connect)
+
     def local_setup(self, folder: Path, project: str) -> LocalSetup:
         return LocalSetup(flags=("--inventory",))
+
+    def demo(self, fleet: DemoFleet) -> Iterable[tuple[Resource, Object]]:
+        from hortus.domains.inventory.demo import namespaces
+
+        return namespaces()
 
 
 DOMAIN = _Inventory(__name__)

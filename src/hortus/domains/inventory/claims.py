@@ -60,7 +60,7 @@ class ClusterClaim(NamedTuple):
     """The Shoot in the garden."""
     place: KubeconfigRef | None = None
     problem: str = ""
-    """The reason for which it has no place, with the fix."""
+    """The reason for which it has no kubeconfig, where it has none, with the fix."""
     fingerprint: str = ""
     """Changes with the credential."""
     credential: Condition | None = None

@@ -86,7 +86,7 @@ def add_controller(
 
     def of_secret(secret: Object) -> Iterable[ObjectKey]:
         found = read(KubeconfigSecret, secret)
-        return [key for name in found.data for key in members.keys_at(KubeconfigRef(*found.key, name))]
+        return [key for name in found.data for key in registry.keys_of_place(KubeconfigRef(*found.key, name))]
 
     def on_source_secret(change: Change) -> None:
         before, after = (read(KubeconfigSecret, one).data if one else {} for one in (change.old, change.new))

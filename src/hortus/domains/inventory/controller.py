@@ -31,6 +31,7 @@ from hortus.domains.inventory.types import (
     ClusterProfile,
     ProfileAnnotation,
     ProfileCondition,
+    ProfileReason,
     Property,
 )
 from hortus.engine import (
@@ -91,7 +92,9 @@ class ProfileContext(ReconcileContext[ClusterProfile]):
         for kind in _CONDITIONS:
             old, new = (shaped(find_condition(raw, kind), Condition) for raw in (before, self.raw))
             was = old.status if old is not None else ""
-            if new is not None and new.status != was and FALSE in (new.status, was):
+            if new is None or new.status == was or FALSE not in (new.status, was):
+                continue
+            if was or new.reason != ProfileReason.NO_KUBECONFIG:  # a new cluster has none yet
                 yield Announcement(WARNING if new.status == FALSE else NORMAL, new.reason, new.message)
 
 
@@ -218,7 +221,7 @@ class ClusterProfileController(KindController[ProfileContext]):
 
     async def _facts(self, key: ObjectKey, claims: Sequence[ClusterClaim], *, asks: bool) -> ClusterFacts:
         """The facts about a cluster, which is watched from now on; with `asks` its version may be asked for."""
-        place = next((claim.place for claim in claims if claim.place is not None), None)
+        place = next((claim.place for claim in claims if self._is_filled(claim)), None)
         members = self._members
         members.enter(key, place)
         shoot = next((found for claim in claims if (found := self._shoots.get(claim.shoot))), None)
@@ -238,6 +241,14 @@ class ClusterProfileController(KindController[ProfileContext]):
             expires=self._expiry(place),
             shoots_known=self._shoots.cache.has_synced,
         )
+
+    def _is_filled(self, claim: ClusterClaim) -> bool:
+        """True when its Secret exists: a connection that is tried before would count as a failed one, for all domains.
+
+        A Secret that no cache shows is taken to exist when its keeper says so.
+        """
+        kept = claim.credential is not None and claim.credential.status == TRUE
+        return claim.place is not None and (kept or self._secret(claim.place) is not None)
 
     def _secret(self, place: KubeconfigRef | None) -> KubeconfigSecret | None:
         if place is None:

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import structlog
 
-from hortus.domains.inventory.claims import ClusterClaim, Origin, other_name, profile_name
+from hortus.domains.inventory.claims import ClusterClaim, Origin, other_name, place_token, profile_name
 from hortus.domains.inventory.sources import ClusterSource
 from hortus.domains.inventory.types import MANAGER, ClusterProfile, ProfileAnnotation, Property
 from hortus.engine import Cache, Change, NotReadable, Priority, read
+from hortus.engine.remote import KubeconfigRef
 from hortus.engine.sources import Add, Detach
 from hortus.kube.clock import Clock
 from hortus.kube.objects import ObjectKey
@@ -94,6 +95,11 @@ class FleetRegistry:
         """The fingerprint with which `origin` stands in the profile `name`; empty for none."""
         record = self._records.get(name)
         return record.sources.get(origin, "") if record is not None else ""
+
+    def keys_of_place(self, place: KubeconfigRef) -> Iterable[ObjectKey]:
+        """The keys of the profiles of the cluster whose kubeconfig lies there."""
+        names = {self.name_of(origin) for origin in self._by_token.get(place_token(place), ())}
+        return [ObjectKey(self._namespace, name) for name in names]
 
     # As a source.
 

@@ -100,6 +100,7 @@ class GardenerClusterSource:
             provider=metadata.labels.get(KymaLabel.PROVIDER, ""),
             shoot=cluster.shoot,
             place=place,
+            problem=f"{place} does not exist yet; it is waited for.",
             fingerprint=checksum(str(place), cluster.shoot),
             credential=cluster.condition,
             leaving=metadata.deletion_timestamp is not None,
