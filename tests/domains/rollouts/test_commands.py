@@ -6,10 +6,15 @@ import asyncio
 import json
 import subprocess
 
+from tests.cli.terminals import terminal
 from tests.domains.rollouts.world import APPLIANCE_KIND, RolloutWorld
 from tests.scenarios.running import hortus
 
-from hortus.engine.rollouts.types import CHANGE_KINDS, RolloutPhase
+from hortus.domains.rollouts.rows import RolloutRows, RolloutSubject
+from hortus.engine import Actor
+from hortus.engine.fleet import FleetRow, RowStanding
+from hortus.engine.rollouts.types import CHANGE_KINDS, Rollout, RolloutPhase
+from hortus.schema import decode
 
 RINGS = [
     {"name": "canary", "clusters": {"matchLabels": {"ring": "canary"}}, "approval": "After"},
@@ -75,6 +80,62 @@ async def test_a_halted_rollout_names_its_failures_and_both_ways_on(here: Rollou
         )
         await here.until(lambda one: one.status.phase == RolloutPhase.ABORTED)
         assert (await _typed(here, "resume", "press-2")).stderr == "error: Rollout press-2 is over: Aborted\n"
+
+
+async def test_a_terminal_shows_one_page_that_is_drawn_again(here: RolloutWorld) -> None:
+    await _fleet(here)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start("press-2", policyName="presses", execute="Patch")
+        words = ("--kubeconfig", str(here.kubeconfig), "rollout", "watch", "press-2")
+        with terminal(*words, width=70, height=20) as screen:
+            shown = await asyncio.to_thread(screen.until, _waits, "the stage to wait for approval")
+            assert shown[0] == "appliance of press: -> 2"
+            await here.order("press-2", approved=["canary"])
+            shown = await asyncio.to_thread(screen.until, _is_over, "the end")
+            assert await asyncio.to_thread(screen.ended) == 0
+    assert [line for line in shown if line.startswith("appliance of press")] == ["appliance of press: -> 2"]
+
+
+def _waits(lines: list[str]) -> bool:
+    return any("waits for approval" in line for line in lines)
+
+
+def _is_over(lines: list[str]) -> bool:
+    return any(line.startswith("phase     Succeeded") for line in lines)
+
+
+def test_rows_of_the_fleet_say_who_has_to_act() -> None:
+    def row(phase: str, reason: str, status: str, message: str) -> FleetRow:
+        condition = {"type": "Progressing", "status": status, "reason": reason, "message": message}
+        return RolloutRows().row(
+            RolloutSubject(
+                decode(
+                    Rollout,
+                    {
+                        "metadata": {"name": "r", "namespace": "fleet", "creationTimestamp": "2026-01-01T00:00:00Z"},
+                        "spec": {"change": {"kind": "k", "subject": "s", "to": "2"}},
+                        "status": {
+                            "phase": phase,
+                            "conditions": [condition | {"lastTransitionTime": "2026-01-01T00:00:00Z"}],
+                        },
+                    },
+                )
+            )
+        )
+
+    rows = [
+        row("Halted", "Halted", "False", "too many"),
+        row("", "ChangeKindNotReady", "False", "no such kind"),
+        row("Progressing", "Progressing", "True", "stage a waits for approval"),
+        row("Progressing", "Progressing", "True", "stage a: 1 of 2"),
+    ]
+    assert [(one.standing, one.owner) for one in rows] == [
+        (RowStanding.FAILED, Actor.OPERATOR),
+        (RowStanding.FAILED, Actor.OPERATOR),
+        (RowStanding.WAITING, Actor.OPERATOR),
+        (RowStanding.WAITING, Actor.NOBODY),
+    ]
+    assert rows[0].step == "`hortus rollout resume r` or `hortus rollout abort r`"
 
 
 async def test_a_wrong_word_is_answered_with_what_there_is(here: RolloutWorld) -> None:

@@ -10,6 +10,7 @@ from hortus.domains import Domain, LocalSetup, ProcessContext
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
+    from hortus.engine.fleet import FleetView
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -52,6 +53,11 @@ class _Rollouts(Domain):
                 watched=process.namespace,
                 change_kinds=process.change_kinds,
             )
+
+    def fleet_views(self) -> Sequence[FleetView[Any]]:
+        from hortus.domains.rollouts.rows import RolloutRows
+
+        return (RolloutRows(),)
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.rollouts import commands

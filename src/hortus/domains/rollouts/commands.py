@@ -94,7 +94,8 @@ def _register_reading(rollout: CommandGroup, connect: Connect) -> None:
     def watch(name: str, namespace: str) -> None:
         """Follow one rollout until it ends.
 
-        Prints a line for each change. The exit code is 0 when it succeeded, 1 when it halted or was ended.
+        A terminal shows its page, drawn again with each change; a pipe gets a line for each. The exit code is 0 when it
+        succeeded, 1 when it halted or was ended.
         """
         from hortus.domains.rollouts import reading
 

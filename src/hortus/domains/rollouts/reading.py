@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+
 import click
 
 from hortus.domains.rollouts import views
@@ -47,10 +51,13 @@ async def show_rollout(connections: Connections, name: str, namespace: str, outp
 
 
 async def watch_rollout(connections: Connections, name: str, namespace: str) -> None:
-    """Print a line for each change until the rollout ends. Raises CommandError when that is no success; KubeError."""
+    """Follow a rollout to its end, on a terminal by its page, elsewhere by a line for each change.
+
+    Raises CommandError when it does not succeed; KubeError.
+    """
     async with connections.management() as client:
         await get_rollout(client, name, namespace)
-        last = ""
+        printer = _Redrawn() if _on_terminal() else _Lines()
         async with client.watch(ROLLOUTS, namespace, fields=f"metadata.name={name}", initial_events=True) as events:
             async for event in events:
                 if event.type == "BOOKMARK":
@@ -58,14 +65,42 @@ async def watch_rollout(connections: Connections, name: str, namespace: str) -> 
                 if event.type == "DELETED":
                     raise CommandError(f"Rollout {name} was deleted")
                 rollout = read(Rollout, event.object)
-                if (line := views.line(rollout)) != last:
-                    click.echo(clean(line))
-                    last = line
+                printer.print(rollout)
                 if rollout.status.phase == RolloutPhase.SUCCEEDED:
                     return
                 if rollout.status.phase in ENDED or rollout.status.phase == RolloutPhase.HALTED:
                     raise CommandError(f"Rollout {name}: {views.message_of(rollout)}")
     raise CommandError("the server ended the watch: run the command again")
+
+
+def _on_terminal() -> bool:
+    return sys.stdout.isatty() and os.getenv("TERM", "dumb") != "dumb"
+
+
+class _Lines:
+    """Prints a line for each change."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def print(self, rollout: Rollout) -> None:
+        if (line := views.line(rollout)) != self._last:
+            click.echo(clean(line))
+            self._last = line
+
+
+class _Redrawn:
+    """Prints the page over the one before (ECMA-48: cursor up, erase below), each line cut at the terminal's width."""
+
+    def __init__(self) -> None:
+        self._height = 0
+
+    def print(self, rollout: Rollout) -> None:
+        width, height = shutil.get_terminal_size()
+        lines = [clean(line)[: width - 1] if line else "" for line in views.page(rollout)][: height - 1]
+        before = f"\x1b[{self._height}A\x1b[J" if self._height else ""
+        click.echo(before + "\n".join(lines))
+        self._height = len(lines)
 
 
 async def get_rollout(client: Client, name: str, namespace: str) -> Rollout:

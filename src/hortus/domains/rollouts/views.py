@@ -10,6 +10,7 @@ import msgspec
 from hortus.domains.rollouts.terms import UNSELECTED
 from hortus.engine.rollouts.types import ENDED, Rollout, RolloutCondition, RolloutPhase, StageStatus
 from hortus.kube.objects import parse_time
+from hortus.schema import Condition
 
 BAR = 30
 """Characters of a stage's bar."""
@@ -17,12 +18,15 @@ HEADS = ("Name", "Kind", "Subject", "To", "Phase", "Stage", "Done", "Failed")
 WIDE = ("From", "Policy", "Message")
 
 
+def condition_of(rollout: Rollout) -> Condition | None:
+    """The condition that says where the rollout is."""
+    return next((one for one in rollout.status.conditions if one.type == RolloutCondition.PROGRESSING), None)
+
+
 def message_of(rollout: Rollout) -> str:
     """The reason for which the rollout is where it is; empty before its first decision."""
-    for condition in rollout.status.conditions:
-        if condition.type == RolloutCondition.PROGRESSING:
-            return condition.message
-    return ""
+    condition = condition_of(rollout)
+    return "" if condition is None else condition.message
 
 
 def row(rollout: Rollout, *, wide: bool) -> list[object]:
