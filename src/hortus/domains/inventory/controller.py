@@ -22,7 +22,8 @@ from hortus.domains.inventory.claims import ClusterClaim
 from hortus.domains.inventory.member import VERSION_PERIOD, RemoteClusters
 from hortus.domains.inventory.metrics import InventoryMetrics
 from hortus.domains.inventory.registry import FleetRegistry, format_sources, parse_sources
-from hortus.domains.inventory.service import CONNECTING, ClusterFacts, ConditionDraft, LabelFilter
+from hortus.domains.inventory.service import CONNECTING, ClusterFacts, ConditionDraft
+from hortus.domains.inventory.settings import LabelFilter
 from hortus.domains.inventory.shoots import ShootStates
 from hortus.domains.inventory.sources import SecretSource
 from hortus.domains.inventory.types import (

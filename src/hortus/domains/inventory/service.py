@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from hortus.domains.inventory.claims import ClusterClaim, first, label_value
 from hortus.domains.inventory.member import NodeFacts
+from hortus.domains.inventory.settings import LabelFilter
 from hortus.domains.inventory.shoots import ShootState
 from hortus.domains.inventory.types import (
     CLUSTER_PROFILES,
@@ -103,28 +104,6 @@ def profile(
             "displayName": first(facts.claims, "display_name") or facts.claims[0].name,
         },
     }
-
-
-class LabelFilter:
-    """The labels of sources that profiles take over: keys, or prefixes that end in a star."""
-
-    def __init__(self, text: str) -> None:
-        """`text` as of the flag, separated by commas. Raises ValueError."""
-        words = [word.strip() for word in text.split(",") if word.strip()]
-        for word in words:
-            if "*" in word[:-1] or word == "*":
-                raise ValueError(
-                    f"{word!r} must be the key of a label, or a prefix of keys that ends in *, like a.org/*"
-                )
-        self._keys = frozenset(word for word in words if not word.endswith("*"))
-        self._prefixes = tuple(word[:-1] for word in words if word.endswith("*"))
-
-    def __call__(self, labels: Mapping[str, str]) -> dict[str, str]:
-        return {
-            name: value
-            for name, value in labels.items()
-            if name in self._keys or name.startswith(self._prefixes or ("\n",))
-        }
 
 
 def labels(facts: ClusterFacts, allowed: LabelFilter, before: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The operator's choices for this domain."""
+"""The operator's choices for this domain. Every command that lists flags loads this module, so it loads little."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-from hortus.domains.inventory.service import LabelFilter
 from hortus.engine.flags import Flag, FlagError
 from hortus.kube.naming import dns_label
 
@@ -24,6 +23,28 @@ FLAGS: tuple[Flag, ...] = (
     ),
     Flag("inventory-ctrl-workers-cnt", "int", 10, "ClusterProfiles reconciled at the same time."),
 )
+
+
+class LabelFilter:
+    """The labels of sources that profiles take over: keys, or prefixes that end in a star."""
+
+    def __init__(self, text: str) -> None:
+        """`text` as of the flag, separated by commas. Raises ValueError."""
+        words = [word.strip() for word in text.split(",") if word.strip()]
+        for word in words:
+            if "*" in word[:-1] or word == "*":
+                raise ValueError(
+                    f"{word!r} must be the key of a label, or a prefix of keys that ends in *, like a.org/*"
+                )
+        self._keys = frozenset(word for word in words if not word.endswith("*"))
+        self._prefixes = tuple(word[:-1] for word in words if word.endswith("*"))
+
+    def __call__(self, labels: Mapping[str, str]) -> dict[str, str]:
+        return {
+            name: value
+            for name, value in labels.items()
+            if name in self._keys or name.startswith(self._prefixes or ("\n",))
+        }
 
 
 class Settings(msgspec.Struct, frozen=True):
