@@ -29,6 +29,7 @@ from hortus.engine.rollouts.types import (
     ROLLOUTS,
     WANTS,
     Label,
+    Proposal,
     RolloutPhase,
     RolloutPolicy,
 )
@@ -39,16 +40,6 @@ from hortus.kube.objects import Object, ObjectKey, Resource
 
 _CHANGE = "change"
 _ADMITTED = "admitted"
-
-
-class Proposal(NamedTuple):
-    """A change that a cluster is about to make."""
-
-    kind: str
-    """Name of the ChangeKind."""
-    subject: str
-    to: str
-    """The version."""
 
 
 class Answer(NamedTuple):

@@ -7,7 +7,7 @@ controllers of others read these kinds; the rollouts domain alone writes Rollout
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from msgspec import Meta, field
 
@@ -387,6 +387,16 @@ class PlacementDecision(Kind, frozen=True):
     """The clusters."""
     scheduler_name: str = ""
     """The scheduler that made the decision."""
+
+
+class Proposal(NamedTuple):
+    """A change that a cluster is about to make."""
+
+    kind: str
+    """Name of the ChangeKind."""
+    subject: str
+    to: str
+    """The version."""
 
 
 class RolloutPhase:
