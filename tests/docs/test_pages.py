@@ -27,6 +27,7 @@ IN_A_FLEET = (
     "README.md",
     "docs/credentials.md",
     "docs/access.md",
+    "docs/leftovers.md",
     "docs/clusters/README.md",
     "docs/clusters/adoption.md",
     "docs/simulate.md",

@@ -11,6 +11,7 @@ from hortus.domains import Domain, ProcessContext, Reload
 from hortus.engine import Cache, Manager, without_managed_fields
 from hortus.engine.hosting import Host, follow
 from hortus.engine.kubeconfigs import SECRETS, sealed
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube import LOCAL_NETWORKS, Client, ConnectionSettings, RateLimiter
@@ -58,6 +59,9 @@ async def process_context(
                 kubeconfigs=kubeconfigs,
                 gate=_gate(manager, values),
                 change_kinds=[kind for domain in domains for kind in domain.change_kinds()],
+                leftovers=LeftoverRecorder(
+                    client if values["leftovers"] else None, values["fleet-namespace"], registry=manager.registry
+                ),
             ),
             reload,
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hortus.engine import Cache, Manager
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView, WideColumns
+    from hortus.engine.leftovers import LeftoverRecorder
     from hortus.engine.observing import Alert, Board
     from hortus.engine.rbac import Permission
     from hortus.engine.remote import RemotePool
@@ -73,6 +74,8 @@ class ProcessContext(NamedTuple):
     """To be asked before a cluster changes because of something that concerns many."""
     change_kinds: Sequence[ChangeKind]
     """The ChangeKinds of all domains."""
+    leftovers: LeftoverRecorder
+    """To be called before something is released without being seen to be gone."""
 
 
 class LocalSetup(NamedTuple):

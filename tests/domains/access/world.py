@@ -27,6 +27,7 @@ from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster,
 from hortus.engine import Manager, find_condition, read
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import read_secret, sealed
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Access, Client, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
@@ -81,6 +82,8 @@ class World:
         self.allowed = "system-namespaces"
         """Powers: most requests here are the shortest ones, for the whole cluster."""
         self.flags: list[str] = []
+        self.leftovers = False
+        """True where Leftovers are served, in the same namespace."""
         self.registry = CollectorRegistry()
         self._seen: dict[tuple[str, str, str], Object] = {}
         self._news = asyncio.Condition()
@@ -281,7 +284,12 @@ class World:
             )
             manager.on_stop(pool.close)
             reconciler = add_controller(
-                manager, client=client, pool=pool, kubeconfigs=kubeconfigs, settings=settings.from_flags(values)
+                manager,
+                client=client,
+                pool=pool,
+                kubeconfigs=kubeconfigs,
+                leftovers=LeftoverRecorder(client if self.leftovers else None, self.namespace),
+                settings=settings.from_flags(values),
             )
             reconcile = reconciler.reconcile
 

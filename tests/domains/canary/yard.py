@@ -28,6 +28,7 @@ from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import Manager, Result, metadata_of, read
 from hortus.engine.kubeconfigs import sealed
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.access import Access, Credentials, Secret
@@ -69,6 +70,8 @@ class Yard:
         self.holds = False
         """True where Runtimes stay when they are deleted."""
         self.leaves_shoot = False
+        self.leftovers = False
+        """True where Leftovers are served, in the same namespace."""
         self.most = 0
         """Runtimes that were there at the same time."""
         self.grown: list[str] = []
@@ -95,6 +98,7 @@ class Yard:
                 shoots=manager.caches_of(self.garden).get(SHOOTS, namespace=self.garden_namespace),
                 secrets=manager.cache(SECRETS, namespace=self.namespace, transform=sealed),
                 clusters=lambda place: self.way_in,
+                leftovers=LeftoverRecorder(client if self.leftovers else None, self.namespace),
                 watched=self.namespace,
                 settings=self.settings,
             )

@@ -30,6 +30,7 @@ from hortus.domains.inventory.types import ClusterProfile
 from hortus.domains.rollouts.composition import add_controllers as add_rollouts
 from hortus.engine import Cache, EventRecorder, Manager, without_managed_fields
 from hortus.engine.kubeconfigs import sealed
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import SECRETS
 from hortus.engine.rollouts import RolloutGate
 from hortus.engine.rollouts.types import ChangeKind, PlacementDecision, Rollout, RolloutPolicy
@@ -158,6 +159,8 @@ class World:
         self.choices: dict[str, Any] = {}
         self.governed = False
         """True serves policies and rollouts in the test's namespace."""
+        self.leftovers = False
+        """True where Leftovers are served, in the same namespace."""
         self.controller: Any = None
         self.shoots = Cache("shoots")
         self.trail: list[tuple[Any, ...]] = []
@@ -397,6 +400,7 @@ class World:
                 shoots=self._shoots(manager, garden),
                 secrets=manager.cache(SECRETS, namespace=self.namespace, labels=SECRET_LABELS, transform=sealed),
                 settings=self.settings(),
+                leftovers=LeftoverRecorder(client if self.leftovers else None, self.namespace),
                 workloads=self.inside,
                 gate=RolloutGate(self._fleet(manager) if self.governed else None),
             )

@@ -29,6 +29,7 @@ from hortus.domains.rollouts.composition import add_controllers as add_rollouts
 from hortus.engine import Actor, Cache, EventRecorder, Manager, without_managed_fields
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, ProofFailed
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.rollouts import RolloutGate
 from hortus.engine.rollouts.types import ChangeKind, PlacementDecision, Rollout, RolloutPolicy
 from hortus.kube import Client, Resource
@@ -119,6 +120,8 @@ class World:
         self.clock = FakeClock()
         self.garden = FakeGarden(self.clock)
         self.proof = FakeProof()
+        self.leftovers = False
+        """True where Leftovers are served, in the same namespace."""
         self.requests = Requests()
         self.shoots = Cache("shoots")
         self.registry = CollectorRegistry()
@@ -277,6 +280,7 @@ class World:
                 settings=self._settings(),
                 events=events,
                 gate=RolloutGate(fleet if self.governed else None),
+                leftovers=LeftoverRecorder(client if self.leftovers else None, self.namespace),
             )
             if self.governed:
                 add_rollouts(

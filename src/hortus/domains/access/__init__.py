@@ -53,6 +53,7 @@ class _Access(Domain):
             client=process.client,
             pool=process.pool,
             kubeconfigs=process.kubeconfigs,
+            leftovers=process.leftovers,
             settings=settings.from_flags(process.values),
         )
 

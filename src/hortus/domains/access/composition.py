@@ -28,6 +28,7 @@ from hortus.engine import (
     without_managed_fields,
 )
 from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret, KubeconfigStore, TrialClients, sealed
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import RemotePool, RemoteStates
 from hortus.kube import Client
 
@@ -40,7 +41,13 @@ _MATTERS = generation_changed | annotation_changed(Annotation.ALLOWED_NAMESPACES
 
 
 def add_controller(
-    manager: Manager, *, client: Client, pool: RemotePool, kubeconfigs: Cache, settings: Settings
+    manager: Manager,
+    *,
+    client: Client,
+    pool: RemotePool,
+    kubeconfigs: Cache,
+    leftovers: LeftoverRecorder,
+    settings: Settings,
 ) -> ClusterAccessController:
     """Add the controller to `manager`. `client` is the management cluster, `pool` leads into the others.
 
@@ -66,6 +73,7 @@ def add_controller(
         lookup=lookup,
         clusters=inside,
         issuer=_issuer(manager, pool, settings),
+        leftovers=leftovers,
         settings=settings,
         metrics=metrics,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from hortus.domains.access.coverage import RbacRule
 from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, identity_of
@@ -24,6 +25,8 @@ class AccessContext(ReconcileContext[ClusterAccess]):
 
     cluster: ObjectKey
     """The GardenerCluster that the request is for."""
+    shoot = ""
+    """Its Shoot; empty in a deletion."""
     place: KubeconfigRef
     """The place of its admin kubeconfig."""
     remote: Client
@@ -54,6 +57,14 @@ class AccessContext(ReconcileContext[ClusterAccess]):
             yield Announcement(WARNING, failure.reason, failure.message)
 
 
+class Obstacle(NamedTuple):
+    """The obstacle to the removal of a request's objects."""
+
+    message: str
+    reason: str
+    """One of `LeftoverReason`."""
+
+
 class StatusInventory:
     """The parent of a request's objects in `cluster`: it remembers them in the status of the request."""
 
@@ -75,6 +86,8 @@ class StatusInventory:
             return
         context.set_status("inventory", lines or None)
         context.set_status("cluster", str(self._cluster))
+        if context.shoot:
+            context.set_status("shoot", context.shoot)
         if not await context.checkpoint() and lines:
             raise StepError("the request is gone", reason=Reason.REMOVING, after=NEVER)
 

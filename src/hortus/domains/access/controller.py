@@ -40,6 +40,7 @@ from hortus.engine import (
     has_finalizer,
 )
 from hortus.engine.applysets.inventory import Member
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import RemoteUnavailable
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, ObjectKey, Resource, format_time, parse_time
@@ -61,6 +62,7 @@ class ClusterAccessController(KindController[AccessContext]):
         lookup: ClusterLookup,
         clusters: Clusters,
         issuer: AccessIssuer,
+        leftovers: LeftoverRecorder,
         settings: Settings,
         metrics: AccessMetrics,
     ) -> None:
@@ -72,7 +74,12 @@ class ClusterAccessController(KindController[AccessContext]):
         self._settings = settings
         self._metrics = metrics
         self._removal = AccessRemoval(
-            vault=vault, lookup=lookup, clusters=clusters, metrics=metrics, detach_after=settings.detach_after
+            vault=vault,
+            lookup=lookup,
+            clusters=clusters,
+            leftovers=leftovers,
+            metrics=metrics,
+            detach_after=settings.detach_after,
         )
         accesses = wiring.cache
         accesses.add_index("mark", lambda access: (mark_of(access),))
@@ -114,7 +121,7 @@ class ClusterAccessController(KindController[AccessContext]):
         cluster = await self._lookup.cluster_of(context.object)
         service.check_grant(context.object, cluster.metadata)
         context.place = self._lookup.place_of(cluster)
-        context.cluster = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+        context.cluster, context.shoot = cluster.key, cluster.shoot
 
     async def _find_secret(self, context: AccessContext) -> None:
         context.secret = await self._vault.find(context.object)
@@ -176,6 +183,7 @@ class ClusterAccessController(KindController[AccessContext]):
         for field, value in {
             "observedGeneration": access.metadata.generation,
             "cluster": str(context.cluster),
+            "shoot": context.shoot,
             "serviceAccount": str(account_of(access)),
             "secret": {"name": secret.key.name, "uid": secret.metadata.uid},
             "issuedAt": format_time(STAMPS.issued_at(secret) or 0.0),

@@ -161,6 +161,8 @@ class ClusterAccessStatus(Fields, frozen=True):
     """Ready: the kubeconfig is there and was seen to work. Reconciling and Stalled as kstatus reads them."""
     cluster: str = ""
     """The GardenerCluster behind clusterRef, as namespace/name."""
+    shoot: str = ""
+    """The Shoot of that GardenerCluster."""
     service_account: str = ""
     """The account in the cluster, as namespace/name."""
     secret: IssuedSecret | None = None

@@ -8,7 +8,8 @@ from __future__ import annotations
 import orjson
 import structlog
 
-from hortus.domains.access.context import AccessContext, StatusInventory
+from hortus.domains.access.context import AccessContext, Obstacle, StatusInventory
+from hortus.domains.access.debts import debt_of
 from hortus.domains.access.inside import Clusters
 from hortus.domains.access.lookup import ClusterLookup
 from hortus.domains.access.metrics import AccessMetrics
@@ -17,6 +18,8 @@ from hortus.domains.access.types import FINALIZER, Reason
 from hortus.domains.access.vault import Vault
 from hortus.engine import WARNING, StepError
 from hortus.engine.applysets.inventory import Member
+from hortus.engine.leftovers import LeftoverRecorder
+from hortus.engine.leftovers.types import LeftoverReason
 from hortus.engine.remote import RemoteUnavailable
 from hortus.kube.errors import ApiError, TransportError
 from hortus.kube.objects import parse_time
@@ -31,12 +34,20 @@ class AccessRemoval:
     """The steps of a deletion, and `withdraw` for a request that stays and is refused."""
 
     def __init__(
-        self, *, vault: Vault, lookup: ClusterLookup, clusters: Clusters, metrics: AccessMetrics, detach_after: float
+        self,
+        *,
+        vault: Vault,
+        lookup: ClusterLookup,
+        clusters: Clusters,
+        leftovers: LeftoverRecorder,
+        metrics: AccessMetrics,
+        detach_after: float,
     ) -> None:
         """`detach_after` is the time in seconds after which a cluster that cannot be emptied is given up."""
         self._vault = vault
         self._lookup = lookup
         self._clusters = clusters
+        self._leftovers = leftovers
         self._metrics = metrics
         self._detach_after = detach_after
 
@@ -45,14 +56,15 @@ class AccessRemoval:
 
     async def delete_objects(self, context: AccessContext) -> None:
         """Delete all objects in the cluster, or give that up: its time is over, or the cluster is gone."""
-        problem = await self._empty(context)
-        if not problem:
+        obstacle = await self._empty(context)
+        if obstacle is None:
             return
         began = parse_time(context.object.metadata.deletion_timestamp or "")
         left = began + self._detach_after - context.now
         if left > 0 and not await self._lookup.gone(context.object):
-            raise StepError(problem, reason=Reason.REMOVING, after=min(left + 1.0, REMOVAL_PAUSE))
-        self._report_detached(context, problem)
+            raise StepError(obstacle.message, reason=Reason.REMOVING, after=min(left + 1.0, REMOVAL_PAUSE))
+        await self._record(context, obstacle)
+        self._report_detached(context, obstacle.message)
 
     async def release(self, context: AccessContext) -> None:
         self._clusters.leave(context.key)
@@ -62,25 +74,34 @@ class AccessRemoval:
     async def withdraw(self, context: AccessContext, error: Withdrawal) -> StepError:
         """Take back what was granted before; the failure to report says what hinders that."""
         await self._vault.clear(context.object)
-        problem = await self._empty(context)
-        if not problem:
+        obstacle = await self._empty(context)
+        if obstacle is None:
             self._clusters.leave(context.key)
             return error
-        text = f"{error.message}; what was granted before is still being taken back: {problem}"
+        text = f"{error.message}; what was granted before is still being taken back: {obstacle.message}"
         return StepError(text, reason=error.reason, actor=error.actor, after=REMOVAL_PAUSE)
 
-    async def _empty(self, context: AccessContext) -> str:
-        """Delete all objects in the cluster; "" when none is left, else the obstacle."""
+    async def _empty(self, context: AccessContext) -> Obstacle | None:
+        """Delete all objects in the cluster; None when none is left, else the obstacle."""
         if not context.inventory:
-            return ""
+            return None
         known = self._lookup.known(context.object)
         if known is None:
-            return "the GardenerCluster is gone, or has no kubeconfig any more"
+            text = "the GardenerCluster is gone, or has no kubeconfig any more"
+            return Obstacle(text, LeftoverReason.CLUSTER_GONE)
         try:
             report = await self._clusters.set_of(StatusInventory(context, known[0]), *known).delete()
-        except (RemoteUnavailable, TransportError, ApiError) as error:
-            return str(error)
-        return "" if report.complete else report.message()
+        except (RemoteUnavailable, TransportError) as error:
+            return Obstacle(str(error), LeftoverReason.CLUSTER_UNREACHABLE)
+        except ApiError as error:
+            return Obstacle(str(error), LeftoverReason.NOT_PRUNED)
+        return None if report.complete else Obstacle(report.message(), LeftoverReason.NOT_PRUNED)
+
+    async def _record(self, context: AccessContext, obstacle: Obstacle) -> None:
+        """Record the objects that may be left, before the request is released. Raises KubeError."""
+        known = self._lookup.known(context.object)
+        identity = "" if known is None else self._clusters.pool.identity(known[1])
+        await self._leftovers.record(debt_of(context, obstacle, identity=identity))
 
     def _report_detached(self, context: AccessContext, problem: str) -> None:
         cluster = context.object.status.cluster

@@ -45,6 +45,7 @@ class _Canary(Domain):
             shoots=process.shoots,
             secrets=process.kubeconfigs,
             clusters=process.pool.at,
+            leftovers=process.leftovers,
             watched=process.namespace,
             settings=settings.from_flags(values),
         )

@@ -10,6 +10,7 @@ from hortus.domains.canary.traces import Traces
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import Cache, Change, EventRecorder, Every, Manager, TypedCache, Watch, wire, without_managed_fields
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.kube import Client
 
 NAME = "canary-controller"
@@ -25,6 +26,7 @@ def add_controller(
     shoots: Cache,
     secrets: Cache,
     clusters: Clusters,
+    leftovers: LeftoverRecorder,
     watched: str,
     settings: Settings,
 ) -> CanaryController:
@@ -46,7 +48,9 @@ def add_controller(
         namespace=settings.namespace,
     )
     typed = TypedCache(Runtime, runtimes)
-    controller = CanaryController(wiring, runtimes=typed, traces=traces, clusters=clusters, settings=settings)
+    controller = CanaryController(
+        wiring, runtimes=typed, traces=traces, clusters=clusters, leftovers=leftovers, settings=settings
+    )
     CanaryMetrics(manager.registry, wiring.cache, controller.key)
     manager.controller(
         NAME,

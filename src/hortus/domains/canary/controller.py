@@ -1,6 +1,7 @@
 """The canary: one run after the other, each a cluster that is grown, used and deleted.
 
-Objects it owns: one ConfigMap, the book of its runs; Runtimes with its label; a namespace inside each run's cluster.
+Objects it owns: one ConfigMap, the book of its runs; Runtimes with its label; a namespace inside each run's cluster; a
+Leftover for each run that left something.
 It watches: its book, its Runtimes, and their GardenerClusters, Secrets and Shoots.
 Every phase begins and ends in the book, written against the version that was read: killed at any moment, or with
 another replica in its place, the run goes on; two replicas cannot both begin one.
@@ -19,6 +20,7 @@ from hortus.domains.canary import book as books
 from hortus.domains.canary import probe, service
 from hortus.domains.canary.book import CONFIG_MAPS, Book, ConfigMap, Run
 from hortus.domains.canary.context import CanaryContext
+from hortus.domains.canary.debts import debt_of
 from hortus.domains.canary.probe import FIELD_MANAGER
 from hortus.domains.canary.service import PAUSE
 from hortus.domains.canary.settings import Settings
@@ -34,6 +36,7 @@ from hortus.engine import (
     Wiring,
     metadata_of,
 )
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import KubeconfigRef
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, ApiError, KubeError, TooManyRequests
@@ -64,6 +67,7 @@ class CanaryController(KindController[CanaryContext]):
         runtimes: TypedCache[Runtime],
         traces: Traces,
         clusters: Clusters,
+        leftovers: LeftoverRecorder,
         settings: Settings,
     ) -> None:
         super().__init__(wiring)
@@ -71,6 +75,7 @@ class CanaryController(KindController[CanaryContext]):
         self._runtimes = runtimes
         self._traces = traces
         self._clusters = clusters
+        self._leftovers = leftovers
         self._settings = settings
         self.key = ObjectKey(settings.namespace, books.NAME)
         self._phases: dict[str, Callable[[CanaryContext], Awaitable[Result | None]]] = {
@@ -211,8 +216,15 @@ class CanaryController(KindController[CanaryContext]):
             return StepError(text, after=min(left, after))
         if run.phase not in service.GROWN:
             own = {run.name} if run.phase in (service.DELETE, service.VERIFY) else set()
-            context.leftovers = await self._traces.left(self._earlier(context) | own)
+            runs = self._earlier(context) | own
+            context.leftovers = await self._traces.left(runs)
+            for name in sorted(runs):
+                await self._record(name, context.leftovers)
         return StepError(text if after == NEVER else f"not done in time: {text}", after=NEVER)
+
+    async def _record(self, run: str, left: Iterable[str]) -> None:
+        """Record the objects of a run that are left, before the book forgets the run. Raises KubeError."""
+        await self._leftovers.record(debt_of(run, left, self.key.namespace, self._traces.garden_namespace))
 
     def report(self, context: CanaryContext, error: StepError) -> None:
         run = context.run

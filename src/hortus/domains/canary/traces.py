@@ -38,7 +38,7 @@ class Traces:
         self._runtimes = runtimes
         self._client = client
         self._garden = garden
-        self._garden_namespace = garden_namespace
+        self._garden_namespace = self.garden_namespace = garden_namespace
         self._clusters = clusters
         self._secrets = secrets
         self._namespace = namespace

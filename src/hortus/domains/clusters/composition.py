@@ -41,6 +41,7 @@ from hortus.engine import (
     wire,
     without_managed_fields,
 )
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client
 from hortus.kube.objects import ObjectKey
@@ -69,6 +70,7 @@ def add_to(process: ProcessContext) -> None:
         shoots=process.shoots,
         secrets=process.kubeconfigs,
         workloads=PoolWorkloads(process.pool, process.client, process.kubeconfigs),
+        leftovers=process.leftovers,
         settings=settings,
         gate=process.gate,
     )
@@ -82,6 +84,7 @@ def add_controllers(
     shoots: Cache,
     secrets: Cache,
     workloads: Workloads,
+    leftovers: LeftoverRecorder,
     settings: Settings,
     gate: RolloutGate,
 ) -> RuntimeController:
@@ -90,7 +93,7 @@ def add_controllers(
     `shoots` holds at least what `outline` leaves of the project's Shoots, `secrets` the kubeconfig Secrets, with or
     without their values. `workloads` leads into the clusters.
     """
-    parts = _Parts(manager, client, garden, shoots, workloads, settings, gate)
+    parts = _Parts(manager, client, garden, shoots, workloads, settings, gate, leftovers)
     reconciler, runtimes = parts.controller(), parts.wiring.cache.raw
     manager.controller(
         NAME,
@@ -123,6 +126,7 @@ class _Parts:
         workloads: Workloads,
         settings: Settings,
         gate: RolloutGate,
+        leftovers: LeftoverRecorder,
     ) -> None:
         events = EventRecorder(client, component=NAME, clock=manager.clock)
         manager.add_server(events)
@@ -136,6 +140,7 @@ class _Parts:
         self._settings = settings
         self._gate = gate
         self._defaults = DefaultMoves(gate, settings.configuration)
+        self._leftovers = leftovers
         self._metrics = RuntimeMetrics(manager.registry)
         manager.on_handover(self._metrics.shed)
         self._garden = Garden(garden, settings.garden_namespace, shoots)
@@ -170,7 +175,7 @@ class _Parts:
             defaults=self._defaults,
             patching=Patching(garden, conversion, self._defaults, self.wiring.clock),
             connecting=self._connecting(),
-            retirement=Retirement(self.wiring.client, self.clusters, garden),
+            retirement=Retirement(self.wiring.client, self.clusters, garden, self._leftovers),
         )
 
     def _connecting(self) -> Connecting:

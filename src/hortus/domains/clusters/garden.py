@@ -30,7 +30,7 @@ class Garden:
     def __init__(self, client: Client, namespace: str, shoots: Cache) -> None:
         """`shoots` holds what `outline` leaves, of the project's `namespace`."""
         self._client = client
-        self._namespace = namespace
+        self._namespace = self.namespace = namespace
         self._shoots = shoots
         shoots.add_index("owner", _by_owner)
 

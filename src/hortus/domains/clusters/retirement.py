@@ -2,7 +2,7 @@
 
 First the GardenerCluster, then the Shoot, then the finalizer. The Go system forgets the GardenerCluster when the Shoot
 is missing; here it is deleted in each case. What belongs to others is left alone. A deletion that the infrastructure
-blocks may be forced, if the Runtime says so and the garden admits it.
+blocks may be forced, if the Runtime says so and the garden admits it; a Leftover records what that may leave.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import structlog
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.context import RuntimeContext
+from hortus.domains.clusters.debts import infrastructure_debt
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.pauses import DELETION, GARDEN, KUBECONFIG
@@ -19,8 +20,9 @@ from hortus.domains.clusters.shoot import authentication_name
 from hortus.domains.clusters.types import FINALIZER, Annotation, ConditionType, Reason
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import NEVER, TRUE, UNKNOWN, WARNING, Actor, Cache, Result, StepError, has_finalizer, metadata_of
+from hortus.engine.leftovers import Debt, LeftoverRecorder
 from hortus.kube import Client
-from hortus.kube.errors import Forbidden, KubeError, NotFound
+from hortus.kube.errors import Forbidden, Invalid, KubeError, NotFound
 
 _KIND = ConditionType.DEPROVISIONED
 FORCED = "ShootDeletionForced"
@@ -33,10 +35,11 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Retirement:
     """The steps of a deletion. `context.shoot` is the Shoot to delete; None where there is none, or one that stays."""
 
-    def __init__(self, client: Client, clusters: Cache, garden: Garden) -> None:
+    def __init__(self, client: Client, clusters: Cache, garden: Garden, leftovers: LeftoverRecorder) -> None:
         self._client = client
         self._clusters = clusters
         self._garden = garden
+        self._leftovers = leftovers
 
     async def verify(self, context: RuntimeContext) -> Result | None:
         """Ask the garden for the Shoot once the watch shows none, and delete what a Shoot that is gone has left."""
@@ -131,13 +134,28 @@ class Retirement:
             text = f"the deletion of the shoot cannot be confirmed: {error}"
             raise StepError(text, reason=Reason.GARDENER_ERR, actor=Actor.PROVIDER) from error
 
+    async def _record(self, debt: Debt) -> None:
+        try:
+            await self._leftovers.record(debt)
+        except KubeError as error:
+            text = f"what a forced deletion may leave behind cannot be recorded: {error}"
+            raise StepError(text, reason=Reason.GARDENER_ERR, after=DELETION) from error
+
     async def _force(self, context: RuntimeContext, shoot: ShootOutline) -> None:
         """Force the deletion when the Runtime asks for it and the garden would admit it."""
-        if not service.says_true(context.object, Annotation.FORCE_DELETION) or not shoot.forceable:
+        asked = shoot.forceable and service.says_true(context.object, Annotation.FORCE_DELETION)
+        if not asked and not shoot.forced:
+            return
+        debt = infrastructure_debt(context.object, shoot, self._garden.namespace)
+        # Before: a process killed after the garden has agreed might never see the Shoot again.
+        await self._record(debt)
+        if not asked:
             return
         try:
             await self._garden.force_deletion(shoot)
         except KubeError as error:
+            if isinstance(error, Invalid | Forbidden):
+                await self._leftovers.withdraw(debt)
             text = f"The garden refuses to force the deletion of shoot {shoot.name}: {error}"
             context.event(WARNING, REFUSED, text)
             return

@@ -33,6 +33,7 @@ from hortus.engine.kubeconfigs import (
     TrialClients,
     sealed,
 )
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client
 from hortus.kube.dialing import Network
@@ -61,6 +62,7 @@ def add_to(process: ProcessContext) -> Reload:
         events=events,
         deny=process.pool.settings.deny,
         gate=process.gate,
+        leftovers=process.leftovers,
     )
 
     return lambda values: controller.become(Settings.from_flags(values))
@@ -76,6 +78,7 @@ def add_controller(
     events: EventRecorder,
     deny: tuple[Network, ...],
     gate: RolloutGate,
+    leftovers: LeftoverRecorder,
 ) -> GardenerClusterController:
     """Add the controller to `manager`. `client` is the management cluster, `garden` the Gardener API.
 
@@ -94,6 +97,7 @@ def add_controller(
         settings=settings,
         events=events,
         gate=gate,
+        leftovers=leftovers,
     )
 
 
@@ -107,6 +111,7 @@ def assemble(
     settings: Settings,
     events: EventRecorder,
     gate: RolloutGate,
+    leftovers: LeftoverRecorder,
 ) -> GardenerClusterController:
     """Assemble the controller with any garden and any proof; `shoots` holds what `outline` leaves of Shoots."""
     wiring = wire(manager, GardenerClusterController, client=client, events=events, namespace=settings.namespace)
@@ -120,6 +125,7 @@ def assemble(
         cleanup=Cleanup(client=client, secrets=typed, store=store, namespace=settings.namespace),
         issuer=KubeconfigIssuer(garden, proof, manager.clock),
         shoots=ShootFactsCache(shoots, settings.garden_namespace),
+        leftovers=leftovers,
         settings=settings,
         metrics=metrics,
         gate=gate,

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from hortus.domains.credentials import service
 from hortus.domains.credentials.changes import KUBECONFIG, KUBECONFIG_ROTATION
 from hortus.domains.credentials.cleanup import Cleanup
+from hortus.domains.credentials.debts import RELEASE_AFTER, secret_debt
 from hortus.domains.credentials.issuing import MISSING_SHOOT_PAUSE, KubeconfigIssuer
 from hortus.domains.credentials.metrics import CredentialMetrics
 from hortus.domains.credentials.ownership import Creations
@@ -53,9 +54,10 @@ from hortus.engine import (
     metadata_of,
 )
 from hortus.engine.kubeconfigs import KubeconfigSecret, RepairBackoff, restores_identity
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.rollouts import RolloutGate, waits_for
-from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, ObjectKey, key_of
+from hortus.kube.errors import KubeError, NotFound
+from hortus.kube.objects import Object, ObjectKey, key_of, parse_time
 
 UNKNOWN_PAUSE = 10.0
 """Seconds to the next reconcile of a cluster whose shoot may allow it, while the garden's shoots are not known yet."""
@@ -108,6 +110,7 @@ class GardenerClusterController(KindController[ClusterContext]):
         cleanup: Cleanup,
         issuer: KubeconfigIssuer,
         shoots: ShootFactsCache,
+        leftovers: LeftoverRecorder,
         settings: Settings,
         metrics: CredentialMetrics,
         gate: RolloutGate,
@@ -118,6 +121,7 @@ class GardenerClusterController(KindController[ClusterContext]):
         self._cleanup = cleanup
         self._issuer = issuer
         self._shoots = shoots
+        self._leftovers = leftovers
         self._settings = settings
         self._metrics = metrics
         self._repairs = RepairBackoff()
@@ -316,9 +320,27 @@ class GardenerClusterController(KindController[ClusterContext]):
 
     async def _delete_secret(self, context: ClusterContext) -> None:
         """Delete the Secret that the finalizer stands for, then the finalizer."""
-        if FINALIZER in context.object.metadata.finalizers:
+        if FINALIZER not in context.object.metadata.finalizers:
+            return
+        try:
             await self._cleanup.delete_secret_of(context.object)
-            await context.remove_finalizer(FINALIZER)
+        except KubeError as error:
+            if not await self._record(context, error):
+                raise
+        await context.remove_finalizer(FINALIZER)
+
+    async def _record(self, context: ClusterContext, error: KubeError) -> bool:
+        """Record the Secret as left, once its deletion has failed for long enough; returns whether it is recorded.
+
+        Raises KubeError.
+        """
+        began = parse_time(context.object.metadata.deletion_timestamp or "")
+        if context.now < began + RELEASE_AFTER or not await self._leftovers.record(secret_debt(context.object, error)):
+            return False
+        secret = context.object.secret.object_key
+        text = f"released without its secret {secret}, which could not be deleted: {error}"
+        context.event(WARNING, Reason.DELETE_FAILED, text)
+        return True
 
     def _pause_repairs(self, context: ClusterContext, why: str) -> None:
         """Report a Secret that is damaged again and again, and repair it less and less often."""

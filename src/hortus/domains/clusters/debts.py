@@ -1,0 +1,34 @@
+"""The debt of a forced deletion: the infrastructure that the garden does not clean up."""
+
+from __future__ import annotations
+
+from hortus.domains.clusters import service
+from hortus.domains.clusters.outline import ShootOutline
+from hortus.domains.clusters.types import Runtime
+from hortus.engine.leftovers import Debt, infrastructure_item
+from hortus.engine.leftovers.types import LeftoverCluster, LeftoverReason, LeftoverSource
+
+_PROJECT_PREFIX = "garden-"
+"""Gardener names the namespace of a project so by default."""
+
+
+def infrastructure_debt(runtime: Runtime, shoot: ShootOutline, garden_namespace: str) -> Debt:
+    """The debt for a Shoot whose deletion is forced. Names: Gardener, docs/usage/shoot, technical ID."""
+    project = garden_namespace.removeprefix(_PROJECT_PREFIX)
+    technical, provider = f"shoot--{project}--{shoot.name}", service.provider(runtime) or "the provider"
+    key, metadata = service.cluster_key(runtime), runtime.metadata
+    item = infrastructure_item(
+        f"infrastructure of shoot {shoot.name} at {provider}",
+        f"{shoot.name}/{shoot.uid}",
+        look=f"in the account of the Shoot, list the machines, disks, networks, load balancers and addresses whose "
+        f"name begins with {technical} or that carry the tag kubernetes.io/cluster/{technical}",
+        remove="delete them there, machines and load balancers first, then disks and addresses, networks last",
+    )
+    return Debt(
+        source=LeftoverSource(kind="Runtime", name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
+        reason=LeftoverReason.DELETION_FORCED,
+        message=f"the deletion of shoot {shoot.name} was forced: the garden cleans up no infrastructure",
+        items=(item,),
+        cluster=LeftoverCluster(name=key.name, namespace=key.namespace, shoot=shoot.name),
+        since=metadata.deletion_timestamp,
+    )

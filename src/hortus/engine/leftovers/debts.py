@@ -1,0 +1,140 @@
+"""Debts: the items that were released, as the Leftovers that record them.
+
+Pure. Names follow from the source and its uid, so that a repeated record is the same object. Texts are cut, cleaned and
+free of credentials: names and messages may come from an untrusted cluster. A command that a person may copy quotes
+every word.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Literal, NamedTuple
+
+from hortus.engine.applysets.inventory import Inventory
+from hortus.engine.leftovers.types import (
+    LONGEST_TEXT,
+    MOST_ITEMS,
+    Leftover,
+    LeftoverCluster,
+    LeftoverItem,
+    LeftoverObject,
+    LeftoverSource,
+    LeftoverSpec,
+)
+from hortus.engine.redaction import redact_text
+from hortus.kube.objects import Resource
+from hortus.schema import ObjectMeta
+
+_LONGEST_STEM = 40
+"""Characters of a name before the checksum, so that the whole fits a label."""
+_UNFIT = re.compile("[^a-z0-9]+")
+
+Where = Literal["Cluster", "Garden", "Management", "Infrastructure"]
+ItemActor = Literal["ClusterOwner", "Operator"]
+
+
+class Debt(NamedTuple):
+    """Items that are released together."""
+
+    source: LeftoverSource
+    reason: str
+    """One of `LeftoverReason`."""
+    message: str
+    """The obstacle."""
+    items: Sequence[LeftoverItem]
+    cluster: LeftoverCluster = LeftoverCluster()
+    since: str | None = None
+    """RFC 3339; the same in each record of one debt."""
+
+
+def object_item(
+    resource: Resource, namespace: str, name: str, *, where: Where, uid: str = "", actor: ItemActor = "Operator"
+) -> LeftoverItem:
+    """The item for an API object."""
+    known = LeftoverObject(
+        group=resource.group,
+        version=resource.version,
+        resource=resource.plural,
+        kind=resource.kind,
+        namespace=namespace,
+        name=name,
+        uid=uid,
+    )
+    command = _command(resource, namespace, name)
+    return LeftoverItem(
+        id=_id(where, resource.group, resource.plural, namespace, name, uid),
+        what=safe_text(f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}", limit=600),
+        where=where,
+        actor=actor,
+        object=known,
+        look=safe_text(f"kubectl get {command}"),
+        remove=safe_text(f"kubectl delete {command}"),
+    )
+
+
+def items_of_inventory(inventory: Inventory) -> Iterator[LeftoverItem]:
+    """Yields the items for the members of an apply set that are still remembered."""
+    for member, entry in sorted(inventory.items()):
+        yield object_item(
+            entry.resource(member),
+            member.namespace,
+            member.name,
+            where="Cluster",
+            uid=entry.uid,
+            actor="ClusterOwner",
+        )
+
+
+def infrastructure_item(what: str, identity: str, *, look: str, remove: str) -> LeftoverItem:
+    """The item for things at a provider that no API server of ours shows; `identity` distinguishes them."""
+    return LeftoverItem(
+        id=_id("Infrastructure", identity),
+        what=safe_text(what, limit=600),
+        where="Infrastructure",
+        actor="Operator",
+        look=safe_text(look),
+        remove=safe_text(remove),
+    )
+
+
+def leftovers_of(debt: Debt, namespace: str) -> Iterator[Leftover]:
+    """Yields the Leftovers that record a debt: one, or more where it has too many items for one."""
+    items = sorted({item.id: item for item in debt.items}.values(), key=lambda item: item.id)
+    for number, start in enumerate(range(0, len(items), MOST_ITEMS)):
+        yield Leftover(
+            metadata=ObjectMeta(name=_name(debt, number), namespace=namespace),
+            spec=LeftoverSpec(
+                source=debt.source,
+                reason=debt.reason,
+                cluster=debt.cluster,
+                message=safe_text(debt.message),
+                since=debt.since,
+                items=tuple(items[start : start + MOST_ITEMS]),
+            ),
+        )
+
+
+def safe_text(text: str, *, limit: int = LONGEST_TEXT) -> str:
+    """`text` in printable characters, without credentials, cut to `limit` characters."""
+    shown = "".join(character if character.isprintable() else " " for character in redact_text(text[: 4 * limit]))
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+def _name(debt: Debt, number: int) -> str:
+    source = debt.source
+    stem = _UNFIT.sub("-", f"{source.kind}-{source.name}".lower())[:_LONGEST_STEM].strip("-")
+    checksum = _id(source.kind, source.namespace, source.name, source.uid, debt.reason)
+    return f"{stem}-{checksum}-{number}" if number else f"{stem}-{checksum}"
+
+
+def _command(resource: Resource, namespace: str, name: str) -> str:
+    plural = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+    words: Iterable[str] = (plural, name, *(("-n", namespace) if namespace else ()))
+    return " ".join(map(shlex.quote, words))
+
+
+def _id(*parts: str) -> str:
+    return sha256("\0".join(parts).encode()).hexdigest()[:10]
