@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -190,3 +191,18 @@ def test_a_question_is_asked_on_a_terminal_and_refused_elsewhere(fleet: Fleet) -
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: Delete Hortus' account in project demo of 127.0.0.1:")
     assert refused.stderr.endswith("? Nobody can answer, as this is no terminal: give -y to agree\n")
+
+
+def test_a_taken_port_is_one_line_that_names_the_flag(fleet: Fleet) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        taken = f"127.0.0.1:{holder.getsockname()[1]}"
+        words = ["run", f"--kubeconfig={fleet.folder / 'kubeconfig'}", "--leader-elect=false"]
+        words += [f"--gardener-kubeconfig-path={fleet.folder / 'garden.kubeconfig'}", "--gardener-project-name=demo"]
+        words += [f"--metrics-bind-address={taken}", "--health-probe-bind-address=0", "--watch-namespace=elsewhere"]
+        done = subprocess.run(program(*words), capture_output=True, text=True, env=environment(), timeout=60)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        f"error: cannot listen on {taken}: Address already in use; choose another address "
+        "(--metrics-bind-address, --health-probe-bind-address, --debug-bind-address)"
+    )

@@ -71,6 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     from hortus.engine import process
     from hortus.engine.configuration import FlagValues
     from hortus.engine.flags import FlagError, FlagSet
+    from hortus.engine.health import CANNOT_LISTEN
     from hortus.engine.hosting import log_settings
     from hortus.engine.logging import configure_logging
     from hortus.kube.errors import KubeError
@@ -93,6 +94,11 @@ def main(arguments: Sequence[str]) -> int:
         return process.run(work)
     except (FlagError, KubeconfigError, KubeError) as error:
         report("failed", str(error))
+        return 1
+    except OSError as error:
+        if error.strerror is None or not error.strerror.startswith(CANNOT_LISTEN):
+            raise
+        report("failed", error.strerror)
         return 1
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from hortus.terminal import CommandGroup
+from hortus.terminal import EXIT_USAGE, CommandGroup, fail
 
 if TYPE_CHECKING:
     from hortus.engine.configuration import FlagValues
@@ -64,9 +64,16 @@ def _run_until_stopped(flags: FlagSet, arguments: list[str]) -> NoReturn:
         if values["replicas"] < 1:
             raise FlagError(f"invalid value {values['replicas']} for flag --replicas: must be 1 or more")
         code = _run(values, logs, configuration) if values["replicas"] == 1 else _run_several(arguments, values, logs)
-    except (FlagError, KubeconfigError, KubeError) as error:
-        click.echo(f"error: {error}", err=True)
-        raise SystemExit(1 if isinstance(error, KubeError) else 2) from None
+    except (FlagError, KubeconfigError) as error:
+        fail(str(error), EXIT_USAGE)
+    except KubeError as error:
+        fail(str(error))
+    except OSError as error:
+        from hortus.engine.health import CANNOT_LISTEN
+
+        if error.strerror is None or not error.strerror.startswith(CANNOT_LISTEN):
+            raise
+        fail(f"{error.strerror} (--metrics-bind-address, --health-probe-bind-address, --debug-bind-address)")
     sys.exit(code)
 
 

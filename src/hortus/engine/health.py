@@ -7,6 +7,7 @@ A check is a callable that raises when something is wrong. `?verbose` lists them
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
@@ -18,6 +19,8 @@ from hortus.engine.redaction import redact_text
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
+CANNOT_LISTEN = "cannot listen on"
+"""Start of the error for an address that cannot be listened on."""
 Check = Callable[[], Awaitable[None] | None]
 """Returns when all is well, raises when not; the message is logged and not shown to whoever asks."""
 
@@ -87,7 +90,10 @@ class HttpServer:
             await site.start()
         except OSError as error:
             await runner.cleanup()
-            raise OSError(error.errno, f"cannot listen on {self._address}: {error.strerror}; is it in use?") from error
+            # asyncio's own text repeats the address as a tuple.
+            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+            text = f"{CANNOT_LISTEN} {self._address}: {reason}; choose another address"
+            raise OSError(error.errno, text) from error
         self._runner = runner
         self.port = runner.addresses[0][1]
 

@@ -11,6 +11,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from hortus.kube.shapes import problem_of
+
 ERROR_CODES: Final = {
     "ERR_INFRA_UNAUTHENTICATED": "the provider refused the credentials: InvalidClientTokenId, the token is invalid",
     "ERR_INFRA_UNAUTHORIZED": "the credentials lack a permission: not authorized to perform this operation",
@@ -155,7 +157,7 @@ def from_config(document: Mapping[str, Any] | None) -> GardenSettings:
     try:
         settings = msgspec.convert(part, type=GardenSettings)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"configuration, simulation: {error}") from None
+        raise SettingsError(f"configuration, {problem_of(error, place='simulation')}") from None
     for path, wrong in _problems(settings):
         raise SettingsError(f"configuration, simulation.{path}: {wrong}")
     return settings

@@ -5,6 +5,7 @@ Ctrl-C ends a command with 130 and without output, a reader that closes the outp
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Coroutine, Iterator
@@ -23,6 +24,10 @@ EXIT_TIMEOUT = 4
 """The awaited condition did not come in time."""
 EXIT_INTERRUPTED = 130
 """128 and the number of SIGINT."""
+
+
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EBADF})
+"""Errors of a write to an output that is there."""
 
 
 class CommandError(Exception):
@@ -91,7 +96,7 @@ def whole_program() -> Iterator[None]:
     except UnicodeEncodeError as error:
         fail(f"{error.object!a} is not text in UTF-8", EXIT_USAGE)
     except OSError as error:
-        if error.filename is not None or error.strerror is None:
+        if error.filename is not None or error.errno not in _UNWRITABLE:
             raise
         _discard()
         fail(f"the output cannot be written: {error.strerror}")

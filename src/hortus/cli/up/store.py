@@ -14,6 +14,7 @@ from hortus.apiserver import ServerLimits
 from hortus.apiserver.store import Backend, EtcdBackend, EtcdLogin, MemoryBackend, SqliteBackend
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.supervisor import CannotRun
+from hortus.kube.shapes import problem_of
 
 _SHAPE = "etcd://HOST:PORT[,HOST:PORT...][/ROOT], or etcds:// for TLS"
 
@@ -44,7 +45,7 @@ def server_settings(document: Mapping[str, Any], *, store: str = "") -> ServerSe
     try:
         settings = msgspec.convert(document.get("apiserver") or {}, type=ServerSettings)
     except msgspec.ValidationError as error:
-        raise CannotRun(f"configuration, apiserver: {error}") from None
+        raise CannotRun(f"configuration, {problem_of(error, place='apiserver')}") from None
     if settings.event_ttl < 0:
         raise CannotRun(f"configuration, apiserver.event_ttl: {settings.event_ttl:g} must not be negative")
     if bool(settings.store_username) != bool(settings.store_password_file):

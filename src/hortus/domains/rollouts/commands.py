@@ -170,7 +170,7 @@ def _register_start(rollout: CommandGroup, connect: Connect) -> None:
 
         \b
         kubectl get changekinds
-        hortus rollout start kubernetes-version --from 1.33.4 --to 1.34.1 -l ring=canary
+        hortus rollout start kubernetes-version --from 1.33.4 --to 1.34.1 -l ring=one
         hortus rollout watch NAME
         """
         from hortus.domains.rollouts import orders
