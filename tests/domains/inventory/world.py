@@ -62,9 +62,12 @@ class Requests:
 
     def __init__(self) -> None:
         self.answers: list[tuple[str, str, str]] = []
+        self.on_write: Callable[[], None] = lambda: None
 
     def answered(self, method: str, host: str, code: str, seconds: float) -> None:
         self.answers.append((method, host, code))
+        if method != "GET":
+            self.on_write()
 
     @property
     def writes(self) -> list[tuple[str, str, str]]:

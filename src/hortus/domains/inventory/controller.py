@@ -141,7 +141,7 @@ class ClusterProfileController(KindController[ProfileContext]):
         if not claims:
             self._forget(key)
             return None
-        facts = await self._facts(key, claims, asks=False)
+        facts = await self._facts(key, claims)
         if self._is_undecided(key, facts):
             return Result(requeue_after=TRIAL_PAUSE)
         self._trials.pop(key, None)
@@ -164,7 +164,7 @@ class ClusterProfileController(KindController[ProfileContext]):
         key, metadata = context.key, context.object.metadata
         context.claims = self._registry.claims_of(key.name)
         if context.claims:
-            context.facts = await self._facts(key, context.claims, asks=True)
+            context.facts = await self._facts(key, context.claims)
             return None
         self._forget(key)
         try:
@@ -220,15 +220,15 @@ class ClusterProfileController(KindController[ProfileContext]):
 
     # Facts.
 
-    async def _facts(self, key: ObjectKey, claims: Sequence[ClusterClaim], *, asks: bool) -> ClusterFacts:
-        """The facts about a cluster, which is watched from now on; with `asks` its version may be asked for."""
+    async def _facts(self, key: ObjectKey, claims: Sequence[ClusterClaim]) -> ClusterFacts:
+        """The facts about a cluster, which is watched from now on. Its version may be asked for."""
         place = next((claim.place for claim in claims if self._is_filled(claim)), None)
         members = self._members
         members.enter(key, place)
         shoot = next((found for claim in claims if (found := self._shoots.get(claim.shoot))), None)
         remote = members.state(key)
         ready = remote is not None and remote.phase is Phase.READY
-        version = await members.version(key) if asks and ready and not (shoot and shoot.version) else ""
+        version = await members.version(key) if ready and not (shoot and shoot.version) else ""
         return ClusterFacts(
             claims=claims,
             shoot=shoot,
