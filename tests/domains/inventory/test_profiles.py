@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 from typing import Any
 
@@ -25,8 +26,11 @@ from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.domains.inventory.types import CLUSTER_PROFILES, ProfileAnnotation, ProfileLabel, Property
 from hortus.engine.kubeconfigs import SECRETS
-from hortus.kube.objects import Object
+from hortus.kube import yaml
+from hortus.kube.objects import Object, Resource
 from hortus.testing import condition_is, wait_for
+
+EVENTS = Resource("", "v1", "events", "Event")
 
 
 def sources(profile: Object) -> list[str]:
@@ -345,3 +349,33 @@ async def _until_names(here: InventoryWorld, count: int) -> list[str]:
             if len(names := await here.names()) == count:
                 return names
     raise AssertionError("the watch ended")
+
+
+async def test_a_cluster_that_does_not_answer_shows_and_recovers(here: InventoryWorld) -> None:
+    workload = await here.workload("a")
+    away = here.server.kubeconfig_dict(workload)
+    away["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    async with here.controllers():
+        content = base64.b64encode(yaml.dump(away).encode()).decode()
+        metadata = {"name": "prod", "namespace": HOME, "labels": {"fleet.hortus.dev/kubeconfig": "true"}}
+        await here.client.create(SECRETS, {"metadata": metadata, "data": {"config": content}})
+        profile = await here.profile("prod", lambda found: condition(found, "Joined")[0] == "False")
+        assert condition(profile, "Joined") == ("False", "Unreachable")
+        assert condition(profile, "ControlPlaneHealthy") == ("False", "Unreachable")
+        await here.client.patch(SECRETS, "prod", {"data": {"config": here.kubeconfig("a")}}, HOME)
+        profile = await here.profile("prod", is_joined)
+        assert condition(profile, "ControlPlaneHealthy") == ("True", "ApiServerAnswers")
+        assert profile["status"]["accessProviders"]
+        while not (events := (await here.client.list(EVENTS, FLEET)).items):
+            await asyncio.sleep(0.01)
+        assert {one["involvedObject"]["name"] for one in events} == {"prod"}
+
+
+async def test_an_ended_kubeconfig_is_not_fresh(here: InventoryWorld) -> None:
+    await here.workload("a")
+    async with here.controllers():
+        await here.gardener_cluster("rt-1", "a")
+        await here.profile("rt-1", lambda found: condition(found, "CredentialsFresh")[0] == "True")
+        ended = {"metadata": {"annotations": {"credentials.hortus.dev/expiration": "2020-01-01T00:00:00Z"}}}
+        await here.client.patch(SECRETS, "kubeconfig-rt-1", ended, HOME)
+        await here.profile("rt-1", lambda found: condition(found, "CredentialsFresh") == ("False", "Expired"))
