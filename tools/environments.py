@@ -21,7 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 QUICK = (
     "tests/kube",
     "tests/schema",
-    "tests/cli",
+    "tests/cli/test_arguments.py",
+    "tests/cli/test_commands.py",
+    "tests/cli/test_configuration.py",
+    "tests/cli/test_state.py",
+    "tests/cli/test_store.py",
     "tests/engine/test_controller.py",
     "tests/engine/test_manager.py",
     "tests/engine/test_process.py",
