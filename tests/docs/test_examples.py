@@ -33,13 +33,15 @@ def running(management: Path, garden: Path, log: Path) -> Iterator[subprocess.Po
         process = subprocess.Popen(command, stderr=output, stdout=output, env=environment())
         try:
             yield process
-        except AssertionError as error:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 0
+        except (AssertionError, subprocess.TimeoutExpired) as error:
             state = kubectl(management, "get", "gardenerclusters", "-n", "kcp-system", "-o", "yaml").stdout
             error.add_note(f"the clusters:\n{state}\nthe log of hortus run:\n{log.read_text()}")
             raise
         finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE) == 0
+            process.kill()
+            process.wait()
 
 
 def as_account(fleet: Up, admin: Path, namespace: str) -> Path:
