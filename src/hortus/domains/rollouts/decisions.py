@@ -17,6 +17,9 @@ from typing import NamedTuple
 from hortus.domains.rollouts.terms import UNSELECTED, StageTerms, Terms, concurrency, number
 from hortus.engine.rollouts.types import RolloutPhase
 
+WAITS_FOR_APPROVAL = "waits for approval"
+"""The end of the message of a rollout whose next step is somebody's approval."""
+
 
 class State(StrEnum):
     """The state of a cluster's object with regard to the change."""
@@ -296,7 +299,7 @@ def _obstacle(
 ) -> tuple[str, str] | None:
     """The phase and the reason for which nothing at all is admitted."""
     if memory.halts > orders.resumes:
-        return RolloutPhase.HALTED, f"{excess or 'failures exceeded a budget'}; `hortus rollout resume` goes on"
+        return RolloutPhase.HALTED, excess or "failures exceeded a budget"
     if excluded and terms.unselected == "Refuse":
         few = ", ".join(excluded[:5])
         return RolloutPhase.PENDING, f"no stage selects {len(excluded)} clusters ({few}), which the policy refuses"
@@ -342,7 +345,7 @@ def _progress(
     phase = RolloutPhase.PROGRESSING if admit or admitted else RolloutPhase.PENDING
     stage, counts = current.terms, current.counts
     if stage.name not in orders.approved and (stage.approval == "Before" or _waits_after(current, now)):
-        return phase, f"stage {stage.name} waits for approval: `hortus rollout approve --stage {stage.name}`"
+        return phase, f"stage {stage.name} {WAITS_FOR_APPROVAL}"
     if current.is_settled:
         return phase, f"stage {stage.name} ended well and waits {stage.min_success_time:g} s before the next"
     done = counts[Standing.SUCCEEDED] + counts[Standing.FAILED]

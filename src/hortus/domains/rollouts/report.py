@@ -6,7 +6,14 @@ from typing import Any, Final
 
 import msgspec
 
-from hortus.domains.rollouts.decisions import RolloutDecision, RolloutMemory, StageMemory, StageView, Standing
+from hortus.domains.rollouts.decisions import (
+    WAITS_FOR_APPROVAL,
+    RolloutDecision,
+    RolloutMemory,
+    StageMemory,
+    StageView,
+    Standing,
+)
 from hortus.engine import ReconcileContext
 from hortus.engine.conditions import FALSE, TRUE
 from hortus.engine.rollouts.types import (
@@ -98,7 +105,16 @@ def _phase(rollout: Rollout, decision: RolloutDecision, newer: str) -> tuple[str
         parts = [f"{failed} failed within the budget"] if failed else []
         parts += [f"{skipped} are unavailable and change when they return"] if skipped else []
         return decision.phase, ", ".join([decision.message if not parts else "all stages have ended", *parts])
-    return decision.phase, decision.message
+    return decision.phase, decision.message + _advice(rollout.metadata.name, decision)
+
+
+def _advice(name: str, decision: RolloutDecision) -> str:
+    """The command of the next step, where a person has to take it."""
+    if decision.phase == RolloutPhase.HALTED:
+        return f"; `hortus rollout resume {name}` goes on"
+    if decision.message.endswith(WAITS_FOR_APPROVAL):
+        return f": `hortus rollout approve {name} --stage {decision.stage}`"
+    return ""
 
 
 def _stage_of(view: StageView) -> StageStatus:

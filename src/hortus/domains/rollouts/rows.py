@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from hortus.domains.rollouts.decisions import WAITS_FOR_APPROVAL
 from hortus.domains.rollouts.views import condition_of, line, message_of
 from hortus.engine import FALSE, Actor
 from hortus.engine.fleet import FleetKind, FleetObjects, FleetRow, FleetView, RowStanding, reading, seconds_of
@@ -34,7 +35,7 @@ class RolloutRows(FleetView[RolloutSubject]):
         # A reason that is no phase is a problem of the rollout itself, such as a missing ChangeKind.
         broken = condition is not None and condition.status == FALSE and reason not in (phase, RolloutPhase.PAUSED)
         halted = phase == RolloutPhase.HALTED
-        asked = "waits for approval" in message_of(rollout)
+        asked = WAITS_FOR_APPROVAL in message_of(rollout)
         return FleetRow(
             kind=ROLLOUTS.kind,
             namespace=rollout.metadata.namespace,

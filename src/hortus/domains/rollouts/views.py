@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from hortus.domains.rollouts.decisions import WAITS_FOR_APPROVAL
 from hortus.domains.rollouts.terms import UNSELECTED
 from hortus.engine.rollouts.types import ENDED, Rollout, RolloutCondition, RolloutPhase, StageStatus
 from hortus.kube.objects import parse_time
@@ -153,7 +154,7 @@ def _advice(rollout: Rollout) -> Iterator[str]:
         yield "Go on in spite of these failures, or end it:"
         yield f"  hortus rollout resume {name}"
         yield f"  hortus rollout abort {name}"
-    elif "waits for approval" in message_of(rollout):
+    elif WAITS_FOR_APPROVAL in message_of(rollout):
         yield ""
         yield f"  hortus rollout approve {name} --stage {status.stage}"
 
