@@ -31,7 +31,6 @@ IN_A_FLEET = (
     "docs/clusters/README.md",
     "docs/clusters/adoption.md",
     "docs/simulate.md",
-    "docs/rollouts.md",
 )
 """Pages whose commands are typed while `hortus up` runs in the reader's home."""
 ELSEWHERE = ("docs/adding-a-kind.md", "docs/own-operator.md")

@@ -114,13 +114,14 @@ async def _states(client: Client, kind: Resource) -> dict[str, int]:
 
 
 def _state(status: Object) -> str:
-    """The state that a status names, else the one that its condition Ready stands for."""
+    """The state that a status names, else the one that its condition Ready, or Joined of clusters, stands for."""
     if state := status.get("state") or status.get("phase"):
         return str(state)
-    ready = next((one for one in status.get("conditions") or () if one.get("type") == "Ready"), None)
-    if ready is None or ready.get("status") == "Unknown":
+    known = {one.get("type"): one.get("status") for one in status.get("conditions") or ()}
+    summary = "Ready" if "Ready" in known else "Joined"
+    if known.get(summary) in (None, "Unknown"):
         return "Pending"
-    return "Ready" if ready.get("status") == "True" else "NotReady"
+    return summary if known[summary] == "True" else f"Not{summary}"
 
 
 def _counts(states: dict[str, int]) -> str:
