@@ -71,7 +71,13 @@ def generated() -> dict[Path, str]:
         "edit": contents.PEOPLE_EDIT,
     }
     rules: dict[str, Any] = {place: policy_rules(found) for place, found in granted.items()}
-    rules["optional"] = {flag: policy_rules(found) for flag, found in contents.OPTIONAL.items()}
+    by_name = {
+        "optional": contents.OPTIONAL,
+        "fleet": contents.FLEET,
+        "wide": contents.WIDE,
+        "people": contents.PEOPLE,
+    }
+    rules |= {place: {name: policy_rules(part) for name, part in found.items()} for place, found in by_name.items()}
     files[CHART / "files" / "rules.yaml"] = _NOTE + yaml.dump(rules)
     reloadable = [flag.name for flag in FLAGS if flag.reloadable]
     files[CHART / "files" / "reloadable.yaml"] = _NOTE + yaml.dump({"flags": reloadable})
@@ -83,6 +89,9 @@ def generated() -> dict[Path, str]:
     files[CHART / "files" / "alerts.yaml"] = _NOTE + yaml.dump(groups(contents.ALERTS))
     for board in contents.BOARDS:
         files[CHART / "files" / "dashboards" / f"{board.uid}.json"] = json.dumps(dashboard(board), indent=1) + "\n"
+    for policy in contents.ADMISSION:
+        name = f"{policy['kind']}-{policy['metadata']['name']}.yaml".lower()
+        files[CHART / "files" / "admission" / name] = _NOTE + yaml.dump(policy)
     files |= runbooks()
     files[CHART / "values.schema.json"] = json.dumps(schema(values), indent=2) + "\n"
     readme = CHART / "README.md"

@@ -26,9 +26,11 @@ from hortus.domains.canary.book import ConfigMap
 from hortus.domains.clusters.local import local_setup
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.domains.rollouts.starting import HISTORY
 from hortus.engine import find_condition, read
 from hortus.engine.flags import FlagSet
-from hortus.engine.rbac import Permission
+from hortus.engine.rbac import Permission, policy_rules
+from hortus.engine.rollouts.types import CHANGE_KINDS, ENDED, PLACEMENT_DECISIONS, ROLLOUT_POLICIES, ROLLOUTS
 from hortus.kube import Client, Propagation, Resource, yaml
 from hortus.kube.objects import Object
 from hortus.simulation.garden.kinds import SHOOTS
@@ -64,8 +66,22 @@ def granted(permissions: Iterable[Permission]) -> set[Used]:
     return {Used(one.group, name, verb) for one in permissions for name in one.resources for verb in one.verbs}
 
 
-MANAGEMENT = (*contents.MANAGEMENT, *contents.OPTIONAL["canary-template"], *contents.REPLICAS)
-_LOGGED_AS_PATCH = {Used("", "configmaps", "create")}
+EXTRA = Permission("", ("serviceaccounts",), ("list", "watch"), "objects of a ChangeKind of somebody else")
+MANAGEMENT = (
+    *contents.MANAGEMENT,
+    *contents.OPTIONAL["canary-template"],
+    *contents.REPLICAS,
+    *contents.OPTIONAL["inventory"],
+    *contents.FLEET["inventory"],
+    *contents.FLEET["rollouts"],
+    *contents.WIDE["rollouts"],
+    EXTRA,
+)
+_LOGGED_AS_PATCH = {
+    Used("", "configmaps", "create"),
+    Used("fleet.hortus.dev", "changekinds", "create"),
+    Used("multicluster.x-k8s.io", "clusterprofiles", "create"),
+}
 """An apply that makes an object needs leave to create and is logged as the patch it is (Kubernetes, KEP-555)."""
 
 
@@ -126,11 +142,13 @@ async def kubeconfig_of(client: Client, namespace: str, name: str, path: Path) -
     return path
 
 
-async def seen(client: Client, resource: Resource, name: str, says: Callable[[Object], Any]) -> Object:
+async def seen(
+    client: Client, resource: Resource, name: str, says: Callable[[Object], Any], *, namespace: str = "kcp-system"
+) -> Object:
     """The object once `says` holds; any object with an empty name."""
     async with (
         asyncio.timeout(40),
-        client.watch(resource, "kcp-system", name=name, initial_events=True) as events,
+        client.watch(resource, namespace, name=name, initial_events=True) as events,
     ):
         async for event in events:
             if event.type in ("ADDED", "MODIFIED") and says(event.object):
@@ -210,6 +228,74 @@ def converter(folder: Path) -> Path:
     return path
 
 
+async def rollouts_life(client: Client) -> None:
+    """Rollouts of a ChangeKind over ServiceAccounts: one that a person starts, and one made of demand.
+
+    So many have ended before that the oldest is deleted.
+    """
+    kind: Object = {
+        "metadata": {"name": "account"},
+        "spec": {
+            "resource": {"version": "v1", "resource": "serviceaccounts"},
+            "cluster": "self.metadata.?labels[?'cluster'].orValue('')",
+            "subject": "'account'",
+            "version": "self.metadata.labels.version",
+            "succeeded": "true",
+        },
+    }
+    policy: Object = {
+        "metadata": {"name": "waves", "namespace": "fleet"},
+        "spec": {"changes": [{"kind": "account"}], "stages": [{"name": "all"}]},
+    }
+    await client.apply(CHANGE_KINDS, kind, field_manager="test")
+    await client.apply(ROLLOUT_POLICIES, policy, field_manager="test")
+    for number in range(HISTORY + 1):
+        await client.create(ROLLOUTS, rollout(f"a-{number:02}", "1", state="Abort", policyName="waves"))
+        await seen(client, ROLLOUTS, f"a-{number:02}", lambda obj: phase(obj) in ENDED, namespace="fleet")
+    for cluster in ("a", "b"):
+        await client.create(ACCOUNTS, account_of(cluster))
+    owner = asyncio.create_task(moved(client))
+    decided = await seen(client, PLACEMENT_DECISIONS, "", lambda obj: len(obj["decisions"]) == 2, namespace="fleet")
+    name = decided["metadata"]["ownerReferences"][0]["name"]
+    await seen(client, ROLLOUTS, name, lambda obj: phase(obj) == "Succeeded", namespace="fleet")
+    owner.cancel()
+    await seen(client, CHANGE_KINDS, "kubeconfig-rotation", lambda obj: obj.get("status"), namespace="")
+    await seen(client, CHANGE_KINDS, "account", lambda obj: ready_reason(obj) == "Compiled", namespace="")
+
+
+async def moved(client: Client) -> None:
+    """Do what the owner of the ServiceAccounts does: set admitted ones to the version."""
+    async with client.watch(PLACEMENT_DECISIONS, "fleet", initial_events=True) as events:
+        async for event in events:
+            for one in event.object.get("decisions") or ():
+                patch = {"metadata": {"labels": {"version": "2"}}}
+                await client.patch(ACCOUNTS, one["clusterProfileRef"]["name"], patch, "kcp-system")
+
+
+def account_of(cluster: str) -> Object:
+    metadata = {
+        "name": cluster,
+        "namespace": "kcp-system",
+        "labels": {"cluster": cluster, "version": "1"},
+        "annotations": {"wants.fleet.hortus.dev/account": "2"},
+    }
+    return {"metadata": metadata}
+
+
+def rollout(name: str, to: str, **spec: Any) -> Object:
+    change = {"kind": "account", "subject": "account", "to": to}
+    return {
+        "apiVersion": ROLLOUTS.api_version,
+        "kind": ROLLOUTS.kind,
+        "metadata": {"name": name, "namespace": "fleet"},
+        "spec": {"change": change, **spec},
+    }
+
+
+def phase(obj: Object) -> str:
+    return str((obj.get("status") or {}).get("phase"))
+
+
 async def everything_once(client: Client) -> None:
     """Bring the controllers to do all that they ever do."""
     await a_runtimes_life(client)
@@ -287,7 +373,8 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
     values = {
         "createWatchNamespace": True,
         "garden": {"projectName": "demo"},
-        "config": {"canary-template": "/canary/canary.yaml"},
+        "config": {"canary-template": "/canary/canary.yaml", "inventory": True, "rollouts": True},
+        "rollouts": {"extraRules": policy_rules([EXTRA])},
     }
     await Installation(management, objects("hortus-system", values), str, namespace="hortus-system").apply()
     async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as garden:
@@ -313,6 +400,8 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         "--api-server-acl-enabled",
         "--allow-local-clusters",
         "--cluster-access",
+        "--inventory",
+        "--rollouts",
     ]
     canary = f"--canary-template={ROOT / 'examples' / 'canary.yaml'}"
     # A cluster that does not answer in time: the garden is asked whether its shoot sleeps.
@@ -323,6 +412,7 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
     async with program(FlagSet(FLAGS).parse([*flags, canary])) as manager, manager.running():
         await everything_once(management)
         await a_canarys_life(management)
+        await rollouts_life(management)
     for user, permissions in (
         ("system:serviceaccount:hortus-system:hortus", MANAGEMENT),
         ("system:serviceaccount:garden-demo:hortus", (*contents.GARDEN, *contents.GARDEN_WIDE)),

@@ -20,6 +20,11 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Namespace of ClusterProfiles, RolloutPolicies and Rollouts. */}}
+{{- define "hortus.fleet" -}}
+{{- index .Values.config "fleet-namespace" | default "fleet" -}}
+{{- end -}}
+
 {{- define "hortus.selector" -}}
 app.kubernetes.io/name: {{ include "hortus.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

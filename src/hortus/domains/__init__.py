@@ -41,6 +41,10 @@ class RbacRules(NamedTuple):
 
     management: Sequence[Permission] = ()
     """On the management cluster, in the watched namespace."""
+    fleet: Sequence[Permission] = ()
+    """On the management cluster, in the fleet's namespace."""
+    wide: Sequence[Permission] = ()
+    """On the management cluster, in all namespaces, and for objects that have none."""
     garden: Sequence[Permission] = ()
     """In the garden, in the namespace of the project."""
     garden_wide: Sequence[Permission] = ()
@@ -110,6 +114,14 @@ class Domain:
 
     def change_kinds(self) -> Sequence[ChangeKind]:
         """The changes of many clusters for which the controllers ask the gate; kept by the rollouts domain."""
+        return ()
+
+    def people(self) -> Mapping[str, Sequence[Permission]]:
+        """ClusterRoles for people, besides those who view and edit: the permissions by the role's name."""
+        return {}
+
+    def admission_policies(self) -> Sequence[Object]:
+        """Admission policies with their bindings, installed with the CRDs."""
         return ()
 
     def flags(self) -> Sequence[Flag]:

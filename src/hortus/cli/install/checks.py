@@ -82,7 +82,9 @@ async def check(client: Client, wanted: Sequence[Object], namespace: str) -> Asy
     if not values:
         return
     if values["watch-namespace"]:
-        yield await _watched(client, values["watch-namespace"])
+        yield await _namespace(client, values["watch-namespace"], "watched namespace", "createWatchNamespace")
+    if any(values[flag] for flag in contents.FLEET):
+        yield await _namespace(client, values["fleet-namespace"], "fleet's namespace", "rollouts.createNamespace")
     if reason := await rival(client, namespace, values["watch-namespace"]):
         yield Finding("failed", "other operators", reason)
     secret = await _secret(client, parts, namespace)
@@ -179,15 +181,16 @@ async def _configuration(client: Client, parts: _Parts, namespace: str, values: 
         return found
 
 
-async def _watched(client: Client, namespace: str) -> Finding:
+async def _namespace(client: Client, namespace: str, subject: str, value: str) -> Finding:
     try:
         await client.get(_NAMESPACES, namespace, metadata_only=True)
     except NotFound:
-        text = f"{namespace} is missing; kubectl create namespace {namespace}, or set createWatchNamespace"
-        return Finding("failed", "watched namespace", text)
+        return Finding(
+            "failed", subject, f"{namespace} is missing; kubectl create namespace {namespace}, or set {value}"
+        )
     except Forbidden as error:
-        return Finding("warning", "watched namespace", f"{namespace} cannot be read by you: {error}")
-    return Finding("ok", "watched namespace", namespace)
+        return Finding("warning", subject, f"{namespace} cannot be read by you: {error}")
+    return Finding("ok", subject, namespace)
 
 
 class _Secret(NamedTuple):
@@ -247,7 +250,7 @@ async def _denied(client: Client, rules: Sequence[Permission], namespace: str, u
         body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
         async with limit:
             answer = await client.create(resource, body)
-        return "" if answer["status"].get("allowed") else f"{verb} {name} in {namespace}"
+        return "" if answer["status"].get("allowed") else f"{verb} {name} in {namespace or 'all namespaces'}"
 
     return [denied for denied in await asyncio.gather(*(ask(*one) for one in dict.fromkeys(asked))) if denied]
 
@@ -259,6 +262,13 @@ async def _permissions(client: Client, parts: _Parts, values: Mapping[str, Any],
     leases = contents.SHARDING if values["sharding"] else contents.REPLICAS
     try:
         denied = await _denied(client, contents.MANAGEMENT, watched, user)
+        for place, by_flag in (
+            (watched, contents.OPTIONAL),
+            (values["fleet-namespace"], contents.FLEET),
+            ("", contents.WIDE),
+        ):
+            chosen = [rule for flag, rules in by_flag.items() if values[flag] for rule in rules]
+            denied += await _denied(client, chosen, place, user)
         denied += await _denied(client, leases, namespace, user)
     except Forbidden as error:
         return Finding("warning", "RBAC", f"you may not ask for the account's permissions: {error}")

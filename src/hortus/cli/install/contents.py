@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hortus.domains import all_domains
 from hortus.engine.observing import FOLDER, Alert, Board, read_alerts, read_boards
 from hortus.engine.rbac import EVENTS, LEASES, SHARDS, Permission
-from hortus.kube.objects import Resource
+from hortus.kube.objects import Object, Resource
 from hortus.schema import Kind
 
 _DOMAINS = all_domains()
@@ -28,8 +28,16 @@ MANAGEMENT: tuple[Permission, ...] = (
 )
 """Permissions in the watched namespace of the management cluster."""
 
-OPTIONAL: Mapping[str, tuple[Permission, ...]] = {rules.flag: tuple(rules.management) for rules in _RULES if rules.flag}
+OPTIONAL: Mapping[str, tuple[Permission, ...]] = {
+    rules.flag: tuple(rules.management) for rules in _RULES if rules.flag and rules.management
+}
 """Permissions in the watched namespace, by the name of the flag that needs them."""
+
+FLEET: Mapping[str, tuple[Permission, ...]] = {rules.flag: tuple(rules.fleet) for rules in _RULES if rules.fleet}
+"""Permissions in the fleet's namespace, by the name of the flag that needs them."""
+
+WIDE: Mapping[str, tuple[Permission, ...]] = {rules.flag: tuple(rules.wide) for rules in _RULES if rules.wide}
+"""Permissions in the whole management cluster, by the name of the flag that needs them."""
 
 REPLICAS: tuple[Permission, ...] = (LEASES,)
 """Permissions in Hortus' own namespace of the management cluster."""
@@ -73,6 +81,14 @@ PEOPLE_VIEW: tuple[Permission, ...] = tuple(
 PEOPLE_EDIT: tuple[Permission, ...] = tuple(
     Permission(resource.group, (resource.plural,), _WRITE, "for people who change") for resource in KINDS
 )
+
+PEOPLE: Mapping[str, tuple[Permission, ...]] = {
+    name: tuple(found) for domain in _DOMAINS for name, found in domain.people().items()
+}
+"""Permissions of further roles for people, by the role's name."""
+
+ADMISSION: tuple[Object, ...] = tuple(policy for domain in _DOMAINS for policy in domain.admission_policies())
+"""Admission policies and their bindings."""
 
 ALERTS: tuple[tuple[str, tuple[Alert, ...]], ...] = (
     ("engine", read_alerts(FOLDER / "alerts.yaml")),

@@ -48,6 +48,13 @@ _CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_POLICY_KINDS = {
+    kind: Resource("admissionregistration.k8s.io", "v1", plural, kind, namespaced=False)
+    for plural, kind in (
+        ("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+        ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+    )
+}
 _EVERYWHERE = "*"
 
 
@@ -122,11 +129,13 @@ def _add_garden(server: ApiServer, settings: GardenSettings, clock: SteppedClock
 
 
 async def _prepare(server: ApiServer) -> None:
-    """Create what the management cluster holds from the beginning: the garden and our CRDs."""
+    """Create what the management cluster holds from the beginning: the garden, our CRDs and policies."""
     local = server.local("root")
     await _ensure(local, LOGICAL_CLUSTERS, _named(LOGICAL_CLUSTERS, GARDEN))
     for kind in (kind for domain in all_domains() for kind in domain.kinds().values()):
         await local.apply(_CRDS, crd(kind))
+    for policy in (policy for domain in all_domains() for policy in domain.admission_policies()):
+        await local.apply(_POLICY_KINDS[policy["kind"]], policy)
 
 
 async def _ensure(local: Local, resource: Resource, obj: Object) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext
+from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext, RbacRules
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
@@ -20,6 +20,11 @@ class _Inventory(Domain):
         from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile
 
         return {CLUSTER_PROFILES: ClusterProfile}
+
+    def rules(self) -> RbacRules:
+        from hortus.domains.inventory import rbac
+
+        return RbacRules(management=rbac.SOURCES, fleet=rbac.FLEET, flag="inventory")
 
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.inventory.settings import FLAGS

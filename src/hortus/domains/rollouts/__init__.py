@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, LocalSetup, ProcessContext
+from hortus.domains import Domain, LocalSetup, ProcessContext, RbacRules
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView
-    from hortus.kube.objects import Resource
+    from hortus.engine.rbac import Permission
+    from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
 
@@ -26,6 +27,21 @@ class _Rollouts(Domain):
             types.ROLLOUTS: types.Rollout,
             types.PLACEMENT_DECISIONS: types.PlacementDecision,
         }
+
+    def rules(self) -> RbacRules:
+        from hortus.domains.rollouts import rbac
+
+        return RbacRules(fleet=rbac.FLEET, wide=rbac.WIDE, flag="rollouts")
+
+    def people(self) -> Mapping[str, Sequence[Permission]]:
+        from hortus.domains.rollouts.rbac import APPROVER
+
+        return {"approver": APPROVER}
+
+    def admission_policies(self) -> Sequence[Object]:
+        from hortus.domains.rollouts.approval import POLICIES
+
+        return POLICIES
 
     def flags(self) -> Sequence[Flag]:
         from hortus.engine.flags import Flag

@@ -11,6 +11,7 @@ from hortus.domains.rollouts.executing import ObjectSetter
 from hortus.domains.rollouts.fleet import FleetClusters
 from hortus.domains.rollouts.installing import ChangeKindInstaller
 from hortus.domains.rollouts.kindset import SYNC_TIME, ChangeKindController, KindSet
+from hortus.domains.rollouts.metrics import RolloutMetrics
 from hortus.domains.rollouts.order import RolloutOrder
 from hortus.domains.rollouts.policies import PolicyController
 from hortus.domains.rollouts.slices import SliceRecord
@@ -61,6 +62,7 @@ def add_controllers(
     kind_wiring = wire(manager, ChangeKindController, client=client, events=events)
     policy_wiring = wire(manager, PolicyController, client=client, events=events, namespace=fleet_namespace)
     rollouts, starts, checks, decide = rollout_wiring.cache.raw, Trigger(), Trigger(), Trigger()
+    RolloutMetrics(manager.registry, rollout_wiring.cache, manager.clock)
     order = RolloutOrder(rollouts, field_manager=MANAGER)
 
     def announce(kind: str, subject: str) -> None:
