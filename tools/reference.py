@@ -2,7 +2,7 @@
 
 A page marks the places: `<!-- generated: keys -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
 `--check` only reports which are out of date. Words after `generated:`: `commands`, `flags of DOMAIN`, `keys`,
-`reloadable flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `settings NAME`.
+`reloadable flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `rules of DOMAIN PLACE`, `settings NAME`.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ def _part(words: list[str]) -> str:
             return _table(("Flag taken over while running", "Meaning"), rows)
         case ["rules", "of", name]:
             return _rules(_domain(name).rules().management)
+        case ["rules", "of", name, place]:
+            return _rules(getattr(_domain(name).rules(), place))
         case ["rules", place]:
             return _rules(getattr(contents, place.upper()))
         case ["shared", "flags"]:

@@ -20,6 +20,7 @@ from hortus.cli.up.state import StateDirectory, write_private
 from hortus.cli.up.store import backend_of, server_settings
 from hortus.cli.up.supervisor import CannotRun, report
 from hortus.domains import all_domains
+from hortus.engine.rbac import policy_rules
 from hortus.kube import yaml
 from hortus.kube.clock import SystemClock
 from hortus.kube.errors import AlreadyExists
@@ -48,6 +49,7 @@ _CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
 _POLICY_KINDS = {
     kind: Resource("admissionregistration.k8s.io", "v1", plural, kind, namespaced=False)
     for plural, kind in (
@@ -129,13 +131,16 @@ def _add_garden(server: ApiServer, settings: GardenSettings, clock: SteppedClock
 
 
 async def _prepare(server: ApiServer) -> None:
-    """Create what the management cluster holds from the beginning: the garden, our CRDs and policies."""
+    """Create what the management cluster holds from the beginning: the garden, our CRDs, policies and roles."""
     local = server.local("root")
     await _ensure(local, LOGICAL_CLUSTERS, _named(LOGICAL_CLUSTERS, GARDEN))
     for kind in (kind for domain in all_domains() for kind in domain.kinds().values()):
         await local.apply(_CRDS, crd(kind))
     for policy in (policy for domain in all_domains() for policy in domain.admission_policies()):
         await local.apply(_POLICY_KINDS[policy["kind"]], policy)
+    for name, found in (role for domain in all_domains() for role in domain.people().items()):
+        role = {"metadata": {"name": f"hortus-{name}"}, "rules": policy_rules(found)}
+        await local.apply(_CLUSTER_ROLES, role)
 
 
 async def _ensure(local: Local, resource: Resource, obj: Object) -> None:
