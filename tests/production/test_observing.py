@@ -152,10 +152,19 @@ def _names(family: Metric) -> Iterator[str]:
 
 
 def _named_in_sources() -> set[str]:
-    """Metrics of the pool of remote clusters and of the configuration, which need more than a registry to be made."""
-    places = ("domains/rollouts/metrics.py", "engine/remote/metrics.py", "engine/reloading.py", "cli/program.py")
+    """Metrics of parts that need more than a registry to be made."""
+    places = (
+        "domains/inventory/metrics.py",
+        "domains/leftovers/metrics.py",
+        "domains/rollouts/metrics.py",
+        "engine/remote/metrics.py",
+        "engine/reloading.py",
+        "cli/program.py",
+    )
     texts = [(ROOT / "src/hortus" / place).read_text() for place in places]
-    return {name for text in texts for name in re.findall(r'"(hortus_[a-z_]+)"', text)}
+    recorder = (ROOT / "src/hortus/engine/leftovers/recorder.py").read_text()
+    counted = {f"{name}_total" for name in re.findall(r'"(hortus_[a-z_]+)"', recorder)}
+    return counted | {name for text in texts for name in re.findall(r'"(hortus_[a-z_]+)"', text)}
 
 
 class _Counts:
