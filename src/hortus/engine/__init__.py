@@ -52,8 +52,8 @@ In a test the controller runs on a cluster of its own, by the fixture `hortus_cl
 - **What makes it run** (`sources`, `predicates`): `Watch` of its own kind, `Watch(..., to=...)` of other kinds,
   `Trigger`, `Every`.
 - **In which order** (`queue`): people before retries before the initial list before resyncs; one worker to an object.
-- **What it writes** (`status`, `conditions`, `apply`, `finalizers`, `owners`): one status write at the end and only
-  what differs, server-side apply that is skipped when nothing would change, precise patches.
+- **What it writes** (`status`, `conditions`, `apply`, `owning`, `finalizers`): one status write at the end, only what
+  differs, server-side apply that is skipped when nothing would change and refuses what others made, precise patches.
 - **What it reports** (`events`, `logging`, `metrics`): nothing secret, by `redaction`; names that existing boards know.
 - **In other clusters** (`remote`, `applysets`): thousands of connections and watches; sets applied and pruned.
 - **Kubeconfig Secrets** (`kubeconfigs`): contents, writes, rotation, proof and repairs, for all domains.

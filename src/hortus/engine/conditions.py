@@ -36,9 +36,9 @@ def find_condition(obj: Object, kind: str) -> Object | None:
 
 
 def has_condition(obj: Object, kind: str, status: ConditionStatus = TRUE) -> bool:
-    """True when the object's condition of that type has that status; an absent one is Unknown."""
+    """True when the object's condition of that type has that status; one that is absent or lacks it is Unknown."""
     found = find_condition(obj, kind)
-    return (found["status"] if found is not None else UNKNOWN) == status
+    return ((found or {}).get("status") or UNKNOWN) == status
 
 
 def set_condition(

@@ -19,7 +19,7 @@ from hortus.engine.cache import Cache
 from hortus.engine.conditions import FALSE, READY, ConditionStatus, find_condition
 from hortus.engine.events import NORMAL, WARNING, EventRecorder
 from hortus.engine.finalizers import add_finalizer, has_finalizer, is_deleting, remove_finalizer
-from hortus.engine.owners import own
+from hortus.engine.owning import OwnedApplier
 from hortus.engine.redaction import redact_text
 from hortus.engine.status import StatusDraft
 from hortus.engine.typed import TypedCache, read, resource_of
@@ -72,6 +72,7 @@ class Wiring(Generic[K]):
         self.events = events
         self.field_manager = field_manager
         self.applier = Applier(client, field_manager=field_manager)
+        self.owning = OwnedApplier(client, self.applier, owner=self.resource, field_manager=field_manager)
         self.clock = clock
         self.holds = holds
         """True for an object that this replica works on."""
@@ -167,10 +168,12 @@ class ReconcileContext(Generic[K]):
         """The events of a status just written over that of `before`: one for each condition that is new or reports
         something else, a warning where it is False."""
         for condition in (self.raw.get("status") or {}).get("conditions") or ():
-            old = find_condition(before, condition["type"]) or {}
-            if any(old.get(field) != condition.get(field) for field in ("status", "reason", "message")):
-                kind = WARNING if condition["status"] == FALSE else NORMAL
-                yield Announcement(kind, condition["reason"], condition.get("message", ""))
+            kind, reason = condition.get("type", ""), condition.get("reason")
+            old = find_condition(before, kind) or {}
+            # Another writer's condition may lack fields, and an event needs a reason.
+            if reason and any(old.get(field) != condition.get(field) for field in ("status", "reason", "message")):
+                severity = WARNING if condition.get("status") == FALSE else NORMAL
+                yield Announcement(severity, reason, condition.get("message", ""))
 
     # Writing.
 
@@ -203,17 +206,20 @@ class ReconcileContext(Generic[K]):
             )
         )
 
-    async def apply(self, resource: Resource, config: Object, *, owned: bool = True) -> Object:
+    async def apply(self, resource: Resource, config: Object, *, owned: bool = True, adopt: bool = False) -> Object:
         """Apply `config`, with no call when the server holds it; returns the object as it is there.
 
         Name and namespace are the object's own where `config` has none; `owned` makes the object its controller, so
-        that it is deleted with it. `resource` is one of the controller's `owns`. Raises KubeError, ValueError.
+        that it is deleted with it. An object of that name that somebody else made is refused with reason ObjectTaken;
+        `adopt` takes it over when it has no controller. `resource` is one of the controller's `owns`. Raises StepError,
+        KubeError, ValueError.
         """
         metadata = {"name": self.key.name, "namespace": self.key.namespace, **config.get("metadata", {})}
         wanted = {**config, "metadata": {name: value for name, value in metadata.items() if value}}
+        cache = self.wiring.owned[resource]
         if owned:
-            own(wanted, {"apiVersion": self.wiring.resource.api_version, "kind": self.wiring.resource.kind, **self.raw})
-        return (await self.wiring.applier.apply(resource, wanted, cache=self.wiring.owned[resource])).object
+            return await self.wiring.owning.apply(resource, wanted, self.raw, cache=cache, adopt=adopt)
+        return (await self.wiring.applier.apply(resource, wanted, cache=cache)).object
 
     def _take(self, written: Object) -> None:
         """Go on with the answer to a write of the object."""

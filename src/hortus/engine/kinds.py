@@ -29,7 +29,7 @@ from hortus.engine.manager import Manager
 from hortus.engine.outcomes import NEVER, Actor, Result, StepError
 from hortus.engine.predicates import spec_or_metadata_changed
 from hortus.engine.rbac import Permission
-from hortus.engine.sources import Source, Watch, to_owner
+from hortus.engine.sources import Source, Watch
 from hortus.engine.typed import NotReadable, resource_of
 from hortus.kube import Client
 from hortus.kube.errors import KubeError
@@ -215,6 +215,9 @@ def add_kind(
 
 
 def sources_of(wiring: Wiring[Any]) -> list[Source]:
-    """Changes of the owned kinds, which are complete before the first reconcile, and of the kind itself."""
-    owned = [Watch(cache, to=to_owner(wiring.resource)) for cache in wiring.owned.values()]
+    """Changes of the owned kinds, which are complete before the first reconcile, and of the kind itself.
+
+    An object whose name was refused to an owner (ObjectTaken) reconciles that owner when it changes.
+    """
+    owned = [Watch(cache, to=wiring.owning.to_owners(resource)) for resource, cache in wiring.owned.items()]
     return [*owned, Watch(wiring.cache.raw, when=spec_or_metadata_changed)]
