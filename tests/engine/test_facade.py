@@ -17,7 +17,7 @@ FOR_AUTHORS = {
         *("hosted", "run", "run_manager", "Controller"),
     },
     "reading of objects and conditions": {
-        *("copy_of", "has_condition", "is_deleting", "is_owned_by", "resource_of"),
+        *("copy_of", "has_condition", "is_owned_by", "resource_of"),
     },
     "sources, and what they need": {"Permission", "annotations_changed", "fields_changed", "to_label", "to_same_name"},
 }
