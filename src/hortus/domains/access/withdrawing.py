@@ -95,7 +95,10 @@ class AccessRemoval:
             return Obstacle(str(error), LeftoverReason.CLUSTER_UNREACHABLE)
         except ApiError as error:
             return Obstacle(str(error), LeftoverReason.NOT_PRUNED)
-        return None if report.complete else Obstacle(report.message(), LeftoverReason.NOT_PRUNED)
+        if report.complete:
+            return None
+        silent = any(isinstance(outcome.error, TransportError) for outcome in report.failures)
+        return Obstacle(report.message(), LeftoverReason.CLUSTER_UNREACHABLE if silent else LeftoverReason.NOT_PRUNED)
 
     async def _record(self, context: AccessContext, obstacle: Obstacle) -> None:
         """Record the objects that may be left, before the request is released. Raises KubeError."""

@@ -1,8 +1,8 @@
 """Looks at the items of a Leftover: in their cluster, in the garden, on the management cluster.
 
 It reads single objects and changes none. An item counts as gone only when a server says that this very object is
-missing: the kind is served, and the name is not there or belongs to an object with another uid. Items in a cluster are
-gone with it, when the garden has no Shoot of its name.
+missing: the kind is served, and the name is not there or belongs to an object with another uid. Items in a cluster that
+does not answer are gone with it, when the garden has no Shoot of its name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MANAGEMENT = (SECRETS, GARDENER_CLUSTERS, RUNTIMES)
 """Kinds that are looked at on the management cluster: whoever writes a Leftover cannot have us read others."""
 _GARDEN = (SHOOTS, CONFIG_MAPS)
 _INVISIBLE = "no API server shows it: look at the provider, remove it there, then acknowledge"
-_CLOSED = "there is no kubeconfig for its cluster: the GardenerCluster or its Secret is missing"
+_CLOSED = Sight("Unknown", "there is no kubeconfig for its cluster: the GardenerCluster or its Secret is missing")
 
 
 class ClusterWays:
@@ -105,11 +105,18 @@ class ItemLookup:
     ) -> dict[str, Sight]:
         if not items:
             return {}
-        if cluster.shoot and await self._shoot_is_gone(cluster.shoot):
-            gone = Sight("Gone", f"its cluster is gone: the garden has no Shoot {cluster.shoot}")
-            return {item.id: gone for item in items}
-        if place is None:
-            return {item.id: Sight("Unknown", _CLOSED) for item in items}
+        sights = await self._entered(cluster, place, items) if place else {item.id: _CLOSED for item in items}
+        if all(sight.state != "Unknown" for sight in sights.values()):
+            return sights
+        if not cluster.shoot or not await self._shoot_is_gone(cluster.shoot):
+            return sights
+        gone = Sight("Gone", f"its cluster is gone: the garden has no Shoot {cluster.shoot}")
+        return {name: gone if sight.state == "Unknown" else sight for name, sight in sights.items()}
+
+    async def _entered(
+        self, cluster: LeftoverCluster, place: KubeconfigRef, items: list[LeftoverItem]
+    ) -> dict[str, Sight]:
+        """Items as their cluster shows them."""
         sights: dict[str, Sight] = {}
         remote = self._pool.at(place)
         for item in items:
