@@ -180,6 +180,16 @@ async def test_a_lease_edited_by_hand_is_kept_and_one_taken_by_force_is_lost(wor
     assert not one.leading
 
 
+async def test_a_leader_creates_a_lease_that_was_deleted(world: World) -> None:
+    one = world.join("one")
+    await world.advance(5)
+    world.api.remove(LEASES, KEY[1].name, KEY[1].namespace)
+    await world.advance(3)
+    assert world.lease["holderIdentity"] == "one"
+    await world.advance(30)
+    assert one.leading
+
+
 async def test_who_comes_back_under_its_old_identity_leads_on_without_a_transition(world: World) -> None:
     one = world.join("one")
     await world.advance(5)

@@ -152,8 +152,8 @@ class Elector:
         limit = self._valid_until - began if self.leading else self._times.renew_deadline
         try:
             held = await within(self._clock, limit, self._take())
-        except (Conflict, AlreadyExists):
-            # Another was quicker. Who leads has to know at once whether that was a take-over.
+        except (Conflict, AlreadyExists, NotFound):
+            # Another was quicker, or deleted it. Who leads has to know at once whether that was a take-over.
             held = await self._look_again() if self.leading else False
         except (KubeError, OSError) as error:
             _log.warning("the lease could not be read or written", lease=self.name, error=str(error))
@@ -204,16 +204,29 @@ class Elector:
         self._see(await self._client.replace(LEASES, lease))
 
     async def _look_again(self) -> bool:
-        """After a conflict as leader: somebody edited the lease, or took it. True when it is renewed after all."""
+        """After a conflict as leader: somebody edited, deleted or took the lease. True when it is renewed after all."""
         try:
             self._see(await self._client.get(LEASES, self.name, self._namespace))
             if self.leader == self.identity and self._seen is not None:
                 await self._put(self._record(self._seen))
                 return True
             self._valid_until = float("-inf")
+        except NotFound:
+            return await self._create_again()
         except (KubeError, OSError) as error:
             _log.warning("the lease could not be read", lease=self.name, error=str(error))
         return False
+
+    async def _create_again(self) -> bool:
+        """Create the lease that somebody deleted; False when another candidate was quicker, which the next renewal
+        finds."""
+        try:
+            self._see(await self._client.create(LEASES, self._record(None)))
+        except (KubeError, OSError) as error:
+            _log.warning("the lease was deleted and could not be created again", lease=self.name, error=str(error))
+            return False
+        _log.warning("the lease was deleted and is created again", lease=self.name)
+        return True
 
     def _see(self, lease: Object) -> None:
         """Note the lease; the time of its holder starts again whenever its record differs from what was seen."""
