@@ -40,6 +40,20 @@ async def test_deleting_the_request_removes_everything(here: World) -> None:
         assert await here.objects_inside() == []
 
 
+async def test_a_reconcile_that_drains_after_a_handover_leaves_no_watch_behind(here: World) -> None:
+    await here.cluster()
+    async with here.controlled():
+        reconciler = here.controller._reconciler
+        holds, reconciler.wiring.holds = reconciler.wiring.holds, lambda key: False
+        await here.ask()
+        await here.until_reason("Issued")
+        await here.rest()
+        assert [len(watch) for watch in reconciler._clusters.watches.values() if len(watch)] == []
+        reconciler.wiring.holds = holds
+        await here.rest()
+        assert {len(watch) for watch in reconciler._clusters.watches.values()} == {1}
+
+
 async def test_what_is_edited_in_the_cluster_is_mended(here: World) -> None:
     await here.cluster()
     async with here.controlled():

@@ -128,7 +128,9 @@ class ClusterAccessController(KindController[AccessContext]):
 
     async def _enter_cluster(self, context: AccessContext) -> None:
         await context.ensure_finalizer(FINALIZER)
-        self._clusters.enter(context.key, context.cluster, context.place)
+        if self.wiring.holds(context.key):
+            # A reconcile that drains after a handover has left the cluster already, and reads from its server.
+            self._clusters.enter(context.key, context.cluster, context.place)
         context.remote = self._clusters.pool.at(context.place)
 
     async def _find_rules(self, context: AccessContext) -> None:
