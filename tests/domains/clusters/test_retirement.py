@@ -8,8 +8,12 @@ from tests.domains.clusters.world import CONFIG_MAPS, World, condition, said
 from hortus.domains.clusters.garden import SHOOTS
 from hortus.domains.clusters.types import FINALIZER, Annotation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine import read
+from hortus.engine.leftovers.types import LEFTOVERS, Leftover
 from hortus.kube.errors import ConnectionFailed, Forbidden
 from hortus.kube.objects import Object
+from hortus.schema import crd
+from hortus.simulation.garden.workload import CRDS
 
 FORCED = "confirmation.gardener.cloud/force-deletion"
 
@@ -154,3 +158,37 @@ async def test_asked_for_later_the_deletion_is_forced_then(here: World) -> None:
         await here.operate("Delete", "Failed", codes=("ERR_INFRA_UNAUTHORIZED",))
         await here.annotate(Annotation.FORCE_DELETION)
         await here.until("Shoot", "c-1", lambda found: FORCED in found["metadata"]["annotations"])
+
+
+async def test_a_forced_deletion_is_recorded_before_the_shoot_is_gone(here: World) -> None:
+    await here.client.apply(CRDS, crd(Leftover), field_manager="tests")
+    here.leftovers = True
+    async with here.controlled():
+        await here.grow()
+        await here.annotate(Annotation.FORCE_DELETION)
+        await here.delete()
+        await deleting(here)
+        await here.operate("Delete", "Failed", codes=("ERR_INFRA_DEPENDENCIES",))
+        await here.until("Shoot", "c-1", lambda found: FORCED in found["metadata"]["annotations"])
+        [found] = [read(Leftover, one) for one in (await here.client.list(LEFTOVERS, here.namespace)).items]
+        await here.vanish()
+        await here.until_gone()
+    assert (found.spec.reason, found.spec.source.name, found.spec.cluster.shoot) == ("DeletionForced", "rt-1", "c-1")
+    [item] = found.spec.items
+    assert (item.where, item.actor) == ("Infrastructure", "Operator")
+    assert f"shoot--{here.project}--c-1" in item.look
+
+
+async def test_a_forced_deletion_that_the_garden_refuses_leaves_no_record(here: World) -> None:
+    await here.client.apply(CRDS, crd(Leftover), field_manager="tests")
+    here.leftovers = True
+    async with here.controlled():
+        await here.grow()
+        await here.annotate(Annotation.FORCE_DELETION)
+        await here.delete()
+        await deleting(here)
+        here.failures["patch", "shoots"] = Forbidden("no")
+        await here.operate("Delete", "Failed", codes=("ERR_INFRA_DEPENDENCIES",))
+        await here.until_event("ShootForceDeletionRefused")
+        await here.rest()
+        assert (await here.client.list(LEFTOVERS, here.namespace)).items == []

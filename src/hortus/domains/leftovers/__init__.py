@@ -34,7 +34,7 @@ class _Leftovers(Domain):
     def rules(self) -> RbacRules:
         from hortus.domains.leftovers import rbac
 
-        return RbacRules(management=rbac.MANAGEMENT, garden=rbac.GARDEN, flag="leftovers")
+        return RbacRules(management=rbac.MANAGEMENT, garden=rbac.GARDEN, fleet=rbac.FLEET, flag="leftovers")
 
     def served_by(self) -> str:
         return "leftovers"
