@@ -66,6 +66,7 @@ def loaded(folder: Path, *words: str, **more: str) -> set[str]:
         ("install", "-h"),
         ("adopt", "shoots", "-h"),
         ("simulate", "load", "-h"),
+        ("simulate", "rollout", "-h"),
         ("manifests", "-h"),
         ("new", "operator", "-h"),
         ("nonsense",),
@@ -124,6 +125,7 @@ def test_the_flags_of_the_controllers_are_listed_without_the_controllers(
     "words",
     [
         ("simulate", "fleet", "--plan", "--clusters", "2", "--duration", "3s"),
+        ("simulate", "rollout", "policy.yaml"),
         ("simulate", "mark"),
         ("simulate", "cleanup", "--load-id", "one"),
     ],

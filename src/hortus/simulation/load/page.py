@@ -45,57 +45,67 @@ margin-right:.4rem;vertical-align:middle;border-radius:1px}
 
 def html(report: RunReport) -> str:
     """The whole document."""
-    title = f"{report.scenario}: {'passed' if report.passed else 'failed'}"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>"
-        f'{_head(report)}{_facts(report)}{_gates(report)}<div class="grid2">{"".join(_plots(report))}</div>'
-        f"{''.join(_tables(report))}</main></body></html>\n"
+    return document(
+        f"{report.scenario}: {'passed' if report.passed else 'failed'}",
+        f'{_head(report)}{facts(summary(report))}{_gates(report)}<div class="grid2">{"".join(_plots(report))}</div>'
+        f"{''.join(_tables(report))}",
     )
 
 
+def document(title: str, body: str) -> str:
+    """A document around `body`, which is HTML."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>{body}</main></body></html>\n"
+    )
+
+
+def headline(title: str, word: str, *, good: bool) -> str:
+    """The heading of a document with its verdict in one word."""
+    return f'<h1>{escape(title)}<span class="verdict {"good" if good else "bad"}">{escape(word)}</span></h1>'
+
+
 def _head(report: RunReport) -> str:
-    word, kind = ("passed", "good") if report.passed else ("failed", "bad")
-    if report.interrupted:
-        word, kind = "interrupted", "bad"
+    word = "interrupted" if report.interrupted else "passed" if report.passed else "failed"
     described = f"<p>{escape(report.description)}</p>" if report.description else ""
     return (
-        f'<h1>{escape(report.scenario)}<span class="verdict {kind}">{word}</span></h1>{described}'
+        f"{headline(report.scenario, word, good=report.passed and not report.interrupted)}{described}"
         f'<p class="dim">{escape(report.started)} · {seconds(report.seconds)} · {escape(report.server)} · seed '
         f"{report.seed} · load id {escape(report.load_id)}</p>"
     )
 
 
-def _facts(report: RunReport) -> str:
-    cells = "".join(f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>" for name, value in summary(report))
+def facts(found: Iterable[Row]) -> str:
+    """Figures as tiles, each a name and a value."""
+    cells = "".join(f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>" for name, value in found)
     return f'<div class="facts">{cells}</div>'
 
 
 def _gates(report: RunReport) -> str:
     rows = list(gate_rows(report))
-    return _section("Gates", _table(("gate", "measured", ""), rows)) if rows else ""
+    return section("Gates", table(("gate", "measured", ""), rows)) if rows else ""
 
 
 def _plots(report: RunReport) -> Iterable[str]:
     line = report.timeline
     bands = [Band(fault.at, fault.ends, f"{fault.fault}: {fault.what}") for fault in report.faults]
     shaded = " Shaded: faults." if bands else ""
-    yield _section(
+    yield section(
         "Objects",
         plot(_lines(line, ["created", "ready"]), bands=bands, label="objects created and ready over time"),
         f"created, and ready now.{shaded}",
     )
     rates = [Curve("our calls", _rates(line.times, line.values.get("calls", ())))]
-    yield _section("Calls a second", plot(rates, bands=bands, label="our calls a second"), "made by the load")
+    yield section("Calls a second", plot(rates, bands=bands, label="our calls a second"), "made by the load")
     waits = [Curve(titled(name), _shape(found)) for name, found in report.waits.items()]
-    yield _section(
+    yield section(
         "Times to effect",
         plot(waits, logarithmic=True, top=100, label="share of objects by time"),
         "per cent of operations whose effect was seen within that time",
     )
     calls = [Curve(name, _shape(found)) for name, found in report.calls.items()]
-    yield _section(
+    yield section(
         "Latency of calls",
         plot(calls, logarithmic=True, top=100, label="share of calls by latency"),
         "per cent of calls answered within that time, repetitions after faults included",
@@ -107,48 +117,50 @@ def _process_plots(report: RunReport, bands: Sequence[Band]) -> Iterable[str]:
     line = report.timeline
     names = sorted(name.removeprefix("cpu seconds ") for name in line.values if name.startswith("cpu seconds "))
     cpu = [Curve(name, _rates(line.times, line.values[f"cpu seconds {name}"])) for name in names]
-    yield _section("CPU, cores", plot(cpu, bands=bands, label="cores in use over time"), "cores in use")
+    yield section("CPU, cores", plot(cpu, bands=bands, label="cores in use over time"), "cores in use")
     memory = _lines(line, sorted(name for name in line.values if name.startswith("memory ")), scale=2.0**-20)
-    yield _section("Memory, MiB", plot(memory, bands=bands, label="resident memory over time"), "resident")
+    yield section("Memory, MiB", plot(memory, bands=bands, label="resident memory over time"), "resident")
     if queues := _lines(line, [name for name in line.values if name.startswith("queue ")]):
-        yield _section("Queue", plot(queues, bands=bands, label="queue length"), "keys that wait")
+        yield section("Queue", plot(queues, bands=bands, label="queue length"), "keys that wait")
 
 
 def _tables(report: RunReport) -> Iterable[str]:
     heads = ("", "count", "p50", "p90", "p99", "max")
     if report.waits:
         rows = [_distribution_row(titled(name), found) for name, found in report.waits.items()]
-        yield _section("Times to effect", _table(heads, rows), wide=True)
-    yield _section("Calls", _table(heads, [_distribution_row(*item) for item in report.calls.items()]), wide=True)
+        yield section("Times to effect", table(heads, rows), wide=True)
+    yield section("Calls", table(heads, [_distribution_row(*item) for item in report.calls.items()]), wide=True)
     if phases := list(phase_rows(report)):
-        yield _section("Phases", _table(PHASE_HEADS, phases), "CPU (cores) and memory of the controllers", wide=True)
+        yield section("Phases", table(PHASE_HEADS, phases), "CPU (cores) and memory of the controllers", wide=True)
     if report.processes:
         names = ("process", "CPU", "memory, peak", "read and written", "restarts", "of these on purpose")
-        yield _section("Processes", _table(names, process_rows(report)), wide=True)
+        yield section("Processes", table(names, process_rows(report)), wide=True)
     if report.faults:
         rows = [(seconds(fault.at), seconds(fault.ends - fault.at), fault.fault, fault.what) for fault in report.faults]
-        yield _section("Faults", _table(("at", "for", "fault", "what"), rows), wide=True)
+        yield section("Faults", table(("at", "for", "fault", "what"), rows), wide=True)
     if report.errors:
-        yield _section(
+        yield section(
             "Our calls that failed",
-            _table(("call", "times"), [(k, number(v)) for k, v in report.errors.items()]),
+            table(("call", "times"), [(k, number(v)) for k, v in report.errors.items()]),
             wide=True,
         )
     if report.failures:
         note = f"the first {len(report.failures)} of {report.failed}" if report.failed > len(report.failures) else ""
-        yield _section("Failures", _table(("object", "problem"), report.failures, long=True), note, wide=True)
+        yield section("Failures", table(("object", "problem"), report.failures, long=True), note, wide=True)
 
 
 def _distribution_row(name: str, found: Distribution) -> Row:
     return (name, number(found.count), *map(seconds, (found.p50, found.p90, found.p99, found.max)))
 
 
-def _section(title: str, content: str, note: str = "", *, wide: bool = False) -> str:
+def section(title: str, content: str, note: str = "", *, wide: bool = False) -> str:
+    """A card; `content` is HTML."""
     said = f'<p class="dim">{escape(note)}</p>' if note else ""
     return f'<section class="{"wide" if wide else ""}"><h2>{escape(title)}</h2>{content}{said}</section>'
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, long: bool = False) -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, long: bool = False) -> str:
+    """A table of texts; with `long` they are broken into lines."""
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
     body = "".join(f"<tr>{''.join(_cell(text, long=long) for text in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -38,9 +38,10 @@ def plot(
     bands: Sequence[Band] = (),
     logarithmic: bool = False,
     top: float = 0.0,
+    unit: str = "s",
     label: str,
 ) -> str:
-    """The `<svg>` element over seconds; `label` says to those who cannot see it what it shows.
+    """The `<svg>` element over time in `unit`; `label` says to those who cannot see it what it shows.
 
     `logarithmic` concerns x, which begins at 0 otherwise; y begins at 0 and reaches `top` at least.
     """
@@ -56,7 +57,7 @@ def plot(
     )
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">']
     parts += [_shade(frame, band) for band in bands]
-    parts += _axes(frame)
+    parts += _axes(frame, unit)
     for number, line in enumerate(lines):
         path = f'<path class="line {_class(number)}" d="{_path(frame, line)}"><title>{escape(line.name)}</title></path>'
         parts.append(path)
@@ -114,17 +115,19 @@ def ticks(highest: float) -> list[float]:
     return [step * number for number in range(count + 1)]
 
 
-def _axes(frame: _Frame) -> list[str]:
+def _axes(frame: _Frame, unit: str) -> list[str]:
     parts = []
     for value in frame.steps:
         y = frame.y(value)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
     below = f'y="{HEIGHT - 8}" text-anchor="middle"'
-    return parts + [f'<text x="{frame.x(value):.1f}" {below}>{_short(value)}</text>' for value in frame.x_ticks()]
+    return parts + [f'<text x="{frame.x(value):.1f}" {below}>{_short(value, unit)}</text>' for value in frame.x_ticks()]
 
 
-def _short(value: float) -> str:
+def _short(value: float, unit: str) -> str:
+    if unit != "s":
+        return f"{value:g} {unit}"
     if 0 < value < 1e-3:
         return f"{value * 1e6:g} µs"
     return f"{value * 1000:g} ms" if 0 < value < 1 else f"{value:g} s"
