@@ -16,7 +16,7 @@ from hortus.domains.rollouts.terms import Terms, TermsError, terms_of
 from hortus.domains.rollouts.trial import TrialResult, run_trial
 from hortus.domains.rollouts.trialfleet import LabelShares, TrialConditions, trial_fleet
 from hortus.domains.rollouts.windows import WindowError, window
-from hortus.engine.rollouts.types import RolloutPolicy
+from hortus.engine.rollouts.types import RolloutPhase, RolloutPolicy
 from hortus.kube import yaml
 from hortus.kube.naming import label_value, qualified_name
 from hortus.schema import Structural, decode, schema
@@ -128,10 +128,11 @@ def _show(result: TrialResult, name: str, terms: Terms, conditions: TrialConditi
 
 
 def _remarks(result: TrialResult, terms: Terms, conditions: TrialConditions) -> Iterator[str]:
-    if not result.succeeded:
+    if result.phase == RolloutPhase.HALTED:
+        yield "with --resume it goes on after a halt"
+    elif not result.succeeded:
         yield clean(result.message)
-        if not result.halts:
-            yield "nothing further happens in the simulation"
+        yield "nothing further happens in the simulation"
     if result.joined:
         yield f"{number(result.joined)} clusters joined after the begin"
     if result.excluded:
