@@ -124,6 +124,10 @@ class Domain:
         """Admission policies with their bindings, installed with the CRDs."""
         return ()
 
+    def records(self) -> Sequence[Resource]:
+        """The kinds that controllers alone write; the role for people who edit leaves them out."""
+        return ()
+
     def flags(self) -> Sequence[Flag]:
         """Flags of `hortus run`."""
         return ()

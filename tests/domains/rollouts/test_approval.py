@@ -9,9 +9,10 @@ import pytest
 from tests.oracles.controlplane import RealServer, find_assets, running_control_plane, why_none
 
 from hortus.cli.install import contents
+from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.domains.rollouts.approval import NAME, POLICIES
 from hortus.engine.rbac import policy_rules
-from hortus.engine.rollouts.types import ROLLOUTS, Rollout
+from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUTS, Rollout
 from hortus.kube import Client, Resource
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.errors import Forbidden, NotFound
@@ -160,3 +161,10 @@ async def test_an_approver_may_neither_start_nor_delete_rollouts(admin: Client) 
             await approver.create(ROLLOUTS, rollout("mine"))
         with pytest.raises(Forbidden):
             await approver.delete(ROLLOUTS, "ours", FLEET)
+
+
+async def test_an_editor_cannot_admit_clusters_or_move_them_between_stages(admin: Client) -> None:
+    async with await person(admin, "editor") as editor:
+        for resource in (PLACEMENT_DECISIONS, CLUSTER_PROFILES):
+            with pytest.raises(Forbidden):
+                await editor.create(resource, {"metadata": {"name": "mine", "namespace": FLEET}})

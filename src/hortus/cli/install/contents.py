@@ -79,7 +79,10 @@ PEOPLE_VIEW: tuple[Permission, ...] = tuple(
     for resource in KINDS
 )
 PEOPLE_EDIT: tuple[Permission, ...] = tuple(
-    Permission(resource.group, (resource.plural,), _WRITE, "for people who change") for resource in KINDS
+    Permission(resource.group, (resource.plural,), _WRITE, "for people who change")
+    for domain in _DOMAINS
+    for resource in domain.kinds()
+    if resource not in domain.records()
 )
 
 PEOPLE: Mapping[str, tuple[Permission, ...]] = {

@@ -26,6 +26,11 @@ class _Inventory(Domain):
 
         return RbacRules(management=rbac.SOURCES, fleet=rbac.FLEET, flag="inventory")
 
+    def records(self) -> Sequence[Resource]:
+        from hortus.domains.inventory.types import CLUSTER_PROFILES
+
+        return (CLUSTER_PROFILES,)
+
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.inventory.settings import FLAGS
 

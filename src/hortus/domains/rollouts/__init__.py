@@ -43,6 +43,11 @@ class _Rollouts(Domain):
 
         return POLICIES
 
+    def records(self) -> Sequence[Resource]:
+        from hortus.engine.rollouts.types import PLACEMENT_DECISIONS
+
+        return (PLACEMENT_DECISIONS,)
+
     def flags(self) -> Sequence[Flag]:
         from hortus.engine.flags import Flag
 
