@@ -13,12 +13,14 @@ from tests.cli.terminals import terminal
 from tests.production.test_permissions import gardener_cluster
 from tests.scenarios.running import hortus, kubectl
 
+from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
 from hortus.cli.install.applying import Installation
 from hortus.cli.install.chart import objects
 from hortus.cli.install.removing import Removal, RemovalPlan
 from hortus.cli.program import ELECTION_NAME
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine.flags import FlagSet
 from hortus.engine.leases import LEASES
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.errors import NotFound
@@ -33,17 +35,12 @@ PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
 POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-NOT_SERVED = "not served: --{flag} is off (in the chart config.{flag})"
 SERVED = [
-    f"warning  ClusterAccess      {NOT_SERVED.format(flag='cluster-access')}",
-    "warning  Runtime            not served: there is no converter configuration at "
-    "/converter-config/converter_config.json (--converter-config-filepath; in the chart runtimes.converterConfigMap)",
-    "ok       GardenerCluster    served",
-    f"warning  ClusterProfile     {NOT_SERVED.format(flag='inventory')}",
-    f"warning  ChangeKind         {NOT_SERVED.format(flag='rollouts')}",
-    f"warning  RolloutPolicy      {NOT_SERVED.format(flag='rollouts')}",
-    f"warning  Rollout            {NOT_SERVED.format(flag='rollouts')}",
-    f"warning  PlacementDecision  {NOT_SERVED.format(flag='rollouts')}",
+    *(
+        f"{'warning' if one.reason else 'ok':<9}{one.resource.kind:<19}"
+        + (f"not served: {one.reason}" if one.reason else "served")
+        for one in contents.served_kinds(FlagSet(FLAGS).parse([]))
+    ),
     "failed   Secret             hortus-system/gardener-credentials is missing; make it: kubectl -n hortus-system "
     "create secret generic gardener-credentials --from-file=kubeconfig=garden.yaml",
 ]
@@ -75,14 +72,7 @@ def test_it_installs_upgrades_and_leaves_what_is_the_clusters(server: TestServer
     removed = on(server, "uninstall", "--yes")
     assert "deployment/hortus in hortus-system deleted" in removed
     assert removed[removed.index("This stays:") + 1 :] == [
-        "  customresourcedefinition/clusteraccesses.access.hortus.dev, 0 objects",
-        "  customresourcedefinition/runtimes.infrastructuremanager.kyma-project.io, 0 objects",
-        "  customresourcedefinition/gardenerclusters.infrastructuremanager.kyma-project.io, 0 objects",
-        "  customresourcedefinition/clusterprofiles.multicluster.x-k8s.io, 0 objects",
-        "  customresourcedefinition/changekinds.fleet.hortus.dev, 0 objects",
-        "  customresourcedefinition/rolloutpolicies.fleet.hortus.dev, 0 objects",
-        "  customresourcedefinition/rollouts.fleet.hortus.dev, 0 objects",
-        "  customresourcedefinition/placementdecisions.multicluster.x-k8s.io, 0 objects",
+        *(f"  customresourcedefinition/{kind.plural}.{kind.group}, 0 objects" for kind in contents.KINDS),
         "  namespace/hortus-system",
     ]
     assert kubectl(server.kubeconfig, "get", "crd", "-o", "name").stdout != ""
