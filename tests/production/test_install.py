@@ -359,11 +359,21 @@ async def test_where_nothing_was_installed_the_way_out_is_named(fresh: Client) -
 
 
 def test_an_uninstall_lists_everything_and_asks(server: TestServer) -> None:
-    on(server, "install", "--no-wait", "-n", "asked", "--set", "watchNamespace=asked", *ALONE)
+    on(
+        server,
+        "install",
+        "--no-wait",
+        "-n",
+        "asked",
+        "--set",
+        "watchNamespace=asked",
+        "--set",
+        "fullnameOverride=asked",
+    )
     words = ("--kubeconfig", str(server.kubeconfig), "uninstall", "-n", "asked")
     done = hortus(*words)
     assert done.returncode == 2
-    assert "  deployment/hortus in asked\n" in done.stdout
+    assert "  deployment/asked in asked\n" in done.stdout
     assert "This stays:\n  customresourcedefinition/" in done.stdout
     assert "give -y to agree" in done.stderr
     with terminal(*words, width=200, height=60) as shown:
@@ -379,11 +389,8 @@ def test_an_uninstall_lists_everything_and_asks(server: TestServer) -> None:
     assert kubectl(server.kubeconfig, "get", "namespace", "asked", "--ignore-not-found").stdout == ""
 
 
-ALONE = ("--set", "global.rbac.aggregateClusterRoles=false")
-
-
 def test_pods_that_cannot_start_are_not_waited_for(server: TestServer) -> None:
-    words = ("install", "-n", "blocked", "--set", "watchNamespace=blocked", *ALONE)
+    words = ("install", "-n", "blocked", "--set", "watchNamespace=blocked", "--set", "fullnameOverride=blocked")
     done = hortus("--kubeconfig", str(server.kubeconfig), *words)
     assert done.returncode == 1
     assert "failed   Secret             blocked/gardener-credentials is missing" in done.stdout
