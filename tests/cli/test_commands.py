@@ -16,6 +16,7 @@ from tests.scenarios.running import environment
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube import kubeconfig, yaml
+from hortus.kube.objects import parse_time
 
 ESCAPE = "\x1b[31mred\x1b[0m\u202e\x9b1m\x7f"
 
@@ -206,6 +207,8 @@ def test_tree_shows_the_whole_way_with_health(fleet: Fleet) -> None:
     assert lines[3] == "└─ · Shoot garden-demo/one  not scheduled yet"
     as_json = orjson.loads(fleet.type("tree", "one", "-o", "json").out)
     assert (as_json["kind"], as_json["healthy"], len(as_json["children"])) == ("GardenerCluster", True, 2)
+    secret = as_json["children"][0]
+    assert parse_time(secret["expires"]) - parse_time(secret["written"]) == 86400
     assert yaml.load(fleet.type("tree", "one", "-o", "yaml").out)["name"] == "kcp-system/one"
 
 

@@ -31,6 +31,8 @@ class Status(msgspec.Struct):
     problem: str = ""
     server: str = ""
     version: str = ""
+    started: str = ""
+    """Time of the start, RFC 3339."""
     uptime: int = 0
     """Seconds since the start."""
     processes: dict[str, int] = {}
@@ -63,6 +65,7 @@ def look(state: StateDirectory) -> Status:
         state=str(state.path),
         server=run.server,
         version=run.version,
+        started=run.started,
         uptime=max(0, int(time.time() - parse_time(run.started))),
         processes=run.processes,
     )

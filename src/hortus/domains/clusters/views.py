@@ -31,6 +31,8 @@ class Explanation(msgspec.Struct, omit_defaults=True):
     """Its problem; empty when there is none."""
     errors: tuple[str, ...] = ()
     suspended: bool = False
+    since: str = ""
+    """When the condition last changed, RFC 3339."""
     unserved: str = ""
     """The reason for which no controller reconciles it; empty when one does, and where that is not known."""
 
@@ -67,6 +69,7 @@ def explanation(
     return Explanation(
         runtime=f"{metadata.namespace}/{metadata.name}",
         state=service.state_of(runtime) or "not reconciled yet",
+        since=condition.last_transition_time if condition else "",
         condition=_sentence(condition) if condition else "there is no condition yet",
         turn=OWNERS[turn.actor],
         advice=turn.advice,

@@ -12,6 +12,7 @@ from hortus.domains.credentials.settings import LIFETIME
 from hortus.domains.credentials.shoots import STATUS_LABEL, GardenerShoot
 from hortus.domains.credentials.types import GardenerCluster
 from hortus.engine.kubeconfigs import KubeconfigSecret
+from hortus.kube.objects import format_time
 
 
 class Node(msgspec.Struct, omit_defaults=True):
@@ -22,6 +23,10 @@ class Node(msgspec.Struct, omit_defaults=True):
     healthy: bool | None = None
     """None where it is not known."""
     note: str = ""
+    written: str = ""
+    """When a kubeconfig was written, RFC 3339."""
+    expires: str = ""
+    """When it ends, RFC 3339."""
     children: list[Node] = []
 
     def lines(self) -> Iterator[tuple[str, Node]]:
@@ -75,10 +80,12 @@ def secret_node(cluster: GardenerCluster, secret: KubeconfigSecret | None, now: 
     written, ends = STAMPS.issued_at(secret), STAMPS.expires_at(secret)
     if written is None:
         return Node(kind="Secret", name=name, healthy=False, note="never written by us")
-    left = (ends if ends is not None and ends > written else written + LIFETIME) - now
+    ending = ends if ends is not None and ends > written else written + LIFETIME
+    left = ending - now
     note = f"key {reference.key}, written {span(now - written)} ago, "
     note += f"valid for {span(left)} more" if left > 0 else f"expired {span(-left)} ago"
-    return Node(kind="Secret", name=name, healthy=left > 0, note=note)
+    begins, end = format_time(written), format_time(ending)
+    return Node(kind="Secret", name=name, healthy=left > 0, note=note, written=begins, expires=end)
 
 
 def shoot_node(shoot: GardenerShoot | None, name: str) -> Node:
