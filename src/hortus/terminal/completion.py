@@ -67,17 +67,21 @@ class ContextName(click.ParamType[str]):
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in completing(_contexts)(ctx, param, incomplete)]
+        from hortus.kube.kubeconfig import KubeconfigError
+
+        root = ctx.find_root()
+        connections: Connections = dataclasses.replace(root.obj(root.params), note=lambda text: None)
+        try:
+            found = connections.contexts
+        except (CommandError, KubeconfigError, OSError):
+            return []
+        return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)]
 
 
 async def _namespaces(connections: Connections, given: Any) -> Iterable[str]:
     from hortus.kube.objects import Resource
 
     return await names_of(Resource("", "v1", "namespaces", "Namespace", namespaced=False), connections, "")
-
-
-async def _contexts(connections: Connections, given: Any) -> Iterable[str]:
-    return connections.contexts
 
 
 async def names_of(resource: Resource, connections: Connections, namespace: str) -> list[str]:
