@@ -14,7 +14,7 @@ from hortus.cli.arguments import hoisted
         (["get", "clusters", "--kubeconfig", "f"], ["--kubeconfig", "f", "get", "clusters"]),
         (["get", "--context=c", "clusters", "-w"], ["--context=c", "get", "clusters", "-w"]),
         (["get", "--", "--kubeconfig", "f"], ["get", "--", "--kubeconfig", "f"]),
-        (["get", "--kubeconfig"], ["--kubeconfig", "get"]),
+        (["get", "--kubeconfig"], ["--kubeconfig"]),
         (["run", "--kubeconfig", "f"], ["run", "--kubeconfig", "f"]),
         (["--context", "c", "run", "--kubeconfig", "f"], ["--context", "c", "run", "--kubeconfig", "f"]),
         (["up", "--state-dir", "d", "-d"], ["--state-dir", "d", "up", "-d"]),

@@ -25,8 +25,11 @@ def hoisted(arguments: Sequence[str], commands_of_their_own: Sequence[str] = ())
             rest.append(word)
         elif equals:
             front.append(word)
+        elif (value := next(words, None)) is not None:
+            front += [word, value]
         else:
-            front += [word, *([value] if (value := next(words, None)) is not None else [])]
+            # Its value is missing, or asked for by a shell: no other word may be taken for it.
+            return [*front, word]
     return front + rest
 
 
