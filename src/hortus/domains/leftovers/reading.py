@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 import msgspec
 
@@ -11,6 +9,7 @@ from hortus.domains.leftovers import views
 from hortus.engine import read
 from hortus.engine.leftovers.types import LEFTOVERS, Leftover, LeftoverPhase
 from hortus.kube import Client
+from hortus.kube.clock import SystemClock
 from hortus.kube.errors import ApiError, NotFound, NotServed
 from hortus.kube.objects import Resource, format_time
 from hortus.terminal import CommandError, Connections, OutputFormat, Table, confirm, plain, print_table
@@ -73,7 +72,7 @@ async def acknowledge(connections: Connections, name: str, namespace: str, reaso
         for line in views.items_of(leftover):
             click.echo(clean(line), err=True)
         confirm(clean(f"Acknowledge that this may be left of {views.source(leftover)}?"), yes=yes)
-        entry = {"by": await _user(client), "reason": reason, "at": format_time(time.time())}
+        entry = {"by": await _user(client), "reason": reason, "at": format_time(SystemClock().now())}
         metadata = leftover.metadata
         # Bound to the uid: another Leftover of this name was not shown.
         patch = {"metadata": {"uid": metadata.uid}, "spec": {"acknowledgement": entry}}
