@@ -41,7 +41,7 @@ def test_the_exit_code_says_whether_the_rollout_succeeded(tmp_path: Path) -> Non
     assert (good.exit_code, good.output.splitlines()[0].split(" after")[0]) == (0, "kubernetes: Succeeded")
     halted = simulate(tmp_path, "--fail", "10%")
     assert halted.exit_code == 1
-    assert "kubernetes: Halted" in halted.output and "stage canary has 1 failed clusters and bears 0" in halted.output
+    assert "kubernetes: Halted" in halted.output and "stage canary has 1 failed cluster and bears 0" in halted.output
     assert simulate(tmp_path, "--fail", "10%", "--resume").exit_code == 0
 
 

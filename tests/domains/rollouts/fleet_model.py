@@ -107,6 +107,8 @@ class FleetModel:
             self._check_budgets(home)
             self._check_order(decision, home)
         self._check_concurrency(decision, home)
+        if decision.phase == RolloutPhase.SUCCEEDED and any(self.open(name, its) for name, its in home.items() if its):
+            raise LawBroken("succeeded while clusters are not done")
 
     def home(self, name: str) -> str | None:
         if name in self.admitted:

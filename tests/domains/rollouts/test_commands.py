@@ -73,7 +73,7 @@ async def test_a_halted_rollout_names_its_failures_and_both_ways_on(here: Rollou
         assert "  hortus rollout resume press-2\n  hortus rollout abort press-2\n" in shown
         followed = await _typed(here, "watch", "press-2")
         assert followed.returncode == 1
-        assert "error: Rollout press-2: stage canary has 1 failed clusters and bears 0" in followed.stderr
+        assert "error: Rollout press-2: stage canary has 1 failed cluster and bears 0" in followed.stderr
         assert "give -y to agree" in (await _typed(here, "abort", "press-2")).stderr
         assert (
             await _said(here, "abort", "press-2", "-y") == "rollout press-2 aborted: clusters that have begun finish\n"

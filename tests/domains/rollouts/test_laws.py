@@ -197,6 +197,7 @@ _MUTATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
             terms, excluded, memory, orders._replace(paused=""), excess
         ),
     ),
+    "succeeded while": ("_current", lambda stages: next((view for view in stages if not view.memory.ended), None)),
     "belongs to": ("_stage_of", lambda terms, member: terms.stages[0].name),
 }
 

@@ -131,7 +131,7 @@ class RolloutDecision(NamedTuple):
     admit: tuple[AdmittedCluster, ...]
     phase: str
     stage: str
-    """The first stage that has not ended; empty when all have."""
+    """The stage under way; empty when all clusters are done."""
     message: str
     """The reason for which the rollout is where it is, with the owner of the next step where somebody has to act."""
     stages: tuple[StageView, ...]
@@ -161,7 +161,7 @@ def decide(
     memory = memory._replace(stages={view.terms.name: view.memory for view in stages})
     obstacle = _obstacle(terms, excluded, memory, orders, excess)
     admit = () if obstacle else _admissions(stages, orders, now)
-    current = next((view for view in stages if not view.memory.ended), None)
+    current = _current(stages)
     phase, message = obstacle or _progress(current, admit, admitted, orders, now)
     return RolloutDecision(
         admit, phase, current.terms.name if current else "", message, stages, memory, excluded, _due(stages, now)
@@ -263,7 +263,8 @@ def _excess(terms: Terms, stages: tuple[StageView, ...]) -> str:
     for view in stages:
         if view.excess > 0:
             allowed = number(view.terms.max_failures, len(view.clusters))
-            return f"stage {view.terms.name} has {view.counts[Standing.FAILED]} failed clusters and bears {allowed}"
+            failed = view.counts[Standing.FAILED]
+            return f"stage {view.terms.name} has {failed} failed cluster{'s' * (failed > 1)} and bears {allowed}"
     failed = sum(view.counts[Standing.FAILED] for view in stages)
     allowed = number(terms.max_failures, sum(len(view.clusters) for view in stages))
     if failed - sum(view.memory.forgiven for view in stages) > allowed:
@@ -331,6 +332,12 @@ def _is_ready(stage: StageTerms, one: Judged, now: float) -> bool:
 
 
 # The report.
+
+
+def _current(stages: Sequence[StageView]) -> StageView | None:
+    """The first stage that has not ended, else the first that has clusters which joined late and are not done."""
+    unended = (view for view in stages if not view.memory.ended)
+    return next(unended, None) or next((view for view in stages if not view.is_settled), None)
 
 
 def _progress(
