@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from hortus.domains.rollouts.approval import NAME as APPROVAL
 from hortus.kube.objects import Object
 from hortus.kube.patches import apply_merge_patch
 
@@ -32,6 +33,10 @@ BASE: dict[str, Any] = {
     },
 }
 """The installation that the changes begin from: one in which each value shows."""
+
+
+_ROLLOUTS: tuple[tuple[str, Any], ...] = (("config.rollouts", True), ("rollouts.createNamespace", False))
+"""Rollouts in the namespace fleet, which the scenario has made."""
 
 
 class Change(NamedTuple):
@@ -177,6 +182,36 @@ CHANGES: tuple[Change, ...] = (
         has("/converter-config/other.json"),
         restarts=True,
         needs=(("runtimes.converterConfigMap", "kim"),),
+    ),
+    Change(
+        "rollouts.createNamespace",
+        False,
+        "Namespace/fleet",
+        ("metadata", "labels", "app.kubernetes.io/managed-by"),
+        GONE,
+        restarts=True,
+        needs=_ROLLOUTS,
+        alone=True,
+    ),
+    Change(
+        "rollouts.requireApprovers",
+        False,
+        f"ValidatingAdmissionPolicy/{APPROVAL}",
+        (),
+        GONE,
+        restarts=True,
+        needs=_ROLLOUTS,
+        alone=True,
+    ),
+    Change(
+        "rollouts.extraRules",
+        [{"apiGroups": ["example.org"], "resources": ["presses"], "verbs": ["list", "watch"]}],
+        "Role/hortus@kcp-system",
+        ("rules",),
+        has("presses"),
+        restarts=True,
+        needs=_ROLLOUTS,
+        alone=True,
     ),
     Change("config", {"zap-log-level": "debug"}, "ConfigMap/hortus", CONFIG, has("zap-log-level: debug")),
     _pod(

@@ -25,8 +25,9 @@ UP = "Ctrl-C stops it"
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's, without what would point commands at another cluster."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "GARDEN_KUBECONFIG")}
+    """This process's, without what would point commands at another cluster, or make a part of another."""
+    ours = ("KUBECONFIG", "GARDEN_KUBECONFIG", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    kept = {name: value for name, value in os.environ.items() if name not in ours}
     return {**kept, "TERM": "dumb", **more}
 
 

@@ -198,7 +198,7 @@ def test_state_of_another_version_is_left_alone(tmp_path: Path, files: dict[str,
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("simulation: {tme_factor: 2}\n", "simulation: Object contains unknown field `tme_factor`"),
+        ("simulation: {tme_factor: 2}\n", "simulation: there is no setting tme_factor"),
         ("controllers: {minimal-rotation-tme: 2}\n", "minimal-rotation-tme"),
     ],
 )
