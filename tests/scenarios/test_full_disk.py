@@ -103,7 +103,7 @@ def test_processes_are_kept_and_objects_deleted_while_the_disk_is_full(tmp_path:
         async def delete(client: Client) -> None:
             for number in range(count):
                 try:
-                    await client.delete(CONFIGMAPS, "full", f"m{number}")
+                    await client.delete(CONFIGMAPS, f"m{number}", "full")
                 except KubeError:
                     continue
 
