@@ -308,7 +308,7 @@ def jwt(**claims: Any) -> str:
 
 @pytest.mark.parametrize(
     ("token", "end"),
-    [(jwt(exp=NOW + 60, sub="x"), NOW + 60), (jwt(sub="x"), None), ("opaque", None)],
+    [(jwt(exp=NOW + 86_400, sub="x"), NOW + 86_400), (jwt(sub="x"), None), ("opaque", None)],
     ids=["with an end", "without", "no claims"],
 )
 def test_a_token_ends_when_its_claims_say(named: Fleet, rotated: None, token: str, end: float | None) -> None:

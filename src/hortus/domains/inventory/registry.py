@@ -200,6 +200,8 @@ class FleetRegistry:
         for origin in {*(record.sources if record is not None else ()), *self._by_choice.get(name, ())}:
             if origin in self._claims:
                 yield self.name_of(origin)
+            # A profile whose source another one has taken over is deleted, also when it never learned its uid.
+            yield from self._recorded.get(origin, ())
         yield from self.twins(name, record.uid if record is not None else "")
 
     def _fire(self, names: Iterable[str]) -> None:
