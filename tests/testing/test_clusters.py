@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
+import structlog
 from tests.oracles.controlplane import find_assets, running_control_plane, why_none
 
 from hortus.engine import (
@@ -22,6 +23,7 @@ from hortus.engine import (
     StepError,
     Steps,
     Watch,
+    controller,
 )
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
@@ -255,8 +257,11 @@ async def test_a_failure_shows_no_value_of_a_secret(hortus_cluster: TestCluster)
 
 
 async def test_a_failed_reconcile_is_logged_with_its_object_and_without_variables(
-    hortus_cluster: TestCluster, capsys: pytest.CaptureFixture[str]
+    hortus_cluster: TestCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # A logger keeps the settings of its first use, which may have been another test's.
+    monkeypatch.setattr(controller, "_log", structlog.get_logger())
+
     class Careless(Reader):
         async def _read(self, context: ReconcileContext[Note]) -> None:
             password = context.object.spec.text
