@@ -256,12 +256,16 @@ async def test_a_failure_shows_no_value_of_a_secret(hortus_cluster: TestCluster)
     assert "aHVudGVyMg" not in str(error.value)
 
 
-async def test_a_failed_reconcile_is_logged_with_its_object_and_without_variables(
-    hortus_cluster: TestCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A logger keeps the settings of its first use, which may have been another test's.
+@pytest.fixture
+def unconfigured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs as in a project that configures none: another test of this process may have done so."""
+    structlog.reset_defaults()
     monkeypatch.setattr(controller, "_log", structlog.get_logger())
 
+
+async def test_a_failed_reconcile_is_logged_with_its_object_and_without_variables(
+    unconfigured: None, hortus_cluster: TestCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     class Careless(Reader):
         async def _read(self, context: ReconcileContext[Note]) -> None:
             password = context.object.spec.text
