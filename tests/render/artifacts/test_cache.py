@@ -195,6 +195,19 @@ def test_partial_files_are_collected_unless_somebody_writes_them_or_may_go_on(fo
         assert len(list((folder / "partial").iterdir())) == 2
 
 
+def test_what_is_left_of_a_fetch_goes_once_another_process_stored_the_same(folder: Path) -> None:
+    cache = ArtifactCache(folder)
+    digest = digest_of(DATA)
+    with cache.partial(digest) as killed:
+        killed.write(DATA[:1])
+        cache.put(digest, DATA)
+        assert cache.collect().partials == 0, "a process writes it"
+    assert len(list((folder / "partial").iterdir())) == 1
+    assert cache.collect().partials == 1
+    assert list((folder / "partial").iterdir()) == []
+    assert cache.read(digest) == DATA
+
+
 def test_a_full_disk_is_reported_and_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = ArtifactCache(folder)
 

@@ -197,13 +197,19 @@ class ArtifactCache:
         removed = 0
         for path in self._partials.iterdir():
             with contextlib.suppress(FileNotFoundError):
-                resumable = not path.suffix and now - path.lstat().st_mtime <= self.limits.partial_age
-                descriptor = None if resumable else _locked(path)
+                descriptor = None if self._may_go_on(path, now) else _locked(path)
                 if descriptor is not None:
                     path.unlink(missing_ok=True)
                     os.close(descriptor)
                     removed += 1
         return removed
+
+    def _may_go_on(self, path: Path, now: float) -> bool:
+        """Reports if a later fetch can begin with the bytes of a partial file."""
+        if path.suffix or now - path.lstat().st_mtime > self.limits.partial_age:
+            return False
+        # While the process that was killed held this file, another process may have fetched the same digest.
+        return not self._place(Digest(path.name.replace("-", ":", 1))).exists()
 
 
 class Partial:
