@@ -99,6 +99,7 @@ class Cache:
         self._indexes: dict[str, _Index] = {}
         self._handlers: tuple[Handler, ...] = ()
         self._synced = asyncio.Event()
+        self._on_sync: list[Callable[[], None]] = []
         self._seen_version = 0
         self._refused: dict[ObjectKey, str] = {}
 
@@ -165,6 +166,13 @@ class Cache:
     async def synced(self) -> None:
         """Return when the first list is complete."""
         await self._synced.wait()
+
+    def on_sync(self, call: Callable[[], None]) -> None:
+        """Call `call` when the first list is complete, which is no change where that list is empty."""
+        if self._synced.is_set():
+            call()
+        else:
+            self._on_sync.append(call)
 
     @property
     def problem(self) -> NotUnderstood | None:
@@ -252,7 +260,11 @@ class Cache:
             if version_of(self._objects[key]) <= version or not version:
                 self.drop(key)
         self.advance(version)
-        self._synced.set()
+        if first:
+            self._synced.set()
+            waiting, self._on_sync = self._on_sync, []
+            for call in waiting:
+                call()
 
     def reset(self) -> None:
         """Drop all objects and report each as deleted: another cluster answers, with versions of its own."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from tests.domains.inventory.test_profiles import sources
-from tests.domains.inventory.world import HOME, NODES, InventoryWorld, is_joined, properties
+from tests.domains.inventory.world import HOME, InventoryWorld, is_joined, properties
 
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -28,8 +28,6 @@ async def _killed_after(here: InventoryWorld, writes: int) -> None:
 @pytest.mark.parametrize("writes", [1, 2, 3, 4])
 async def test_killed_while_sources_of_one_cluster_are_joined(here: InventoryWorld, writes: int) -> None:
     await here.workload("a")
-    async with here.inside("a") as client:
-        await client.create(NODES, {"metadata": {"name": "node-1"}})
     await here.secret("alpha", "a")
     await here.secret("beta", "a")
     await _killed_after(here, writes)

@@ -216,6 +216,15 @@ async def test_facts_of_the_cluster_follow_its_nodes_and_cluster_properties(here
             assert len(here.requests.writes) <= count + 1
 
 
+async def test_a_cluster_without_nodes_has_a_profile_that_says_so(here: InventoryWorld) -> None:
+    await here.workload("a")
+    async with here.controllers():
+        await here.secret("prod", "a")
+        profile = await here.profile("prod", lambda found: Property.NODES in properties(found))
+        assert properties(profile)[Property.NODES] == "0"
+        assert Property.ZONES not in properties(profile)
+
+
 async def test_a_profile_of_another_manager_is_never_written(here: InventoryWorld) -> None:
     await here.workload("a")
     foreign = {

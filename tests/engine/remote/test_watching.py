@@ -304,6 +304,41 @@ async def test_a_controller_that_is_attached_later_hears_of_what_is_there(world:
         await world.client.delete(CONFIGMAPS, "la", NAMESPACE)
 
 
+async def test_a_cluster_without_objects_is_reported_once_it_was_listed(world: World) -> None:
+    listed, answered = asyncio.Event(), asyncio.Event()
+
+    async def empty(head: bytes, writer: asyncio.StreamWriter) -> None:
+        if b"watch=true" in head:
+            await asyncio.Event().wait()
+        listed.set()
+        await answered.wait()
+        writer.write(answer_of(b'{"metadata":{"resourceVersion":"7"},"items":[]}', Content_Type="application/json"))
+
+    key = ObjectKey(NAMESPACE, "em")
+    members = Cache("members")
+    members.replace((), 0)
+    watch = RemoteWatch(world.pool, members, place=member_place, selection=WATCHED)
+    reported: list[ObjectKey] = []
+    detach = watch.attach(lambda found, priority: reported.append(found), world.pool.clock)
+    async with listening(sane_then(empty)) as kubeconfig:
+        await world.give("w-empty", kubeconfig)
+        try:
+            member = {"name": key.name, "namespace": NAMESPACE, "resourceVersion": "1"}
+            members.put({"metadata": member, "data": {"secret": "w-empty"}})
+            await listed.wait()
+            assert reported == []
+            answered.set()
+            await world.until(lambda: reported == [key])
+            assert (cache := watch.cache(key)) is not None
+            assert cache.has_synced
+            later: list[ObjectKey] = []
+            watch.attach(lambda found, priority: later.append(found), world.pool.clock)()
+            assert later == [key], "a controller that is attached later hears of it, too"
+        finally:
+            detach()
+            await watch.closed()
+
+
 async def test_the_objects_of_a_deleted_member_are_reported_through_their_mapping(world: World) -> None:
     def by_name(member: ObjectKey, obj: Object) -> list[ObjectKey]:
         return [ObjectKey(member.namespace, f"{member.name}-{obj['metadata']['name']}")]

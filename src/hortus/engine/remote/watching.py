@@ -4,7 +4,8 @@ The members are objects of the management cluster, each with the place of its ku
 what was asked for, one watch, and so one connection of its own (HTTP/1.1 carries one watch at a time) while it can be
 reached. A rotation resumes the watch where it stopped; a cluster that was created again is listed from nothing, and
 objects that it does not hold any more are reported as gone. A member that disappears takes its cache along: all objects
-in it are reported as gone, and by default its own key.
+in it are reported as gone, and by default its own key. By default a first list without objects reports that key, too:
+the member is seen whole then, and it has none.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ class RemoteWatch:
         for member, follower in self._followers.items():
             for obj in follower.cache.values():
                 self._notify(member, Change(key_of(obj), None, obj, initial=True), (add,))
+            self._notify_empty(member, follower.cache, (add,))
         self._adds.append(add)
         if not self._undo:
             self._undo = [
@@ -175,6 +177,7 @@ class RemoteWatch:
         self._at.setdefault(place, set()).add(member)
         self._pool.hold(place)
         cache.subscribe(lambda change: self._notify(member, change, self._adds))
+        cache.on_sync(lambda: self._notify_empty(member, cache, self._adds))
         self._followers[member] = self._follower(place, cache)
 
     def _follower(self, place: KubeconfigRef, cache: Cache) -> _Follower:
@@ -217,6 +220,12 @@ class RemoteWatch:
             self._end(follower)
             follower.cache.reset()
             self._followers[member] = self._follower(place, follower.cache)
+
+    def _notify_empty(self, member: ObjectKey, cache: Cache, adds: Sequence[Add]) -> None:
+        """A list without objects brings no change by which its member could hear of it."""
+        if self._to is to_member and cache.has_synced and not cache:
+            for add in adds:
+                add(member, int(Priority.INITIAL))
 
     def _notify(self, member: ObjectKey, change: Change, adds: Sequence[Add]) -> None:
         if self._when is not None and not self._when(change):
