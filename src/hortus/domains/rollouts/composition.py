@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from hortus.domains.inventory.types import CLUSTER_PROFILES
@@ -17,6 +17,7 @@ from hortus.domains.rollouts.policies import PolicyController
 from hortus.domains.rollouts.slices import SliceRecord
 from hortus.domains.rollouts.starting import RolloutStarter
 from hortus.engine import (
+    Cache,
     Change,
     EventRecorder,
     Manager,
@@ -32,7 +33,7 @@ from hortus.engine.rollouts import readable
 from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUT_POLICIES, ChangeKind, Rollout, RolloutPolicy
 from hortus.engine.sources import to_owner
 from hortus.kube import Client
-from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.objects import Object, ObjectKey, Resource
 
 NAME = "rollout-controller"
 """The controller's name in metrics, logs and events."""
@@ -54,87 +55,127 @@ def add_controllers(
     `change_kinds` are our own, which are created when the controllers begin.
     """
     manager.add(INSTALLER, ChangeKindInstaller(client, change_kinds, clock=manager.clock).run)
-    events = EventRecorder(client, component=NAME, clock=manager.clock)
-    manager.add_server(events)
-    cache = partial(manager.cache, namespace=fleet_namespace, transform=without_managed_fields)
-    policies, profiles = cache(ROLLOUT_POLICIES), cache(CLUSTER_PROFILES)
-    rollout_wiring = wire(manager, RolloutController, client=client, events=events, namespace=fleet_namespace)
-    kind_wiring = wire(manager, ChangeKindController, client=client, events=events)
-    policy_wiring = wire(manager, PolicyController, client=client, events=events, namespace=fleet_namespace)
-    rollouts, starts, checks, decide = rollout_wiring.cache.raw, Trigger(), Trigger(), Trigger()
-    RolloutMetrics(manager.registry, rollout_wiring.cache, manager.clock)
-    order = RolloutOrder(rollouts, field_manager=MANAGER)
+    assembly = _Assembly(manager, client, fleet_namespace, watched)
+    assembly.add_change_kinds(sync_time)
+    assembly.add_policies()
+    assembly.add_starter()
+    assembly.add_rollouts()
 
-    def announce(kind: str, subject: str) -> None:
+
+class _Announcements:
+    """Hands each change of what rollouts read to the controllers whose objects it concerns."""
+
+    def __init__(self, cache: Callable[[Resource], Cache], policies: Cache, order: RolloutOrder) -> None:
+        """`cache` gives the cache of the objects of a ChangeKind."""
+        self.kinds = KindSet(cache, self._announce)
+        self.starts, self.checks, self.decisions = Trigger(), Trigger(), Trigger()
+        self._policies = policies
+        self._order = order
+        policies.subscribe(self._on_policy)
+
+    def on_fleet(self) -> None:
+        """Has each rollout under way decided again."""
+        for key in self._order.under_way():
+            self.decisions.fire(key)
+
+    def _announce(self, kind: str, subject: str) -> None:
         """Something of a change differs; without a subject, of all its subjects."""
-        for key in order.keys_of(kind, subject):
-            decide.fire(key)
-        tracker = kinds.find(kind)
+        for key in self._order.keys_of(kind, subject):
+            self.decisions.fire(key)
+        tracker = self.kinds.find(kind)
         for one in (subject,) if subject else () if tracker is None else tuple(tracker.subjects):
-            starts.fire(ObjectKey(kind, one))
+            self.starts.fire(ObjectKey(kind, one))
         if not subject:
-            for key in policies:
-                checks.fire(key)
+            for key in self._policies:
+                self.checks.fire(key)
 
-    def decide_all() -> None:
-        for key in order.under_way():
-            decide.fire(key)
+    def _on_policy(self, change: Change) -> None:
+        for name in self.kinds.names:
+            self._announce(name, "")
 
-    objects = manager.caches_of(client)
-    kinds = KindSet(
-        lambda resource: objects.get(resource, namespace=watched, transform=without_managed_fields), announce
-    )
 
-    def on_policy(change: Change) -> None:
-        for name in kinds.names:
-            announce(name, "")
+class _Assembly:
+    """The caches that the controllers share, and the controllers made of them."""
 
-    policies.subscribe(on_policy)
-    kind_wiring.cache.raw.subscribe(kinds.on_change)
-    # Every controller finds the ChangeKinds compiled.
-    compiled = Watch(kind_wiring.cache.raw, to=_nothing)
+    def __init__(self, manager: Manager, client: Client, fleet_namespace: str, watched: str) -> None:
+        self._manager, self._client, self._namespace = manager, client, fleet_namespace
+        events = EventRecorder(client, component=NAME, clock=manager.clock)
+        manager.add_server(events)
+        cache = partial(manager.cache, namespace=fleet_namespace, transform=without_managed_fields)
+        self._policies, self._profiles = cache(ROLLOUT_POLICIES), cache(CLUSTER_PROFILES)
+        self._slices = cache(PLACEMENT_DECISIONS)
+        self._rollout_wiring = wire(manager, RolloutController, client=client, events=events, namespace=fleet_namespace)
+        self._kind_wiring = wire(manager, ChangeKindController, client=client, events=events)
+        self._policy_wiring = wire(manager, PolicyController, client=client, events=events, namespace=fleet_namespace)
+        self._rollouts = self._rollout_wiring.cache.raw
+        self._order = RolloutOrder(self._rollouts, field_manager=MANAGER)
+        objects = partial(manager.caches_of(client).get, namespace=watched, transform=without_managed_fields)
+        self._announcements = _Announcements(objects, self._policies, self._order)
+        self._kinds = self._announcements.kinds
+        self._kind_wiring.cache.raw.subscribe(self._kinds.on_change)
+        # Every controller finds the ChangeKinds compiled.
+        self._compiled = Watch(self._kind_wiring.cache.raw, to=_nothing)
 
-    def read_policies() -> Sequence[RolloutPolicy]:
-        return tuple(readable(policies.values()))
+    def add_change_kinds(self, sync_time: float) -> None:
+        self._manager.controller(
+            KINDS,
+            ChangeKindController(self._kind_wiring, self._kinds, sync_time),
+            sources=[Watch(self._kind_wiring.cache.raw, when=spec_or_metadata_changed)],
+        )
 
-    manager.controller(
-        KINDS,
-        ChangeKindController(kind_wiring, kinds, sync_time),
-        sources=[Watch(kind_wiring.cache.raw, when=spec_or_metadata_changed)],
-    )
-    manager.controller(
-        POLICIES,
-        PolicyController(policy_wiring, kinds, read_policies),
-        sources=[compiled, checks, Watch(policy_wiring.cache.raw, when=spec_or_metadata_changed)],
-    )
-    manager.controller(
-        STARTER,
-        RolloutStarter(client, fleet_namespace, kinds=kinds, order=order, policies=read_policies),
-        sources=[compiled, starts, Watch(rollouts, to=_change_of, when=_phase_changed)],
-    )
-    manager.controller(
-        NAME,
-        RolloutController(
-            rollout_wiring,
-            kinds=kinds,
-            fleet=FleetClusters(profiles, changed=decide_all),
-            record=SliceRecord(client, cache(PLACEMENT_DECISIONS), field_manager=MANAGER),
-            order=order,
-            policies=TypedCache(RolloutPolicy, policies),
-            execution=ObjectSetter(client, field_manager=MANAGER, clock=manager.clock),
-        ),
-        sources=[
-            compiled,
-            # The record and the fleet are complete before the first decision.
-            Watch(cache(PLACEMENT_DECISIONS), to=to_owner(rollout_wiring.resource)),
-            Watch(profiles, to=_nothing),
-            Watch(policies, to=_nothing),
-            Watch(rollouts, to=lambda one: order.keys_of(*_change_of(one)[0]), when=_made),
-            Watch(rollouts, when=spec_or_metadata_changed),
-            decide,
-        ],
-        workers=4,
-    )
+    def add_policies(self) -> None:
+        self._manager.controller(
+            POLICIES,
+            PolicyController(self._policy_wiring, self._kinds, self._read_policies),
+            sources=[
+                self._compiled,
+                self._announcements.checks,
+                Watch(self._policy_wiring.cache.raw, when=spec_or_metadata_changed),
+            ],
+        )
+
+    def add_starter(self) -> None:
+        self._manager.controller(
+            STARTER,
+            RolloutStarter(
+                self._client, self._namespace, kinds=self._kinds, order=self._order, policies=self._read_policies
+            ),
+            sources=[
+                self._compiled,
+                self._announcements.starts,
+                Watch(self._rollouts, to=_change_of, when=_phase_changed),
+            ],
+        )
+
+    def add_rollouts(self) -> None:
+        RolloutMetrics(self._manager.registry, self._rollout_wiring.cache, self._manager.clock)
+        controller = RolloutController(
+            self._rollout_wiring,
+            kinds=self._kinds,
+            fleet=FleetClusters(self._profiles, changed=self._announcements.on_fleet),
+            record=SliceRecord(self._client, self._slices, field_manager=MANAGER),
+            order=self._order,
+            policies=TypedCache(RolloutPolicy, self._policies),
+            execution=ObjectSetter(self._client, field_manager=MANAGER, clock=self._manager.clock),
+        )
+        self._manager.controller(
+            NAME,
+            controller,
+            sources=[
+                self._compiled,
+                # The record and the fleet are complete before the first decision.
+                Watch(self._slices, to=to_owner(self._rollout_wiring.resource)),
+                Watch(self._profiles, to=_nothing),
+                Watch(self._policies, to=_nothing),
+                Watch(self._rollouts, to=lambda one: self._order.keys_of(*_change_of(one)[0]), when=_made),
+                Watch(self._rollouts, when=spec_or_metadata_changed),
+                self._announcements.decisions,
+            ],
+            workers=4,
+        )
+
+    def _read_policies(self) -> Sequence[RolloutPolicy]:
+        return tuple(readable(self._policies.values()))
 
 
 def _change_of(rollout: Object) -> tuple[ObjectKey, ...]:
