@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import partial
 
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -12,7 +12,13 @@ from hortus.domains.inventory.metrics import InventoryMetrics
 from hortus.domains.inventory.registry import FleetRegistry
 from hortus.domains.inventory.settings import Settings
 from hortus.domains.inventory.shoots import ShootStates, state_of
-from hortus.domains.inventory.sources import SECRET_SELECTOR, GardenerClusterSource, RuntimeSource, SecretSource
+from hortus.domains.inventory.sources import (
+    SECRET_SELECTOR,
+    ClusterSource,
+    GardenerClusterSource,
+    RuntimeSource,
+    SecretSource,
+)
 from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile
 from hortus.engine import (
     Backoff,
@@ -55,24 +61,10 @@ def add_controller(
     `watched` is the namespace of the sources, empty for all; `kubeconfigs` holds the Secrets of GardenerClusters, and
     `shoots` at least what `shoots.outline` leaves of the project's Shoots.
     """
-    events = EventRecorder(client, component=NAME, clock=manager.clock)
-    manager.add_server(events)
-    profiles = manager.cache(CLUSTER_PROFILES, namespace=settings.namespace, transform=_OWN)
-    wiring = Wiring(
-        kind=ClusterProfile,
-        client=client,
-        cache=profiles,
-        owned={},
-        events=events,
-        field_manager=FIELD_MANAGER,
-        clock=manager.clock,
-        holds=manager.holds,
-    )
-    runtimes = manager.cache(RUNTIMES, namespace=watched, transform=without_managed_fields)
-    clusters = manager.cache(GARDENER_CLUSTERS, namespace=watched, transform=without_managed_fields)
+    wiring = _wiring(manager, client, settings)
+    profiles = wiring.cache.raw
     secrets = manager.cache(SECRETS, namespace=watched, labels=SECRET_SELECTOR, transform=sealed)
-    sources = (RuntimeSource(runtimes), GardenerClusterSource(clusters), SecretSource(secrets))
-    registry = FleetRegistry(sources, profiles, settings.namespace)
+    registry = FleetRegistry(_sources(manager, secrets, watched), profiles, settings.namespace)
     members, metrics = RemoteClusters(pool, clock=manager.clock), InventoryMetrics(manager.registry)
     reconciler = ClusterProfileController(
         wiring,
@@ -83,18 +75,7 @@ def add_controller(
         labels=settings.labels,
         metrics=metrics,
     )
-
-    def of_secret(secret: Object) -> Iterable[ObjectKey]:
-        found = read(KubeconfigSecret, secret)
-        return [key for name in found.data for key in registry.keys_of_place(KubeconfigRef(*found.key, name))]
-
-    def on_source_secret(change: Change) -> None:
-        before, after = (read(KubeconfigSecret, one).data if one else {} for one in (change.old, change.new))
-        for name in before.keys() & after.keys():
-            if before[name] != after[name]:
-                members.credential_changed(KubeconfigRef(*change.key, name))
-
-    secrets.subscribe(on_source_secret)
+    secrets.subscribe(partial(_on_source_secret, members))
     manager.on_handover(members.shed)
     manager.on_handover(metrics.shed)
     manager.controller(
@@ -102,7 +83,7 @@ def add_controller(
         reconciler,
         sources=[
             # The Secrets and the sources are complete before the first reconcile.
-            Watch(kubeconfigs, to=of_secret),
+            Watch(kubeconfigs, to=partial(_of_secret, registry)),
             registry,
             Watch(profiles, when=spec_or_metadata_changed),
             Watch(
@@ -115,6 +96,41 @@ def add_controller(
         backoff=Backoff(cap=LONGEST_PAUSE),
     )
     return reconciler
+
+
+def _wiring(manager: Manager, client: Client, settings: Settings) -> Wiring[ClusterProfile]:
+    events = EventRecorder(client, component=NAME, clock=manager.clock)
+    manager.add_server(events)
+    return Wiring(
+        kind=ClusterProfile,
+        client=client,
+        cache=manager.cache(CLUSTER_PROFILES, namespace=settings.namespace, transform=_OWN),
+        owned={},
+        events=events,
+        field_manager=FIELD_MANAGER,
+        clock=manager.clock,
+        holds=manager.holds,
+    )
+
+
+def _sources(manager: Manager, secrets: Cache, watched: str) -> tuple[ClusterSource, ...]:
+    runtimes = manager.cache(RUNTIMES, namespace=watched, transform=without_managed_fields)
+    clusters = manager.cache(GARDENER_CLUSTERS, namespace=watched, transform=without_managed_fields)
+    return RuntimeSource(runtimes), GardenerClusterSource(clusters), SecretSource(secrets)
+
+
+def _of_secret(registry: FleetRegistry, secret: Object) -> list[ObjectKey]:
+    """The profiles whose kubeconfigs stand in a Secret."""
+    found = read(KubeconfigSecret, secret)
+    return [key for name in found.data for key in registry.keys_of_place(KubeconfigRef(*found.key, name))]
+
+
+def _on_source_secret(members: RemoteClusters, change: Change) -> None:
+    """Has clusters connected again whose kubeconfigs differ."""
+    before, after = (read(KubeconfigSecret, one).data if one else {} for one in (change.old, change.new))
+    for name in before.keys() & after.keys():
+        if before[name] != after[name]:
+            members.credential_changed(KubeconfigRef(*change.key, name))
 
 
 _OWN = managed_fields_of(FIELD_MANAGER)
