@@ -140,7 +140,7 @@ def prepare(name: str) -> Path:
         "process_isolation": "forkserver",
         "track_dependencies": False,
         "use_git_change_detection": False,
-        # What the tests took without a mutant and half a minute, six times: a busy machine must not kill mutants.
+        # Six times the duration without a mutant, and half a minute: a busy machine must not kill mutants.
         "timeout_multiplier": 6.0,
         "timeout_constant": 30.0,
     }

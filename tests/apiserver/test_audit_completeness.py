@@ -108,7 +108,7 @@ def test_every_request_that_is_answered_is_recorded(
     plain = bytes(each for each in query if each not in b' #\\"<>') if query.isascii() else b""
     code = asyncio.run(audited.raw(b"GET %s?x=%s HTTP/1.1\r\n%s: %s" % (CONFIGMAPS.encode(), plain, header, value)))
     events = audited.events()
-    # What is no HTTP is refused before it is a request.
+    # Bytes that are no HTTP are refused before they are a request.
     assert [event["responseStatus"]["code"] for event in events if event["stage"] == "ResponseComplete"] == [code] or (
         code == 400 and not events
     )

@@ -107,7 +107,7 @@ async def test_a_definition_over_a_built_in_kind_serves_and_takes_nothing(
         assert conditions == {"NamesAccepted": ("False", "PluralConflict"), "Established": ("False", "NotAccepted")}
         if version == "v9":
             assert (await wire.get(f"/apis/{group}/v9/{plural}")).code == 404
-        # Whoever may write the status may say that it is established.
+        # A user who may write the status may set Established.
         established = [{"op": "replace", "path": "/status/conditions/1/status", "value": "True"}]
         assert (await wire.json_patch(f"{CRDS}/{plural}.{group}/status", established)).code == 200
         if version == "v9":

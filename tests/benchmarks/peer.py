@@ -105,7 +105,7 @@ def _contest(figures: Figures, servers: dict[str, Contestant], work: Work, kind:
     options = {"client": client, "kind": kind, "namespace": f"bench-{client}", "callers": CALLERS}
     for name, each in servers.items():
         if work.name in ("apply", "status"):
-            # Who owns what is settled by the first ones.
+            # The first ones settle the ownership of fields.
             each.call(work.name, 500, **options)
         found = each.call(work.name, count, **options)
         row = figures.setdefault(f"{work.name} {kind} {client}", {})

@@ -84,7 +84,7 @@ class FakeApi:
     def count(self, verb: str) -> int:
         return sum(call[0] == verb for call in self.calls)
 
-    # What other people do.
+    # Writes of other clients.
 
     def put(self, resource: Resource, obj: Object) -> Object:
         key = ObjectKey(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
@@ -131,7 +131,7 @@ class FakeApi:
             stream.wake.set()
         self.streams.clear()
 
-    # What a client does.
+    # The calls of a client.
 
     async def pages(
         self, resource: Resource, namespace: str = "", labels: object = "", fields: object = "", limit: int = 500

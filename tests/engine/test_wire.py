@@ -83,7 +83,7 @@ async def test_what_is_applied_already_costs_no_call_and_drift_is_put_right(worl
     await world.client.patch(CONFIGMAPS, "applied", {"data": {"a": "5"}}, "default", field_manager="somebody")
     await world.until(lambda: cache[key]["data"]["a"] == "5")
     assert (await applier.apply(CONFIGMAPS, config, cache=cache)).object["data"] == {"a": "1", "b": "2", "other": "x"}
-    # What leaves the configuration leaves the object.
+    # A field that the configuration drops is removed from the object.
     applied = await applier.apply(CONFIGMAPS, configmap("applied", a="1"), cache=cache)
     assert applied.written
     assert applied.object["data"] == {"a": "1", "other": "x"}

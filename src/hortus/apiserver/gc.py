@@ -2,8 +2,8 @@
 
     background   an object whose owners are all gone is deleted
     foreground   an owner marked `foregroundDeletion` has its dependents deleted first; those that block
-                 (`blockOwnerDeletion`) must be gone before it goes
-    orphan       an owner marked `orphan` has its references taken out of its dependents, then goes
+                 (`blockOwnerDeletion`) must be gone before it is deleted
+    orphan       an owner marked `orphan` has its references taken out of its dependents, then is deleted
 
 An owner is gone when no object of that kind and name has that uid; a reference to a kind that is not served is ignored,
 because the kind may be served again. Level-based: an index of references is built from the store at start and updated

@@ -98,5 +98,5 @@ class Caches:
         return iter(list(self._caches.values()))
 
     def _run(self, name: str) -> None:
-        # Asked for inside a reconcile, it serves all: nothing of that one goes with it.
+        # A cache that a reconcile asks for serves all: it runs without that reconcile's context.
         self._tasks.append(start_shared(self._reflectors[name].run(), name=f"reflector {name}"))

@@ -1,8 +1,8 @@
 """The context of one reconcile: the object as read, the status to be, and the ways to write.
 
 Steps draft the status; it is written once, when the last step is over, and only when it differs. A contract that wants
-an intermediate state to be seen calls `checkpoint`. Who writes, as which field manager and into which cache the answer
-goes is known here, so no step hands them over.
+an intermediate state to be seen calls `checkpoint`. The context knows the client, the field manager and the cache of
+the answer, so no step hands them over.
 
 All steps of a reconcile read one spec. The answer to a write may hold a later one, which no check of an earlier step
 has seen: then the reconcile ends with `Superseded`, and the next one begins with the object as it is.

@@ -183,7 +183,7 @@ class EventRecorder:
         timer.cancel()
 
     async def _last_flush(self, task: asyncio.Task[None]) -> None:
-        # What is being written now is written to its end: cut off, it would be lost or written twice.
+        # A write in flight runs to its end: an event that is cut off would be lost or written twice.
         await asyncio.gather(task, return_exceptions=True)
         await self._flush()
 

@@ -38,7 +38,7 @@ class FileWatch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        # What changed before the kernel was asked to tell is seen by one look of our own.
+        # The kernel reports nothing that changed before it was asked to; one look of our own sees it.
         once = asyncio.get_running_loop().call_later(_FIRST_LOOK, self.look)
         try:
             async for _ in awatch(*self._folders(), watch_filter=self._concerns, step=_SETTLE, recursive=False):

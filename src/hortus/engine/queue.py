@@ -90,7 +90,7 @@ class Queue(Generic[K]):
         self._taken = 0
         self._closed = False
 
-    # What goes in.
+    # Producers.
 
     def add(self, key: K, *, priority: int = Priority.EVENT, after: float = 0.0) -> None:
         """Enqueue `key`, now or `after` seconds. What waits with a lesser priority moves up."""
@@ -173,7 +173,7 @@ class Queue(Generic[K]):
         self._delays.cancel(key)
         self._tell_idle()
 
-    # What comes out.
+    # Consumers.
 
     def take(self) -> K | None:
         """The next key, or None when there is none for now. The caller owes a `done`.
@@ -223,7 +223,7 @@ class Queue(Generic[K]):
             self._tell_idle()
         return seconds
 
-    # Its life and state.
+    # Lifecycle and state.
 
     def close(self) -> None:
         """Give out no more keys and take none; what is in work may end. Workers in `get` see QueueClosed."""

@@ -133,7 +133,7 @@ class StatusDraft:
             )
         except NotFound:
             return None
-        # What others wrote meanwhile belongs to the draft from now on: a later patch must not take it back.
+        # The draft includes the fields that others wrote meanwhile: a later patch must not take them back.
         self._live, self._before = written, written.get("status") or {}
         self.fields = copy_of(self._before)
         if cache is not None:

@@ -46,7 +46,7 @@ async def _serve(options: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    # Whatever goes wrong, this ends and says where it was.
+    # A process that hangs ends after this time and prints its stacks.
     faulthandler.dump_traceback_later(_LONGEST, exit=True)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     uvloop.run(_serve(json.loads(sys.stdin.readline())))

@@ -75,7 +75,7 @@ async def test_one_may_ask_about_oneself(wire: RecordedWire, namespace: str) -> 
     assert (await wire.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": {}})).code == 422
     assert (await wire.post(f"{AUTHZ}/subjectaccessreviews", {"spec": spec})).code == 422
     with wire.unrecorded():
-        # Of several bindings that allow it, each server names another.
+        # Several bindings allow it, and each server names another one.
         await _public(wire)
 
 
@@ -165,7 +165,7 @@ async def test_a_token_is_asked_for_and_reviewed(wire: RecordedWire, namespace: 
     token = made.body["status"]["token"]
     reviews = "/apis/authentication.k8s.io/v1/tokenreviews"
     with wire.unrecorded():
-        # Which node, pod and credential it is says each server in its own words.
+        # Each server names the node, the pod and the credential in its own words.
         seen = await wire.post(reviews, {"spec": {"token": token, "audiences": ["vault"]}})
     status = seen.body["status"]
     assert (status["authenticated"], status["audiences"]) == (True, ["vault"])

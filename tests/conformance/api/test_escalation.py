@@ -49,7 +49,7 @@ async def test_the_rule_by_which_a_role_gathers_others_is_nobodys_to_take_away(w
     assert (await wire.merge(role, {"aggregationRule": None}, **_as(user))).code == 403
     assert (await wire.merge(role, {"metadata": {"labels": {"a": "b"}}}, **_as(user))).code == 403
     with wire.unrecorded():
-        # Who owns the rules meanwhile depends on whether a controller has gathered them yet.
+        # The owner of the rules depends on the controller of aggregation, which may or may not have run yet.
         assert (await wire.merge(role, {"metadata": {"finalizers": ["example.com/f"]}}, **_as(user))).code == 200
         assert (await wire.merge(role, {"metadata": {"finalizers": None}})).code == 200
 

@@ -223,7 +223,7 @@ def test_a_rollout_has_a_history_that_can_be_undone(kubectl: Kubectl, space: str
     uid = kubectl("get", "deployment", "web", "-o", "jsonpath={.metadata.uid}", space)
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid, "controller": True}
     for revision, image in (("1", "caddy"), ("2", "nginx")):
-        # What the deployment controller would have made.
+        # The ReplicaSet that the deployment controller would make.
         labels = {"app": "web", "pod-template-hash": revision}
         spec = {"containers": [{"name": "c", "image": image, "ports": [{"containerPort": 80}]}]}
         metadata = {

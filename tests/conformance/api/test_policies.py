@@ -78,7 +78,7 @@ async def test_a_violation_is_denied_warned_of_and_audited(
     ]
     await enact(policy, *bindings)
     with wire.unrecorded():
-        # Which of the bindings is first differs from run to run.
+        # The order of the bindings differs from run to run.
         both = await _tried(wire, configmaps, x="1", y="2")
     assert (both.code, both.body["reason"]) == (403, "Forbidden")
     assert len(both.headers.getall("Warning")) == 2

@@ -66,7 +66,7 @@ def seen(server: Server, namespace: str) -> dict[str, Any]:
 def test_a_typed_client_cannot_tell_the_servers_apart(seen: dict[str, Any]) -> None:
     resources = seen.pop("discovery")
     del seen["certificate"]
-    # Whether the lease is given back depends on the client: a renewal that its end cuts off makes the release stale.
+    # The client does not always give the lease back: a renewal that its end cuts off makes the release stale.
     assert seen.pop("election")["held by"] == "typed"
     assert {"deployments", "deployments/scale", "deployments/status"} < set(resources)
     assert seen == SEEN

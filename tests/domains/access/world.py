@@ -90,7 +90,7 @@ class World:
         self._ended: Counter[ObjectKey] = Counter()
         self.controller: Any = None
 
-    # What the test does.
+    # Actions of the test.
 
     async def cluster(self, name: str = "tulip", workload: str = "", namespace: str = "", **metadata: Any) -> Object:
         """A GardenerCluster whose kubeconfig leads to a logical cluster of its own."""
@@ -191,7 +191,7 @@ class World:
             ]
         return sorted(found)
 
-    # What the test waits for.
+    # Conditions to wait for.
 
     async def until(self, kind: str, name: str, says: Callable[[Object], Any], namespace: str = "") -> Object:
         """The object as soon as the watch shows it so; `says` gets an empty dict when there is none."""
@@ -263,7 +263,7 @@ class World:
         due = service.due_of(access, secret, self.clock.now())
         return 0.0 if due.now else due.after
 
-    # What makes it run.
+    # The controller under test.
 
     @asynccontextmanager
     async def controlled(self) -> AsyncIterator[Manager]:
@@ -340,7 +340,7 @@ async def world(server: TestServer) -> AsyncIterator[World]:
                 follower.cancel()
             await asyncio.gather(*followers, return_exceptions=True)
             for access in (await client.list(CLUSTER_ACCESSES, here.namespace)).items:
-                # What a test leaves must not keep the next one's controller busy.
+                # Objects that a test leaves must not keep the next one's controller busy.
                 patch = {"metadata": {"finalizers": None}}
                 await client.patch(CLUSTER_ACCESSES, access["metadata"]["name"], patch, here.namespace)
                 await client.delete(CLUSTER_ACCESSES, access["metadata"]["name"], here.namespace)

@@ -125,7 +125,7 @@ class Yard:
     def choose(self, **changes: Any) -> None:
         self.settings = msgspec.structs.replace(self.settings, **changes)
 
-    # What the test waits for.
+    # Conditions to wait for.
 
     async def until(self, says: Callable[[Book], Any]) -> Book:
         async with self._news:
@@ -150,7 +150,7 @@ class Yard:
         namespaces = (await self.inside.list(NAMESPACES, labels=service.RUN)).items
         return not runtimes and not shoots and not namespaces
 
-    # What the test plays.
+    # Parts that the test plays.
 
     async def play(self) -> None:
         """Runtimes as their controllers would treat them."""

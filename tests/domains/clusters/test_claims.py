@@ -148,7 +148,7 @@ async def test_a_runtime_cannot_leave_its_shoot_behind_by_naming_another(here: W
         await here.until_patched(3)
 
 
-# What an edit cannot take from a Runtime.
+# An edit cannot take these from a Runtime.
 
 LABEL = "kyma-project.io/runtime-id"
 

@@ -174,7 +174,7 @@ class World:
         self._news = asyncio.Condition()
         self._tell_of_sleepers()
 
-    # What the test does.
+    # Actions of the test.
 
     def runtime(self, name: str = "rt-1", *, shoot: str = "c-1", provider: str = "aws", **fields: Any) -> Object:
         made = samples.runtime(provider, name=shoot, **{"enforceSeedLocation": False, **fields})
@@ -269,7 +269,7 @@ class World:
         await self.connect(name)
         return await self.until_state("Ready", name)
 
-    # What the test waits for.
+    # Conditions to wait for.
 
     async def until(self, kind: str, name: str, says: Callable[[Object], Any]) -> Object:
         """The object as soon as the watch shows it so; `says` gets an empty dict when there is none."""
@@ -359,7 +359,7 @@ class World:
     async def events(self) -> list[Object]:
         return (await self.client.list(EVENTS, self.namespace)).items
 
-    # What makes it run.
+    # The controllers under test.
 
     def settings(self) -> Settings:
         values: dict[str, Any] = {

@@ -138,7 +138,7 @@ class World:
         self._seen: dict[tuple[str, str, str], Object] = {}
         self._news = asyncio.Condition()
 
-    # What the test does.
+    # Actions of the test.
 
     def cluster(self, name: str = "rt-1", *, shoot: str = "c-1", **changes: Any) -> Object:
         secret = {"name": f"kubeconfig-{name}", "namespace": self.namespace, "key": "config"}
@@ -182,7 +182,7 @@ class World:
         }
         self.shoots.put(outline({"metadata": {**metadata, "annotations": annotations}, "status": status}))
 
-    # What the test waits for.
+    # Conditions to wait for.
 
     async def until(self, kind: str, name: str, says: Callable[[Object], Any], namespace: str = "") -> Object:
         """The object as soon as the watch shows it so; `says` gets an empty dict when there is none."""
@@ -260,7 +260,7 @@ class World:
     async def events(self) -> list[Object]:
         return (await self.client.list(EVENTS, self.namespace)).items
 
-    # What makes it run.
+    # The controller under test.
 
     @asynccontextmanager
     async def controlled(self) -> AsyncIterator[None]:

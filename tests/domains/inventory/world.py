@@ -214,7 +214,7 @@ class InventoryWorld:
             },
         )
 
-    # What tests wait for.
+    # Conditions to wait for.
 
     async def profile(self, name: str, says: Callable[[Object], Any] = bool, namespace: str = FLEET) -> Object:
         """The profile as soon as `says` holds of it; `says` gets an empty dict when it is gone."""

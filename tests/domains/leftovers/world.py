@@ -49,7 +49,7 @@ class Ledger:
         self.clock = FakeClock(now=access.clock.now())
         self.registry = CollectorRegistry()
 
-    # What the test does.
+    # Actions of the test.
 
     async def record(
         self, items: Sequence[LeftoverItem], *, name: str = "reader", shoot: str = "", identity: str = ""
@@ -97,7 +97,7 @@ class Ledger:
         await self.client.patch(SECRETS, "kubeconfig-tulip", {"data": {"config": value}}, self.namespace)
         return str(before)
 
-    # What the test waits for.
+    # Conditions to wait for.
 
     async def until(self, says: Callable[[Leftover], Any], *, step: float = 2.0) -> Leftover:
         """The only Leftover once it is so; time passes meanwhile."""
@@ -126,7 +126,7 @@ class Ledger:
     def metric(self, state: str) -> float | None:
         return self.registry.get_sample_value("hortus_leftovers", {"state": state})
 
-    # What makes it run.
+    # The controllers under test.
 
     @asynccontextmanager
     async def controlled(self) -> AsyncIterator[Manager]:

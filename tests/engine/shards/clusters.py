@@ -84,7 +84,7 @@ class Cluster:
         self.rotate()
         self.recreate()
 
-    # What befalls it.
+    # Events in the life of the cluster.
 
     def rotate(self) -> None:
         """Hand out another token; the former ones are good as before."""
@@ -125,7 +125,7 @@ class Cluster:
         if found is not None:
             self._tell("DELETED", found)
 
-    # What it answers.
+    # Its answers.
 
     def answer(self, method: str, target: str, body: bytes | None, token: str) -> bytes:
         self._authenticate(token)

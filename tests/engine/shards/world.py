@@ -221,7 +221,7 @@ class Process:
         await self.shards.has_joined()
         await self.controller.start()
 
-    # What happens to it.
+    # Events in the life of the process.
 
     def deliver(self, callback: Callable[[], object]) -> None:
         if not self.alive:

@@ -39,7 +39,7 @@ class BuiltinStrategy:
         self._shapes = shapes
         self._printers = printers
 
-    # What a kind overrides.
+    # Hooks that a kind overrides.
 
     def default(self, obj: Object, old: Object | None, context: WriteContext) -> None:
         """Fills in defaults that depend on other fields; `old` is None on create."""
@@ -58,7 +58,7 @@ class BuiltinStrategy:
         """The problems of changes to immutable fields."""
         return []
 
-    # What the server calls.
+    # Entry points of the server.
 
     def read_for_status(self, obj: Object) -> None:
         """Reads a whole body as Go's decoder does, although only its status is written."""

@@ -39,7 +39,7 @@ async def metrics_at(path: Path, registry: CollectorRegistry) -> AsyncIterator[N
     app.router.add_get("/metrics", answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
-    # What a process that was killed has left is no socket any more, but its name is taken.
+    # A process that was killed leaves a file that no longer accepts connections but still occupies the name.
     _remove(path)
     await web.UnixSite(runner, str(path)).start()
     os.chmod(path, 0o600)  # noqa: PTH101 - a name in a directory that is the owner's alone already

@@ -23,7 +23,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """The API server."""
 
     event_ttl: float = 3600.0
-    """Seconds after its last write at which an Event goes, in every logical cluster; 0 keeps Events."""
+    """Seconds after its last write at which an Event is deleted, in every logical cluster; 0 keeps Events."""
     store: str = ""
     """An etcd in place of `state.db`: `etcd://HOST:PORT[,HOST:PORT...][/ROOT]`, or `etcds://` for TLS; as `--store`."""
     store_ca: str = ""

@@ -83,7 +83,7 @@ def add_controller(
         NAME,
         reconciler,
         sources=[
-            # What the requests' initial reconciles look up comes first.
+            # The caches that the requests' initial reconciles read are listed first.
             Watch(clusters, to=lookup.requests_of_cluster, when=_MATTERS),
             Watch(kubeconfigs, to=lookup.requests_of_kubeconfig),
             Watch(secrets, to=to_owner(CLUSTER_ACCESSES)),

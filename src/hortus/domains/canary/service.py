@@ -1,8 +1,8 @@
 """Decisions about a run: its begin, the phase after each, its name and its cluster. Pure.
 
     Sweep -> Grow -> Use -> Tidy -> Delete -> Verify -> over
-               \\______\\______\\______^              a failure: the cluster goes all the same
-      \\___________________________________\\________ over, when what is left does not go
+               \\______\\______\\______^              a failure: the cluster is deleted all the same
+      \\___________________________________\\________ over, when the rest cannot be deleted
 
 A run whose leftovers do not go grows nothing: however long the garden is ill, one cluster is what it costs.
 """

@@ -186,7 +186,7 @@ class ClusterProfileController(KindController[ProfileContext]):
         sources = format_sources(
             (claim.origin, mark)
             for claim in context.claims
-            # Of another cluster under the same name the absorbed sources say nothing: they are found again.
+            # Sources that were absorbed belong to the cluster that had the name before: they are found again.
             if not ((mark := self._registry.recorded(context.key.name, claim.origin)) and moved)
         )
         wanted = service.profile(context.key, facts, self._labels, sources, before.metadata.labels)

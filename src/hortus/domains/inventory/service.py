@@ -43,7 +43,7 @@ class ClusterFacts(NamedTuple):
     """All that is known of one cluster at one moment."""
 
     claims: Sequence[ClusterClaim]
-    """Those that count first come first."""
+    """The claims about the cluster, in the order in which they count."""
     shoot: ShootState | None = None
     nodes: NodeFacts | None = None
     properties: Mapping[str, str] | None = None

@@ -24,7 +24,7 @@ from hortus.kube.objects import ObjectKey, Resource
 SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 _MANAGEMENT = (SECRETS, GARDENER_CLUSTERS, RUNTIMES)
-"""Kinds that are looked at on the management cluster: whoever writes a Leftover cannot have us read others."""
+"""Kinds that are read on the management cluster: the author of a Leftover cannot have us read others."""
 _GARDEN = (SHOOTS, CONFIG_MAPS)
 _INVISIBLE = "no API server shows it: look at the provider, remove it there, then acknowledge"
 _CLOSED = Sight("Unknown", "there is no kubeconfig for its cluster: the GardenerCluster or its Secret is missing")

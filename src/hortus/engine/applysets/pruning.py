@@ -109,7 +109,7 @@ class Pruning:
             resource_version=metadata["resourceVersion"],
             dry_run=self._dry_run,
         )
-        # Of Services, ServiceAccounts and some others kube-apiserver returns what it has deleted, as it was.
+        # kube-apiserver returns a deleted Service, ServiceAccount and some others in their last state, not a Status.
         gone = answer.get("kind") == "Status" or not answer["metadata"].get("deletionTimestamp")
         if self._dry_run:
             return _outcome(

@@ -159,7 +159,7 @@ class Remote:
                     link.connection.end_streams()
                 yield piece
         except KubeError as error:
-            # What the reader of the stream makes of its content is not the connection's fault.
+            # An error that the reader of the stream raises about its content is not the connection's fault.
             refused = isinstance(error, Unauthorized) and not began
             if not began and not (refused and await self._active.renewed(link)):
                 self._failed(error, link)

@@ -213,7 +213,7 @@ class RemotePool:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    # What is due.
+    # Timers.
 
     def _on_due(self, due: tuple[KubeconfigRef, _Due], _: int) -> None:
         place, purpose = due
@@ -236,7 +236,7 @@ class RemotePool:
         except Exception:
             _log.exception("a probe failed unexpectedly", place=str(remote.place))
         finally:
-            # Whatever came of it: as long as calls are refused there is another one to come.
+            # As long as calls are refused another probe follows, also after one that failed unexpectedly.
             if remote.health.closed_off and (remote.place, _Due.PROBE) not in self._due:
                 self.probe_in(remote.place, self.settings.breaker.cap)
 

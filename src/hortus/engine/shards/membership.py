@@ -155,7 +155,7 @@ class Shards:
         if self.problem:
             raise RuntimeError(self.problem)
 
-    # Its life.
+    # Lifecycle.
 
     def watch(self, leases: Cache) -> None:
         """Learn of the others from `leases`: the cache of the namespace's Leases with `selector`."""

@@ -80,7 +80,7 @@ class MemberRoster:
         self.version = 0
         """Grows whenever what we hold may have become more or less."""
 
-    # What may be done.
+    # Permissions of this member.
 
     @property
     def valid(self) -> bool:
@@ -176,7 +176,7 @@ class MemberRoster:
         """The leases that a list showed which was asked for after our own lease had been made."""
         for record in records:
             self.saw(record)
-        # Those that have acknowledged us meanwhile need not do it again.
+        # Members that have acknowledged us meanwhile need not do it again.
         self._awaited = {name for name, other in self._others.items() if self.name not in other.record.view}
         self._changed()
 

@@ -85,7 +85,7 @@ class ArtifactCache:
             if running is None:
                 await self._lead(digest, fill)
             else:
-                # Whatever becomes of the other's download, this caller looks again, and leads if it must.
+                # This caller looks again once the other's download has ended or failed, and leads if it must.
                 await asyncio.wait([running])
         return data
 

@@ -97,7 +97,7 @@ def _lookup(run: Execution, version: str, kind: str, namespace: str, name: str) 
     except TemplateError:
         raise
     except Exception as error:
-        # Whatever the reader raises becomes an error of the template that asked.
+        # Any exception of the reader becomes an error of the template that asked.
         raise FunctionError(str(error)) from error
 
 

@@ -136,7 +136,7 @@ class _Worker:
             ) from None
 
     async def _start(self) -> None:
-        # Nothing of this process's environment: templates are untrusted, and environments hold secrets.
+        # The worker gets nothing of this process's environment: templates are untrusted, environments hold secrets.
         environment = {key: os.environ[key] for key in ("TZ", "TZDIR", "PYTHONPATH", "LANG") if key in os.environ}
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -203,5 +203,5 @@ async def _found(wanted: protocol.Lookup, reader: Reader | None) -> protocol.Fou
     try:
         return protocol.Found(await reader(wanted.version, wanted.kind, wanted.namespace, wanted.name))
     except Exception as error:
-        # Whatever the reader raises becomes an error of the template that asked.
+        # Any exception of the reader becomes an error of the template that asked.
         return protocol.Found({}, str(error) or type(error).__name__)

@@ -132,7 +132,7 @@ def _address_space() -> int:
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
-        # Not Linux: the largest it ever had in memory, in KiB.
+        # Elsewhere than on Linux this is the largest resident size so far, in KiB.
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     return pages * resource.getpagesize()
 
@@ -145,11 +145,11 @@ def main() -> None:
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.setrecursionlimit(_DEEPEST_STACK)
-    # What is loaded by now stays; and trees of templates are many objects that stay too, which the collector need not
-    # look at again and again while they are built.
+    # The modules loaded by now stay. Trees of templates are many objects that stay too, so the collector need not
+    # scan them again and again while they are built.
     gc.freeze()
     gc.set_threshold(_COLLECTED_AFTER, 10, 20)
-    # Nothing that prints by mistake may break a frame.
+    # A print by mistake must not break a frame.
     target = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=1 << 16)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with contextlib.suppress(BrokenPipeError):

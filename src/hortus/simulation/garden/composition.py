@@ -41,7 +41,7 @@ def add_controllers(
     of_seed = Watch(seeds, to=gardenlet.shoots_of_seed)
     waiting = Watch(seeds, to=scheduler.unscheduled)
     manager.controller("scheduler", scheduler, sources=[waiting, Watch(shoots)], workers=settings.workers)
-    # What gardenlet looks up comes first: its first look at a shoot needs the machines and the seed.
+    # The caches that gardenlet reads are listed first: its first reconcile of a shoot needs the machines and the seed.
     described = Watch(profiles, to=lambda _: ())
     manager.controller("gardenlet", gardenlet, sources=[described, of_seed, Watch(shoots)], workers=settings.workers)
     manager.controller("care", care, sources=[of_seed, Watch(shoots)], workers=settings.workers)
