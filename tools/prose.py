@@ -1,9 +1,9 @@
 """Check the prose of the tree, `python tools/prose.py`: docstrings, words, references to sections, commit subjects.
 
 The rules are those of a reader who does not know the code: a docstring names its subject and makes one claim, so it
-does not begin with a question word, and that of a module, class or function not with a preposition; a text that names a
-section also names the document by something that can be opened (RFC, KEP, address, path in a repository, page below
-docs/).
+does not begin with a question word, and that of a module, class or function not with a preposition; a comment does not
+begin with a relative pronoun; a text that names a section also names the document by something that can be opened (RFC,
+KEP, address, path in a repository, page below docs/).
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ LONGEST_SUBJECT = 72
 
 _FRAGMENT = re.compile(r"\W*(By|For|From|Have|Its|Like|Not|Nothing|Over|There|Those)\b")
 _QUESTION = re.compile(r"\W*(What|Whatever|Whether|Who|Whoever|Whom|Whose|Of|Which|Why|How|Where|Wherever)\b")
+_RELATIVE = re.compile(r"(What|Whatever|Whether|Who|Whoever|Whom|Whose|Of|Which)\b(?!.*\?)(?! course\b)")
+"""The begin of a comment that has no subject; one that asks a question has."""
 _COMMENT = re.compile(r"(?:^|\s)#\s+(\S.*)$")
 _SECTION = re.compile(r"\bsections? \d|\u00a7")
 _SOURCE = re.compile(
@@ -97,7 +99,10 @@ def _comments(lines: list[str], inside: set[int], path: str, rules: Rules) -> It
             block.append(comment[1])
             continue
         if block:
-            yield from check_text("\n".join(block), path, number - len(block), rules)
+            text, first = "\n".join(block), number - len(block)
+            if match := _RELATIVE.match(text):
+                yield Finding(path, first, f"a comment that begins with {match[1]!r}: name its subject")
+            yield from check_text(text, path, first, rules)
         block = [comment[1]] if comment else []
 
 

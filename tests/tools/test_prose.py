@@ -37,6 +37,17 @@ def test_a_docstring_is_no_fragment(word: str) -> None:
     assert found(f'class A:\n    names: dict[str, int]\n    """{word} names."""') == []
 
 
+@pytest.mark.parametrize("word", ["What", "Whatever", "Whether", "Who", "Whoever", "Whose", "Of", "Which"])
+def test_a_comment_does_not_begin_with_a_relative_pronoun(word: str) -> None:
+    text = f"a comment that begins with '{word}': name its subject"
+    assert found(f"# {word} is kept\n# stays.\n") == [text]
+    assert found(f"size = 1  # {word} is kept.\n") == [text]
+    assert found(f"# Secrets stay.\n# {word} is kept.\n") == []
+    assert found(f"# {word} is kept? All.\n") == []
+    assert found(f'text = "# {word} is kept."\n') == []
+    assert found(f"# {word}ing, or a name.\n#{word} is kept.\n") == []
+
+
 def test_a_string_that_is_no_docstring_may_ask() -> None:
     assert found('question = "What is kept?"\nprint("Of course")') == []
     assert found('"""Returns the Secrets that no cluster owns. What is kept stays."""') == []
