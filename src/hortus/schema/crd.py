@@ -26,9 +26,9 @@ class KindError(TypeError):
 
 
 def crd(storage: type[Kind], *others: type[Kind]) -> dict[str, Any]:
-    """The CustomResourceDefinition of a kind; `others` are further served versions, `storage` is the stored one."""
+    """The CustomResourceDefinition of a kind; `others` are further versions, `storage` is the stored one."""
     facts = storage.FACTS
-    versions = [_version(cls, storage=cls is storage) for cls in (storage, *others)]
+    versions = [_version(cls, storage=cls is storage) for cls in (storage, *others, *facts.former)]
     names = {
         "kind": facts.name,
         "listKind": facts.list_name,

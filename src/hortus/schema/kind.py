@@ -51,6 +51,7 @@ class Facts(msgspec.Struct, frozen=True):
     selectable: tuple[str, ...]
     served: bool
     deprecation: str | None
+    former: tuple[type[Kind], ...]
 
     @property
     def api_version(self) -> str:
@@ -116,10 +117,11 @@ def kind(
     selectable: tuple[str, ...] = (),
     served: bool = True,
     deprecation: str | None = None,
+    former: tuple[type[Kind], ...] = (),
 ) -> Callable[[type[K]], type[K]]:
     """Declare a struct as a kind, named like its class unless `name` says otherwise.
 
-    `deprecation` is the warning of a deprecated version.
+    `deprecation` is the warning of a deprecated version. `former` are versions that stay in the CRD of this one.
     """
 
     def declare(cls: type[K]) -> type[K]:
@@ -141,6 +143,7 @@ def kind(
             selectable=selectable,
             served=served,
             deprecation=deprecation,
+            former=former,
         )
         return cls
 

@@ -32,7 +32,7 @@ from hortus.render.artifacts import (
 )
 from hortus.render.oci import (
     CredentialStore,
-    Manifest,
+    ImageManifest,
     OciClient,
     OciSettings,
     Platform,
@@ -570,7 +570,7 @@ async def test_an_index_gives_the_manifest_of_a_platform(site: Site, registry: R
     registry.add("team/web", orjson.dumps(index), OCI_INDEX, "multi")
     async with OciClient(settings=settings(site)) as client:
         found = await client.image(reference(site, "team/web:multi"), platform=Platform("arm64", "linux"))
-        assert isinstance(found, Manifest)
+        assert isinstance(found, ImageManifest)
         assert found.digest == inner
         with pytest.raises(PolicyRefused, match="which platform"):
             await client.image(reference(site, "team/web:multi"))

@@ -43,8 +43,8 @@ from hortus.render.oci.manifests import (
     OCI_MANIFEST,
     ChartArtifact,
     Descriptor,
+    ImageManifest,
     Index,
-    Manifest,
     Platform,
     chart_layers,
     manifest_bytes,
@@ -89,7 +89,7 @@ _DEEPEST_INDEX = 2
 class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """A manifest and the verified bytes of its layers, in the manifest's order."""
 
-    manifest: Manifest
+    manifest: ImageManifest
     layers: tuple[bytes, ...]
 
 
@@ -138,7 +138,7 @@ class OciClient:
             return _stated_digest(answer.headers, repository.place)
         return (await self.manifest(reference)).digest
 
-    async def manifest(self, reference: Reference) -> Manifest | Index:
+    async def manifest(self, reference: Reference) -> ImageManifest | Index:
         """The manifest or index that `reference` names, verified when it names a digest. Raises ArtifactError."""
         if reference.digest is not None and (known := self._cached_manifest(reference)) is not None:
             return known
@@ -158,11 +158,11 @@ class OciClient:
             await asyncio.to_thread(self._cache.put, digest, answer.body)
         return found
 
-    async def image(self, reference: Reference, *, platform: Platform | None = None) -> Manifest:
+    async def image(self, reference: Reference, *, platform: Platform | None = None) -> ImageManifest:
         """The manifest that `reference` names, or of an index the one for `platform`. Raises ArtifactError."""
         found = await self.manifest(reference)
         for _ in range(_DEEPEST_INDEX):
-            if isinstance(found, Manifest):
+            if isinstance(found, ImageManifest):
                 return found
             chosen = _choose(found, platform, str(reference))
             inner = await self.manifest(reference.at(chosen.digest))
@@ -334,13 +334,13 @@ class OciClient:
             scope += f" repository:{source}:pull"
         return Repository(self._transfer, self._authorizers[key], base.origin(), reference.repository, scope=scope)
 
-    def _parsed(self, raw: bytes, media_type: str, digest: Digest, place: str) -> Manifest | Index:
+    def _parsed(self, raw: bytes, media_type: str, digest: Digest, place: str) -> ImageManifest | Index:
         limits = self.settings
         return parse_manifest(
             raw, media_type, digest, place=place, max_manifests=limits.max_manifests, max_layers=limits.max_layers
         )
 
-    def _cached_manifest(self, reference: Reference) -> Manifest | Index | None:
+    def _cached_manifest(self, reference: Reference) -> ImageManifest | Index | None:
         """A manifest says its own media type, as a rule; one that does not is fetched again."""
         raw = self._cache.read(reference.digest) if self._cache is not None and reference.digest is not None else None
         if raw is None or reference.digest is None or len(raw) > self.settings.transfer.max_document:

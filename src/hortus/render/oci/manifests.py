@@ -45,7 +45,7 @@ class Descriptor(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     annotations: Mapping[str, str] = {}
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class ImageManifest(msgspec.Struct, frozen=True, kw_only=True):
     """One artifact: a config and layers."""
 
     digest: Digest
@@ -85,7 +85,7 @@ _decoder = msgspec.json.Decoder(_Document)
 
 def parse_manifest(
     raw: bytes, media_type: str, digest: Digest, *, place: str, max_manifests: int, max_layers: int
-) -> Manifest | Index:
+) -> ImageManifest | Index:
     """Decode the document that a registry sent as `media_type`. Raises BadAnswer."""
     media_type = media_type.partition(";")[0].strip().lower()
     try:
@@ -110,7 +110,7 @@ def parse_manifest(
     if document.config is None or document.layers is None:
         raise BadAnswer(place, "the manifest has no config or no layers")
     _check_number(document.layers, max_layers, "layers", place)
-    return Manifest(
+    return ImageManifest(
         digest=digest,
         media_type=media_type,
         config=document.config,
@@ -189,7 +189,7 @@ class ChartArtifact(msgspec.Struct, frozen=True, kw_only=True):
     """The signature file, not verified here."""
 
 
-def chart_layers(manifest: Manifest, place: str) -> tuple[Descriptor, Descriptor | None]:
+def chart_layers(manifest: ImageManifest, place: str) -> tuple[Descriptor, Descriptor | None]:
     """The layer of the tgz, and that of the provenance. Raises BadAnswer when this is no chart."""
     if manifest.config.media_type != CHART_CONFIG:
         raise BadAnswer(place, f"is no Helm chart: its config has the media type {manifest.config.media_type[:100]!r}")

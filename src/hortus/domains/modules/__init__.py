@@ -1,0 +1,45 @@
+"""Modules: the modules of each cluster, by Kyma's modular architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hortus.domains import Domain
+
+if TYPE_CHECKING:
+    from hortus.engine.flags import Flag
+    from hortus.kube.objects import Resource
+    from hortus.schema import Kind
+
+
+class _Modules(Domain):
+    def kinds(self) -> Mapping[Resource, type[Kind]]:
+        from hortus.domains.modules import types
+
+        return {
+            types.KYMAS: types.Kyma,
+            types.MANIFESTS: types.Manifest,
+            types.MODULE_RELEASE_METAS: types.ModuleReleaseMeta,
+            types.MODULE_TEMPLATES: types.ModuleTemplate,
+            types.WATCHERS: types.Watcher,
+        }
+
+    def flags(self) -> Sequence[Flag]:
+        from hortus.domains.modules.settings import FLAGS
+
+        return FLAGS
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        from hortus.domains.modules import settings
+
+        settings.from_flags(values)
+
+    def served_by(self) -> str:
+        return "modules"
+
+    def unserved_reason(self, values: Mapping[str, Any]) -> str:
+        return "" if values["modules"] else "--modules is off (in the chart config.modules)"
+
+
+DOMAIN = _Modules(__name__)
