@@ -59,6 +59,9 @@ class Finding(NamedTuple):
     subject: str
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.state:<9}{self.subject:<19}{self.text}"
+
 
 class _Parts(NamedTuple):
     """The objects of the installation that the checks read, of the cluster or, before it, of the chart."""
