@@ -8,31 +8,53 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hortus.domains import all_domains
-from hortus.terminal import CommandGroup, Connections, OutputFormat, completing, output_formats, run
+from hortus.terminal import CommandGroup, Connections, OutputFormat, completing, output_formats, run, together
 
 if TYPE_CHECKING:
     from hortus.cli.objects import Asked
 
 
-def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
-    @app.command(panel="Clusters")
-    @click.argument(
-        "words",
-        nargs=-1,
-        required=True,
-        metavar="KIND [NAME]...",
-        help="clusters, shoots, secrets, ... as kubectl names them, and names; or KIND/NAME, several; or KIND,KIND.",
-        shell_complete=completing(_words),
-    )
-    @click.option(
+def _aliases() -> dict[str, str]:
+    return {alias: plural for domain in all_domains() for alias, plural in domain.aliases().items()}
+
+
+async def _words(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
+    from hortus.cli.objects import kinds, serving
+
+    words = given.get("words") or ()
+    if not words:
+        return {*_aliases(), *await kinds(connections)}
+    async with serving(connections, _aliases().get(words[0], words[0])) as served:
+        place = given.get("namespace") or ("" if given.get("all_namespaces") else served.namespace)
+        listed = await served.client.list(served.resource, place, metadata_only=True)
+        return {obj["metadata"]["name"] for obj in listed.items} - set(words[1:])
+
+
+_WORDS = click.argument(
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="KIND [NAME]...",
+    help="clusters, shoots, secrets, ... as kubectl names them, and names; or KIND/NAME, several; or KIND,KIND.",
+    shell_complete=completing(_words),
+)
+_SELECTION = together(
+    click.option(
         "--namespace",
         "-n",
         default="",
         help="Only this namespace.",
         show_default="all; in the garden that of Hortus' project",
-    )
-    @click.option("--all-namespaces", "-A", is_flag=True, help="All namespaces, also in the garden.")
-    @click.option("--selector", "-l", default="", metavar="LABELS", help="Label selector.")
+    ),
+    click.option("--all-namespaces", "-A", is_flag=True, help="All namespaces, also in the garden."),
+    click.option("--selector", "-l", default="", metavar="LABELS", help="Label selector."),
+)
+
+
+def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
+    @app.command(panel="Clusters")
+    @_WORDS
+    @_SELECTION
     @output_formats("table", "wide", "json", "yaml", "name", "jsonpath=TEMPLATE", "custom-columns=HEAD:PATH,...")
     @click.option("--watch", "-w", is_flag=True, help="Watch for changes until Ctrl-C.")
     @click.option("--no-headers", is_flag=True, help="Omit the header of a table.")
@@ -84,19 +106,3 @@ def _asked(words: Sequence[str]) -> list[Asked]:
     kinds = dict.fromkeys(aliases.get(kind, kind) for kind in words[0].split(",") if kind)
     found = tuple(dict.fromkeys(part for word in words[1:] for part in word.split(",") if part))
     return [Asked(kind, found) for kind in kinds]
-
-
-def _aliases() -> dict[str, str]:
-    return {alias: plural for domain in all_domains() for alias, plural in domain.aliases().items()}
-
-
-async def _words(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
-    from hortus.cli.objects import kinds, serving
-
-    words = given.get("words") or ()
-    if not words:
-        return {*_aliases(), *await kinds(connections)}
-    async with serving(connections, _aliases().get(words[0], words[0])) as served:
-        place = given.get("namespace") or ("" if given.get("all_namespaces") else served.namespace)
-        listed = await served.client.list(served.resource, place, metadata_only=True)
-        return {obj["metadata"]["name"] for obj in listed.items} - set(words[1:])

@@ -6,11 +6,11 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import click
 
-from hortus.terminal import OUTPUT, CommandGroup, Number, OutputFormat, plain
+from hortus.terminal import OUTPUT, CommandGroup, Number, OutputFormat, plain, together
 
 if TYPE_CHECKING:
     from hortus.cli.up.session import UpOptions
@@ -24,6 +24,46 @@ STATE_DIR = click.option(
     show_default="$XDG_STATE_HOME/hortus, else ~/.local/state/hortus",
 )
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FLEET = together(
+    click.option(
+        "--port",
+        type=Number(0, 65535),
+        metavar="PORT",
+        default=6443,
+        help="Port on 127.0.0.1 for the API server; 0 takes any free one.",
+    ),
+    click.option(
+        "--clusters",
+        type=Number(0, 20000),
+        metavar="NUMBER",
+        default=5,
+        help="Minimum number of demo clusters at the start, on each provider in turn.",
+    ),
+    click.option(
+        "--controllers",
+        type=Number(1, 64),
+        metavar="NUMBER",
+        default=1,
+        help="Number of controller processes, which share the clusters.",
+    ),
+    click.option("--ephemeral", is_flag=True, help="Keep objects in memory only."),
+    click.option("--config", type=_FILE, help="YAML with settings of the simulation and the controllers."),
+)
+_SERVER = together(
+    click.option(
+        "--audit-policy",
+        type=_FILE,
+        help="An audit.k8s.io/v1 Policy: requests are recorded in logs/audit.log.",
+    ),
+    click.option(
+        "--store",
+        default="",
+        metavar="URL",
+        help="Keep objects in etcd: etcd://HOST:PORT[,...][/ROOT], or etcds:// for TLS.",
+        show_default="state.db in the state directory",
+    ),
+    click.option("--serve-only", is_flag=True, help="Run only an API server, a further one on the etcd of --store."),
+)
 STOP_LIMIT = 30.0
 """Seconds that `hortus down` waits. The supervisor itself kills each child after 10 s."""
 
@@ -35,102 +75,28 @@ def register(app: CommandGroup) -> None:
 
 
 @STATE_DIR
-@click.option(
-    "--port",
-    type=Number(0, 65535),
-    metavar="PORT",
-    default=6443,
-    help="Port on 127.0.0.1 for the API server; 0 takes any free one.",
-)
-@click.option(
-    "--clusters",
-    type=Number(0, 20000),
-    metavar="NUMBER",
-    default=5,
-    help="Minimum number of demo clusters at the start, on each provider in turn.",
-)
-@click.option(
-    "--controllers",
-    type=Number(1, 64),
-    metavar="NUMBER",
-    default=1,
-    help="Number of controller processes, which share the clusters.",
-)
-@click.option("--ephemeral", is_flag=True, help="Keep objects in memory only.")
-@click.option("--config", type=_FILE, help="YAML with settings of the simulation and the controllers.")
-@click.option(
-    "--audit-policy",
-    type=_FILE,
-    help="An audit.k8s.io/v1 Policy: requests are recorded in logs/audit.log.",
-)
-@click.option(
-    "--store",
-    default="",
-    metavar="URL",
-    help="Keep objects in etcd: etcd://HOST:PORT[,...][/ROOT], or etcds:// for TLS.",
-    show_default="state.db in the state directory",
-)
-@click.option("--serve-only", is_flag=True, help="Run only an API server, a further one on the etcd of --store.")
+@_FLEET
+@_SERVER
 @click.option("--detach", "-d", is_flag=True, help="Return once it is up; `hortus down` stops it.")
 @click.pass_context
 def up(
-    context: click.Context,
-    state_dir: Path | None,
-    port: int,
-    clusters: int,
-    controllers: int,
-    ephemeral: bool,
-    config: Path | None,
-    audit_policy: Path | None,
-    store: str,
-    serve_only: bool,
-    detach: bool,
+    context: click.Context, /, state_dir: Path | None, store: str, ephemeral: bool, detach: bool, **given: Any
 ) -> None:
     """Start a fleet control plane on this machine.
 
     An API server, the controllers and a simulated Gardener with workload clusters behind it. Nothing but Python is
     needed; `kubectl` works at once with the kubeconfig named at the end. State survives restarts.
     """
-    import asyncio
-
-    from rich.console import Console
-
-    from hortus.cli.up.progress import Display
-    from hortus.cli.up.session import PortTaken, Session, UpOptions
-    from hortus.cli.up.state import StateError
-    from hortus.cli.up.supervisor import ChildFailed
+    from hortus.cli.up.session import UpOptions
 
     state = _state(context, state_dir)
     if store:
         _check_store(store, ephemeral=ephemeral)
-    options = UpOptions(
-        state.path,
-        port,
-        clusters,
-        ephemeral=ephemeral,
-        config=config,
-        controllers=controllers,
-        audit_policy=audit_policy,
-        store=store,
-        serve_only=serve_only,
-    )
+    options = UpOptions(state.path, ephemeral=ephemeral, store=store, **given)
     if detach:
         _detach(state, options)
-        return
-    console = Console(stderr=False)
-    try:
-        state.acquire()
-    except StateError as error:
-        _fail(str(error))
-    try:
-        display = Display(console, state=state.path, ephemeral=ephemeral, store=store)
-        asyncio.run(Session(options, state, display).run())
-    except PortTaken as error:
-        _fail(str(error))
-    except ChildFailed as error:
-        _fail(f"{error.name}: {error}")
-    finally:
-        state.release()
+    else:
+        _run(state, options)
 
 
 @STATE_DIR
@@ -188,6 +154,32 @@ def _state(context: click.Context, given: Path | None) -> StateDirectory:
     except (StateError, OSError) as error:
         _fail(str(error))
     return state
+
+
+def _run(state: StateDirectory, options: UpOptions) -> None:
+    import asyncio
+
+    from rich.console import Console
+
+    from hortus.cli.up.progress import Display
+    from hortus.cli.up.session import PortTaken, Session
+    from hortus.cli.up.state import StateError
+    from hortus.cli.up.supervisor import ChildFailed
+
+    console = Console(stderr=False)
+    try:
+        state.acquire()
+    except StateError as error:
+        _fail(str(error))
+    try:
+        display = Display(console, state=state.path, ephemeral=options.ephemeral, store=options.store)
+        asyncio.run(Session(options, state, display).run())
+    except PortTaken as error:
+        _fail(str(error))
+    except ChildFailed as error:
+        _fail(f"{error.name}: {error}")
+    finally:
+        state.release()
 
 
 def _detach(state: StateDirectory, options: UpOptions) -> None:
