@@ -60,7 +60,13 @@ WAIT = click.option("--wait/--no-wait", default=True, help="Wait until it is don
 
 def register(app: CommandGroup, connect: Connect) -> None:
     """Add this domain's commands to `app`; `connect` returns the clusters that the person means."""
+    _add_why(app, connect)
+    _add_patching(app, connect)
+    _add_retire(app, connect)
+    adopting.register(app, connect)
 
+
+def _add_why(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel="Clusters")
     @NAME
     @NAMESPACE
@@ -72,6 +78,8 @@ def register(app: CommandGroup, connect: Connect) -> None:
         """
         run(_why(connect(), name, namespace, output))
 
+
+def _add_patching(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel="Clusters")
     @RUNTIMES_CHOSEN
     def suspend(**given: Any) -> None:
@@ -96,6 +104,8 @@ def register(app: CommandGroup, connect: Connect) -> None:
         step = partial(_reconcile, timeout=timeout if wait else None)
         run(_act(connect(), step, "Patch the Shoots of {} now?", **given))
 
+
+def _add_retire(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel="Clusters")
     @RUNTIMES_CHOSEN
     @click.option(
@@ -117,8 +127,6 @@ def register(app: CommandGroup, connect: Connect) -> None:
         questions = (DELETE, FORCE) if force else (DELETE,)
         step = partial(_retire, force=force, timeout=timeout if wait else None)
         run(_act(connect(), step, *questions, always=True, **given))
-
-    adopting.register(app, connect)
 
 
 async def _why(connections: Connections, name: str, namespace: str, format: OutputFormat) -> None:
