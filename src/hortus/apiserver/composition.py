@@ -41,7 +41,7 @@ from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.server import ApiServer
 from hortus.apiserver.settings import ApiServerSettings
 from hortus.apiserver.store import Backend
-from hortus.apiserver.store.overlay import Overlay
+from hortus.apiserver.store.overlay import Born, Overlay
 from hortus.kube.clock import Clock, SystemClock
 
 
@@ -64,8 +64,7 @@ async def open_server(
     """
     clock = clock or SystemClock()
     listening, keys = await _opened(settings, backend, clock)
-    address, port = advertised(settings.host), listening.getsockname()[1]
-    born = born_objects(created=keys.created, identity=keys.root_uid, address=address, port=port)
+    born = _born(settings, keys, listening)
     overlay = Overlay(backend, born)
     storage = Storage(overlay)
     clusters = logical.LogicalClusters(storage, keys, clock)
@@ -94,8 +93,12 @@ async def open_server(
     _add_parts(server, settings, aggregator)
     storage.on_dropped(authorizer.forget)
     storage.on_dropped(server.forget_cluster)
-    server.extend(logical.ROOT, [logical.definition(clusters, server_url=server.url)])
     return server
+
+
+def _born(settings: ApiServerSettings, keys: ServerKeys, listening: socket.socket) -> Born:
+    address, port = advertised(settings.host), listening.getsockname()[1]
+    return born_objects(created=keys.created, identity=keys.root_uid, address=address, port=port)
 
 
 def _authentication(
@@ -131,6 +134,7 @@ def _follow(
 
 
 def _add_parts(server: ApiServer, settings: ApiServerSettings, aggregator: RoleAggregator) -> None:
+    server.extend(logical.ROOT, [logical.definition(server.clusters, server_url=server.url)])
     server.add_part(aggregator)
     server.add_part(RequestSigner(server.context, server.clusters))
     if settings.event_ttl > 0:

@@ -99,18 +99,21 @@ class ApiServer:
         holders = (namespaces, self.webhooks, self.collector, self.namespaces, self.custom_resources, self.registry)
         self._forget = [reviewer.forget, *(holder.forget for holder in holders)]
         self._most = connections_within(settings.limits.connections)
-        self._handler = RequestHandler(
-            self.context,
-            clusters=clusters,
-            authenticator=authenticator,
-            authorizer=authorizer,
-            auditor=self.auditor,
-            token_document=self._token_document,
-            limits=settings.limits.within(self._most),
-            compress=settings.compress,
-        )
+        self._handler = self._request_handler(authenticator)
         self._listener: Listener | None = None
         self._acceptor: Acceptor | None = None
+
+    def _request_handler(self, authenticator: Authenticator) -> RequestHandler:
+        return RequestHandler(
+            self.context,
+            clusters=self.clusters,
+            authenticator=authenticator,
+            authorizer=self.authorizer,
+            auditor=self.auditor,
+            token_document=self._token_document,
+            limits=self._settings.limits.within(self._most),
+            compress=self._settings.compress,
+        )
 
     def _background(self) -> list[BackgroundPart]:
         parts: list[BackgroundPart] = [self.clusters, self.webhooks, self.collector, self.namespaces]
