@@ -9,7 +9,7 @@ from hortus.domains.access.lookup import ClusterLookup
 from hortus.domains.access.metrics import AccessMetrics
 from hortus.domains.access.proof import LONGEST_ANSWER, PermissionProof
 from hortus.domains.access.settings import Settings
-from hortus.domains.access.types import CLUSTER_ACCESSES, MANAGER, Annotation, Label
+from hortus.domains.access.types import CLUSTER_ACCESSES, MANAGER, Annotation, ClusterAccess, Label
 from hortus.domains.access.vault import Vault
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import (
@@ -19,6 +19,7 @@ from hortus.engine import (
     Manager,
     TypedCache,
     Watch,
+    Wiring,
     annotation_changed,
     by_owner_uid,
     generation_changed,
@@ -53,19 +54,10 @@ def add_controller(
 
     `kubeconfigs` holds the Secrets of GardenerClusters, with or without their values.
     """
-    events = EventRecorder(client, component=NAME, clock=manager.clock)
-    manager.add_server(events)
-    wiring = wire(manager, ClusterAccessController, client=client, events=events, namespace=settings.namespace)
+    wiring = _wiring(manager, client, settings)
     clusters = manager.cache(GARDENER_CLUSTERS, namespace=settings.namespace, transform=without_managed_fields)
-    own = f"{Label.REQUEST},{Label.MANAGED_BY}={MANAGER}"
-    secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=own, transform=sealed)
-    secrets.add_index("owner", by_owner_uid)
-    lookup = ClusterLookup(
-        client,
-        accesses=wiring.cache,
-        clusters=TypedCache(GardenerCluster, clusters),
-        kubeconfigs=TypedCache(KubeconfigSecret, kubeconfigs),
-    )
+    secrets = _secrets(manager, settings)
+    lookup = _lookup(wiring, clusters, kubeconfigs)
     inside, metrics = Clusters(pool, clock=manager.clock), AccessMetrics(manager.registry)
     reconciler = ClusterAccessController(
         wiring,
@@ -95,6 +87,29 @@ def add_controller(
         backoff=Backoff(cap=LONGEST_PAUSE),
     )
     return reconciler
+
+
+def _wiring(manager: Manager, client: Client, settings: Settings) -> Wiring[ClusterAccess]:
+    events = EventRecorder(client, component=NAME, clock=manager.clock)
+    manager.add_server(events)
+    return wire(manager, ClusterAccessController, client=client, events=events, namespace=settings.namespace)
+
+
+def _lookup(wiring: Wiring[ClusterAccess], clusters: Cache, kubeconfigs: Cache) -> ClusterLookup:
+    return ClusterLookup(
+        wiring.client,
+        accesses=wiring.cache,
+        clusters=TypedCache(GardenerCluster, clusters),
+        kubeconfigs=TypedCache(KubeconfigSecret, kubeconfigs),
+    )
+
+
+def _secrets(manager: Manager, settings: Settings) -> Cache:
+    """The Secrets that hold issued kubeconfigs, by the uid of their request."""
+    own = f"{Label.REQUEST},{Label.MANAGED_BY}={MANAGER}"
+    secrets = manager.cache(SECRETS, namespace=settings.namespace, labels=own, transform=sealed)
+    secrets.add_index("owner", by_owner_uid)
+    return secrets
 
 
 def _issuer(manager: Manager, pool: RemotePool, settings: Settings) -> AccessIssuer:

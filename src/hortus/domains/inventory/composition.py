@@ -36,6 +36,7 @@ from hortus.engine import (
 from hortus.engine.context import Wiring
 from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret, sealed
 from hortus.engine.remote import KubeconfigRef, RemotePool
+from hortus.engine.sources import Source
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey, key_of
 
@@ -78,23 +79,16 @@ def add_controller(
     secrets.subscribe(partial(_on_source_secret, members))
     manager.on_handover(members.shed)
     manager.on_handover(metrics.shed)
-    manager.controller(
-        NAME,
-        reconciler,
-        sources=[
-            # The Secrets and the sources are complete before the first reconcile.
-            Watch(kubeconfigs, to=partial(_of_secret, registry)),
-            registry,
-            Watch(profiles, when=spec_or_metadata_changed),
-            Watch(
-                shoots, to=lambda kept: registry.keys_of_shoot(key_of(kept).name), when=_state_changed, awaited=False
-            ),
-            *members.watches,
-            MemberStates(members),
-        ],
-        workers=settings.workers,
-        backoff=Backoff(cap=LONGEST_PAUSE),
-    )
+    sources: list[Source] = [
+        # The Secrets and the sources are complete before the first reconcile.
+        Watch(kubeconfigs, to=partial(_of_secret, registry)),
+        registry,
+        Watch(profiles, when=spec_or_metadata_changed),
+        Watch(shoots, to=lambda kept: registry.keys_of_shoot(key_of(kept).name), when=_state_changed, awaited=False),
+        *members.watches,
+        MemberStates(members),
+    ]
+    manager.controller(NAME, reconciler, sources=sources, workers=settings.workers, backoff=Backoff(cap=LONGEST_PAUSE))
     return reconciler
 
 
