@@ -238,6 +238,18 @@ class InventoryWorld:
             raise AssertionError(f"waited in vain for profile {name}; last seen: {last}") from None
         raise AssertionError("the watch ended")
 
+    async def changes_after(self, profile: Object, number: int) -> list[Object]:
+        """The first `number` versions of a profile after this one."""
+        metadata, found = profile["metadata"], list[Object]()
+        version = metadata["resourceVersion"]
+        watch = self.client.watch(CLUSTER_PROFILES, FLEET, name=metadata["name"], resource_version=version)
+        async with asyncio.timeout(PATIENCE), watch as events:
+            async for event in events:
+                found += [event.object] if event.type != "BOOKMARK" else []
+                if len(found) == number:
+                    break
+        return found
+
     async def names(self) -> list[str]:
         return sorted(one["metadata"]["name"] for one in (await self.client.list(CLUSTER_PROFILES, FLEET)).items)
 
