@@ -5,36 +5,16 @@ from __future__ import annotations
 import asyncio
 
 from tests.domains.access.world import CONFIGMAPS, World, name_of, ready
+from tests.domains.killing import Killer
 
 from hortus.domains.access.types import CLUSTER_ACCESSES
 
 MOST_LIVES = 30
 
 
-class Killer:
-    """Ends the worker in the middle of a call: the server has written, the caller does not know."""
-
-    def __init__(self, here: World) -> None:
-        self.struck = asyncio.Event()
-        self._left = 0
-        here.requests.on_answer = self._answered
-
-    def aim(self, writes: int) -> None:
-        """Strike at the write after so many."""
-        self.struck.clear()
-        self._left = writes
-
-    def _answered(self, method: str, host: str) -> None:
-        task = asyncio.current_task()
-        if method == "GET" or task is None or "cluster-access-controller worker" not in task.get_name():
-            return
-        if self._left:
-            self._left -= 1
-            return
-        self.struck.set()
-        # By somebody else's cancellation alone a worker would not end.
-        task.cancel()
-        raise asyncio.CancelledError
+def killer_of(here: World) -> Killer:
+    """Strikes at writes."""
+    return Killer("cluster-access-controller", here.requests, reads=False)
 
 
 async def lives_until(here: World, reached_when: asyncio.Task[object], killer: Killer) -> int:
@@ -54,7 +34,7 @@ async def lives_until(here: World, reached_when: asyncio.Task[object], killer: K
 async def test_killed_at_each_write_it_still_serves_and_leaves_nothing(here: World) -> None:
     await here.cluster()
     access = await here.ask(namespaces=["default"])
-    killer = Killer(here)
+    killer = killer_of(here)
     ready = asyncio.create_task(here.until("ClusterAccess", "reader", _is_ready))
     assert await lives_until(here, ready, killer) >= 3
     secret = await here.until_secret()

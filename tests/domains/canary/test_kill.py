@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.domains.canary.yard import Yard
+from tests.domains.killing import Killer
 
 from hortus.domains.canary import service
 from hortus.domains.canary.book import CONFIG_MAPS, NAME, Book
@@ -12,38 +13,12 @@ from hortus.domains.canary.book import CONFIG_MAPS, NAME, Book
 MOST_LIVES = 60
 
 
-class Killer:
-    """Ends the worker in the middle of a call: the server has answered, the caller does not know."""
-
-    def __init__(self, here: Yard) -> None:
-        self.struck = asyncio.Event()
-        self._left = 0
-        here.requests.on_answer = self._answered
-
-    def aim(self, calls: int) -> None:
-        """Strike at the answer after so many of them."""
-        self.struck.clear()
-        self._left = calls
-
-    def _answered(self, method: str) -> None:
-        task = asyncio.current_task()
-        if task is None or "canary-controller worker" not in task.get_name():
-            return
-        if self._left:
-            self._left -= 1
-            return
-        self.struck.set()
-        # By somebody else's cancellation alone a worker would not end.
-        task.cancel()
-        raise asyncio.CancelledError
-
-
 def over(book: Book) -> bool:
     return book.run is None and bool(book.history)
 
 
 async def test_killed_at_any_await_a_run_goes_on_and_leaves_nothing(here: Yard) -> None:
-    killer = Killer(here)
+    killer = Killer("canary-controller", here.requests)
     for life in range(MOST_LIVES):
         # Each gets a call further than the one before, so that steps of several calls come to their end, too.
         killer.aim(life % 10)

@@ -87,15 +87,18 @@ class Yard:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """One process of controllers, killed at the end."""
-        async with Client(self.client.access, observer=self.requests) as client:
+        async with (
+            Client(self.client.access, observer=self.requests) as client,
+            Client(self.garden.access, observer=self.requests) as garden,
+        ):
             self.metrics = CollectorRegistry()
             manager = Manager(client, clock=self.clock, registry=self.metrics, grace=0.0)
             controller = add_controller(
                 manager,
                 client=client,
-                garden=self.garden,
+                garden=garden,
                 garden_namespace=self.garden_namespace,
-                shoots=manager.caches_of(self.garden).get(SHOOTS, namespace=self.garden_namespace),
+                shoots=manager.caches_of(garden).get(SHOOTS, namespace=self.garden_namespace),
                 secrets=manager.cache(SECRETS, namespace=self.namespace, transform=sealed),
                 clusters=lambda place: self.way_in,
                 leftovers=LeftoverRecorder(client if self.leftovers else None, self.namespace),

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from tests.domains.clusters.world import World, is_ready
+from tests.domains.killing import Killer
 
 from hortus.domains.clusters.garden import SHOOTS
 from hortus.domains.clusters.inside.administrators import BINDINGS, LABEL
@@ -16,39 +17,11 @@ from hortus.kube.objects import Object
 MOST_LIVES = 40
 
 
-class Killer:
-    """Ends the worker in the middle of a call: the server has written, the caller does not know."""
-
-    def __init__(self, here: World) -> None:
-        self.struck = asyncio.Event()
-        self._skip = True
-        self._left = 0
-        for requests in (here.requests, here.garden_requests):
-            requests.on_answer = self._answered
-
-    def aim(self) -> None:
-        """Strike at the first write of this life and at the second of the next: an apply may come again and again."""
-        self.struck.clear()
-        self._skip = not self._skip
-        self._left = int(self._skip)
-
-    def _answered(self, method: str) -> None:
-        task = asyncio.current_task()
-        if method == "GET" or task is None or "runtime-controller worker" not in task.get_name():
-            return
-        if self._left:
-            self._left -= 1
-            return
-        self.struck.set()
-        # By somebody else's cancellation alone a worker would not end.
-        task.cancel()
-        raise asyncio.CancelledError
-
-
 async def lives_until(here: World, killer: Killer, done: Callable[[Object], bool]) -> int:
     """Start processes, each killed at its first or second write, until the Runtime is as wanted; returns how many."""
     for life in range(MOST_LIVES):
-        killer.aim()
+        # An apply may come again and again.
+        killer.aim(life % 2)
         async with here.controlled():
             reached = asyncio.create_task(here.until("Runtime", "rt-1", done))
             struck = asyncio.create_task(killer.struck.wait())
@@ -65,7 +38,7 @@ async def lives_until(here: World, killer: Killer, done: Callable[[Object], bool
 async def test_killed_at_every_write_a_runtime_still_grows_changes_and_goes(here: World) -> None:
     here.automatic = True
     here.choices["workers"] = 1
-    killer = Killer(here)
+    killer = Killer("runtime-controller", here.requests, here.garden_requests, reads=False)
     await here.create()
     grown = await lives_until(here, killer, is_ready)
     assert grown > 5

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import count
+
 import pytest
-from tests.domains.clusters.world import CONFIG_MAPS, World, condition, said
+from tests.domains.clusters.world import CONFIG_MAPS, World, condition, said, world
+from tests.domains.killing import Killer, killed_at
 
 from hortus.domains.clusters.garden import SHOOTS
 from hortus.domains.clusters.types import FINALIZER, Annotation
@@ -14,6 +18,7 @@ from hortus.kube.errors import ConnectionFailed, Forbidden
 from hortus.kube.objects import Object
 from hortus.schema import crd
 from hortus.simulation.garden.workload import CRDS
+from hortus.testing.apiserver import TestServer
 
 FORCED = "confirmation.gardener.cloud/force-deletion"
 
@@ -177,6 +182,41 @@ async def test_a_forced_deletion_is_recorded_before_the_shoot_is_gone(here: Worl
     [item] = found.spec.items
     assert (item.where, item.actor) == ("Infrastructure", "Operator")
     assert f"shoot--{here.project}--c-1" in item.look
+
+
+async def test_killed_at_any_call_a_forced_deletion_is_recorded_before_the_garden_is_asked(server: TestServer) -> None:
+    for calls in count():
+        async with world(server) as here:
+            if not await forced_by_a_killed_process(here, calls):
+                break
+    assert calls >= 2, "the record, the annotation of the Shoot"
+
+
+async def forced_by_a_killed_process(here: World, calls: int) -> bool:
+    """Force a deletion, killed after so many calls; returns False when it made no more."""
+    await here.client.apply(CRDS, crd(Leftover), field_manager="tests")
+    here.leftovers = True
+    async with here.controlled():
+        await here.grow()
+        await here.delete()
+        await deleting(here)
+    await here.annotate(Annotation.FORCE_DELETION)
+    await here.operate("Delete", "Failed", codes=("ERR_INFRA_DEPENDENCIES",))
+
+    async def witness() -> int:
+        await here.until("Shoot", "c-1", lambda found: FORCED in found["metadata"]["annotations"])
+        return len((await here.client.list(LEFTOVERS, here.namespace)).items)
+
+    killer = Killer("runtime-controller", here.requests, here.garden_requests)
+    forced = asyncio.create_task(witness())
+    struck = await killed_at(killer, calls, here.controlled(), forced)
+    killer.rest()
+    async with here.controlled():
+        assert await forced == 1, f"killed after {calls} calls"
+        await here.vanish()
+        await here.until_gone()
+    assert len((await here.client.list(LEFTOVERS, here.namespace)).items) == 1
+    return struck
 
 
 async def test_a_forced_deletion_that_the_garden_refuses_leaves_no_record(here: World) -> None:

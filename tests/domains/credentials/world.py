@@ -98,9 +98,11 @@ class Requests:
 
     def __init__(self) -> None:
         self.answers: Counter[tuple[str, str]] = Counter()
+        self.on_answer: Callable[[str], None] = lambda _: None
 
     def answered(self, method: str, host: str, code: str, seconds: float) -> None:
         self.answers[method, code] += 1
+        self.on_answer(method)
 
     @property
     def writes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.domains.access.test_kill import Killer, lives_until
+from tests.domains.access.test_kill import killer_of, lives_until
 from tests.domains.access.world import World, name_of
 from tests.domains.leftovers.world import Ledger
 
@@ -40,7 +40,7 @@ async def test_killed_at_writes_of_a_detach_there_is_one_record_before_the_reque
     watching = asyncio.create_task(witness(here))
     await access.delete()
     gone = asyncio.create_task(access.until("ClusterAccess", "reader", lambda obj: not obj))
-    assert await lives_until(access, gone, Killer(access)) >= 2
+    assert await lives_until(access, gone, killer_of(access)) >= 2
     assert await watching == 1
     found = await here.only()
     assert (found.spec.source.name, found.spec.source.uid) == ("reader", made["metadata"]["uid"])

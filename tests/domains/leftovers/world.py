@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-from tests.domains.access.world import CRDS, NAMESPACES, World, content
+from tests.domains.access.world import CRDS, NAMESPACES, Requests, World, content
 from tests.domains.access.world import world as access_world
 from tests.simulation.shoots import small_shoot
 
@@ -48,6 +48,8 @@ class Ledger:
         self.garden_namespace = f"garden-{access.namespace}"
         self.clock = FakeClock(now=access.clock.now())
         self.registry = CollectorRegistry()
+        self.requests = Requests()
+        """Those of the controller, to all servers."""
 
     # Actions of the test.
 
@@ -129,14 +131,23 @@ class Ledger:
     # The controllers under test.
 
     @asynccontextmanager
-    async def controlled(self) -> AsyncIterator[Manager]:
-        """The controller of Leftovers at work, as a process that starts now and is killed at the end."""
-        async with Client(self.client.access) as client, Client(self.garden.access) as garden:
+    async def controlled(self, *, grace: float = 0.0) -> AsyncIterator[Manager]:
+        """The controller of Leftovers at work, as a process that starts now and is killed at the end.
+
+        With `grace` it ends what it has begun.
+        """
+        async with (
+            Client(self.client.access, observer=self.requests) as client,
+            Client(self.garden.access, observer=self.requests) as garden,
+        ):
             self.registry = CollectorRegistry()
-            manager = Manager(client, clock=self.clock, registry=self.registry, grace=0.0)
+            manager = Manager(client, clock=self.clock, registry=self.registry, grace=grace)
             kubeconfigs = manager.cache(SECRETS, labels=Label.SHOOT_NAME, transform=sealed)
             pool = RemotePool(
-                SecretCredentials(client, kubeconfigs), settings=RemoteSettings(deny=()), clock=self.clock
+                SecretCredentials(client, kubeconfigs),
+                settings=RemoteSettings(deny=()),
+                clock=self.clock,
+                observer=self.requests,
             )
             manager.on_stop(pool.close)
             add_controller(

@@ -1,0 +1,79 @@
+"""Kills of controllers in the middle of their work: the server has answered, and the caller does not know.
+
+All that a controller leaves for the next process it leaves by calls. A kill after each of them, one by one, therefore
+stands for a kill at every await.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+MOST_CALLS = 60
+"""Calls after which an enumeration gives up."""
+
+
+class Observed(Protocol):
+    """The requests of a controller; `on_answer` is called with the method of each, in the task of the caller."""
+
+    on_answer: Callable[..., None]
+
+
+class Killer:
+    """Ends the workers of a controller as soon as they have made so many calls."""
+
+    def __init__(self, controller: str, *requests: Observed, reads: bool = True, remote: bool = False) -> None:
+        """Calls that only read count where `reads` is true.
+
+        With `remote` so do those to other clusters, whose tasks have no name: then no call of the test is observed.
+        """
+        self.struck = asyncio.Event()
+        self._worker = f"{controller} worker"
+        self._reads = reads
+        self._remote = remote
+        self._left = 0
+        for one in requests:
+            one.on_answer = self._answered
+
+    def aim(self, calls: int) -> None:
+        """Strike at the call after so many."""
+        self.struck.clear()
+        self._left = calls
+
+    def rest(self) -> None:
+        """Strike no more."""
+        self._left = -1
+
+    def _answered(self, method: str, *_: str) -> None:
+        if (method == "GET" and not self._reads) or not self._is_ours(asyncio.current_task()):
+            return
+        if self._left:
+            self._left -= 1
+            return
+        self.struck.set()
+        # By somebody else's cancellation alone a worker would not end.
+        for task in asyncio.all_tasks():
+            if self._worker in task.get_name():
+                task.cancel()
+        raise asyncio.CancelledError
+
+    def _is_ours(self, task: asyncio.Task[Any] | None) -> bool:
+        name = task.get_name() if task is not None else ""
+        return self._worker in name or (self._remote and name.startswith("Task-"))
+
+
+async def killed_at(
+    killer: Killer, calls: int, process: AbstractAsyncContextManager[Any], done: asyncio.Task[Any]
+) -> bool:
+    """Run one process until it is killed, or `done` is; returns True when it was killed.
+
+    A call that ends what `done` waits for may be the one that is killed.
+    """
+    killer.aim(calls)
+    async with process:
+        struck = asyncio.create_task(killer.struck.wait())
+        await asyncio.wait((done, struck), return_when=asyncio.FIRST_COMPLETED)
+        struck.cancel()
+    return killer.struck.is_set()
