@@ -15,7 +15,14 @@ from hortus.render.archive.errors import ArchiveError, Rule
 from hortus.render.archive.folder import Folder
 from hortus.render.archive.limits import Limits, RemainingLimits
 from hortus.render.archive.packing import pack_tar, pack_tgz, pack_zip
-from hortus.render.archive.reading import Trailing, read_archive, read_archive_file, unpack_archive
+from hortus.render.archive.reading import (
+    NamedFile,
+    Trailing,
+    archive_files,
+    read_archive,
+    read_archive_file,
+    unpack_archive,
+)
 from hortus.render.archive.tree import File, Tree
 
 __all__ = [
@@ -23,10 +30,12 @@ __all__ = [
     "File",
     "Folder",
     "Limits",
+    "NamedFile",
     "RemainingLimits",
     "Rule",
     "Trailing",
     "Tree",
+    "archive_files",
     "pack_tar",
     "pack_tgz",
     "pack_zip",

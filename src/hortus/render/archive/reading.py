@@ -14,7 +14,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from hortus.render.archive.entries import ArchiveEntry
 from hortus.render.archive.errors import ArchiveError, Rule
@@ -27,6 +27,13 @@ from hortus.render.archive.zip import zip_entries
 
 _OTHERS = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z", b"Rar!": "rar"}
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+
+
+class NamedFile(NamedTuple):
+    """One file of an archive."""
+
+    path: str
+    data: bytes
 
 
 class Trailing(enum.Enum):
@@ -50,6 +57,15 @@ def read_archive(
     archive's own, for messages.
     """
     return _read(io.BytesIO(data), len(data), budget or RemainingLimits(limits), trailing, name)
+
+
+def archive_files(
+    data: bytes, *, limits: Limits | None = None, trailing: Trailing = Trailing.REFUSE
+) -> list[NamedFile]:
+    """The files in a tar, tgz or zip in the archive's own order; all of it is checked first. Raises ArchiveError."""
+    limits = limits or Limits()
+    entries = _entries(io.BytesIO(data), len(data), RemainingLimits(limits), Names(limits), trailing)
+    return [NamedFile(entry.path, b"".join(entry.pieces)) for entry in entries if entry.pieces is not None]
 
 
 def read_archive_file(

@@ -11,7 +11,7 @@ go to the registry and to its pinned token realm, nowhere else. Errors are those
 
 from hortus.render.oci.client import Artifact, OciClient, OciSettings
 from hortus.render.oci.credentials import BadCredentials, CredentialStore, RegistryCredentials
-from hortus.render.oci.manifests import ChartArtifact, Descriptor, ImageManifest, Index, Platform
+from hortus.render.oci.manifests import ChartArtifact, Descriptor, ImageManifest, Index, Platform, manifest_bytes
 from hortus.render.oci.references import BadReference, Reference, parse_reference, tag_of_version
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Platform",
     "Reference",
     "RegistryCredentials",
+    "manifest_bytes",
     "parse_reference",
     "tag_of_version",
 ]

@@ -178,25 +178,39 @@ class OciClient:
         what = f"{reference.registry}/{reference.repository}@{descriptor.digest}"
         if descriptor.size > self.settings.max_blob:
             raise TooLarge(what, f"has {descriptor.size} bytes; {self.settings.max_blob} are allowed")
+        data = await self._blob(reference, descriptor.digest, descriptor.size, self.settings.max_blob, what)
+        if len(data) != descriptor.size:
+            raise BadAnswer(what, f"has {len(data)} bytes instead of the {descriptor.size} that its manifest says")
+        return data
+
+    async def blob_at(self, reference: Reference, digest: Digest, *, largest: int) -> bytes:
+        """The bytes with `digest` in the reference's repository, verified; their size is not known before.
+
+        Raises ArtifactError, also for more than `largest` bytes.
+        """
+        what = f"{reference.registry}/{reference.repository}@{digest}"
+        data = await self._blob(reference, digest, None, largest, what)
+        if len(data) > largest:
+            raise TooLarge(what, f"has {len(data)} bytes; {largest} are allowed")
+        return data
+
+    async def _blob(self, reference: Reference, digest: Digest, size: int | None, largest: int, what: str) -> bytes:
         repository = self._repository(reference)
-        url = repository.url("blobs", descriptor.digest)
+        url = repository.url("blobs", digest)
 
         async def fill(sink: Sink) -> None:
             await download(
                 self._transfer,
-                lambda start: repository.download(url, start, what=f"blob {descriptor.digest}"),
+                lambda start: repository.download(url, start, what=f"blob {digest}"),
                 sink,
                 place=what,
-                size=descriptor.size,
-                largest=self.settings.max_blob,
+                size=size,
+                largest=largest,
             )
 
         if self._cache is not None:
-            data = await self._cache.fetch(descriptor.digest, fill)
-            if len(data) != descriptor.size:
-                raise BadAnswer(what, f"has {len(data)} bytes instead of the {descriptor.size} that its manifest says")
-            return data
-        sink = MemorySink(descriptor.digest)
+            return await self._cache.fetch(digest, fill)
+        sink = MemorySink(digest)
         await fill(sink)
         return sink.value(what)
 
