@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hortus.kube.constraints import Constraint
 from hortus.kube.versions import Version, VersionError
 from hortus.render.gotemplate.formatting import text_of
-from hortus.render.gotemplate.functions.versions import Constraint
 from hortus.render.helm.chart import Chart
 from hortus.render.helm.coalescing import NoValue, Table, coalesced, copied, lay_under, table_at, value_at
 from hortus.render.helm.errors import ChartError
