@@ -1,4 +1,4 @@
-"""Constraints on semantic versions, as Masterminds/semver v3 takes them: `>=1.2 <2`, `^1.4`, `~1.4.2 || 2.x`, `1 - 3`."""
+"""Constraints on semantic versions, as Masterminds/semver v3 takes them: `>=1.2 <2`, `^1.4`, `~1.4.2 || 2.x`."""
 
 from __future__ import annotations
 

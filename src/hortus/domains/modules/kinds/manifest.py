@@ -17,6 +17,7 @@ from hortus.domains.modules.names import FORMER_VERSION, GROUP, VERSION, CustomR
 from hortus.kube.objects import Object, Resource
 from hortus.schema import Atomic, Column, Condition, Fields, Kind, ListMap, Nullable, PreserveUnknown, Values, kind
 
+CONFIG_TYPES: Final = ("helm-chart", "oci-ref", "kustomize", "")
 _COLUMNS = (Column("State", ".status.state"), Column("Age", ".metadata.creationTimestamp", "date"))
 
 
@@ -51,7 +52,7 @@ class FormerConfig(Fields, frozen=True):
     """Has no effect."""
     ref: str = ""
     """Has no effect."""
-    type: Annotated[str, Values("helm-chart", "oci-ref", "kustomize", "")] = ""
+    type: Annotated[str, Values(*CONFIG_TYPES)] = ""
     """Has no effect."""
     cred_secret_selector: Selector | None = None
     """Has no effect."""
