@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from tests.simulation.garden import NAMESPACE, simulated, started_garden
 from tests.simulation.shoots import small_shoot
@@ -29,6 +30,8 @@ from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.domains.rollouts.starting import HISTORY
 from hortus.engine import find_condition, read
 from hortus.engine.flags import FlagSet
+from hortus.engine.leftovers import Debt, leftovers_of, object_item
+from hortus.engine.leftovers.types import LEFTOVERS, LeftoverReason, LeftoverSource
 from hortus.engine.rbac import Permission, policy_rules
 from hortus.engine.rollouts.types import CHANGE_KINDS, ENDED, PLACEMENT_DECISIONS, ROLLOUT_POLICIES, ROLLOUTS
 from hortus.kube import Client, Propagation, Resource, yaml
@@ -72,7 +75,9 @@ MANAGEMENT = (
     *contents.OPTIONAL["canary-template"],
     *contents.REPLICAS,
     *contents.OPTIONAL["inventory"],
+    *contents.OPTIONAL["leftovers"],
     *contents.FLEET["inventory"],
+    *contents.FLEET["leftovers"],
     *contents.FLEET["rollouts"],
     *contents.WIDE["rollouts"],
     EXTRA,
@@ -80,6 +85,7 @@ MANAGEMENT = (
 _LOGGED_AS_PATCH = {
     Used("", "configmaps", "create"),
     Used("fleet.hortus.dev", "changekinds", "create"),
+    Used("fleet.hortus.dev", "leftovers", "create"),
     Used("multicluster.x-k8s.io", "clusterprofiles", "create"),
 }
 """An apply that makes an object needs leave to create and is logged as the patch it is (Kubernetes, KEP-555)."""
@@ -263,6 +269,22 @@ async def rollouts_life(client: Client) -> None:
     await seen(client, CHANGE_KINDS, "account", lambda obj: ready_reason(obj) == "Compiled", namespace="")
 
 
+async def a_leftovers_life(client: Client) -> None:
+    """One that is recorded with the release of `reader`, and one that is settled and deleted after its time."""
+    recorded = await seen(client, LEFTOVERS, "", lambda obj: True, namespace="fleet")
+    assert recorded["spec"]["source"]["name"] == "reader"
+    items = [
+        object_item(RUNTIMES, "kcp-system", "gone", where="Management"),
+        object_item(SECRETS, "kcp-system", "gone", where="Management"),
+        object_item(SHOOTS, NAMESPACE, "gone", where="Garden"),
+        object_item(CONFIG_MAPS, NAMESPACE, "gone", where="Garden"),
+    ]
+    source = LeftoverSource(kind="Runtime", name="gone", namespace="kcp-system", uid="gone")
+    [leftover] = leftovers_of(Debt(source, LeftoverReason.DELETION_FORCED, "", items), "fleet")
+    await client.apply(LEFTOVERS, msgspec.to_builtins(leftover), field_manager="test")
+    await gone(client, LEFTOVERS, leftover.metadata.name, namespace="fleet")
+
+
 async def moved(client: Client) -> None:
     """Do what the owner of the ServiceAccounts does: set admitted ones to the version."""
     async with client.watch(PLACEMENT_DECISIONS, "fleet", initial_events=True) as events:
@@ -335,14 +357,14 @@ async def access_once(client: Client) -> None:
     await seen(client, CLUSTER_ACCESSES, "reader", lambda obj: ready_reason(obj) == "Issued")
 
 
-async def gone(client: Client, resource: Resource, name: str) -> None:
+async def gone(client: Client, resource: Resource, name: str, *, namespace: str = "kcp-system") -> None:
     """Return when there is no object of that name any more."""
-    since = await client.list(resource, "kcp-system")
+    since = await client.list(resource, namespace)
     if all(obj["metadata"]["name"] != name for obj in since.items):
         return
     async with (
         asyncio.timeout(40),
-        client.watch(resource, "kcp-system", name=name, resource_version=since.resource_version) as events,
+        client.watch(resource, namespace, name=name, resource_version=since.resource_version) as events,
     ):
         async for event in events:
             if event.type == "DELETED":
@@ -373,7 +395,7 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
     values = {
         "createWatchNamespace": True,
         "garden": {"projectName": "demo"},
-        "config": {"canary-template": "/canary/canary.yaml", "inventory": True, "rollouts": True},
+        "config": {"canary-template": "/canary/canary.yaml", "inventory": True, "leftovers": True, "rollouts": True},
         "rollouts": {"extraRules": policy_rules([EXTRA])},
     }
     await Installation(management, objects("hortus-system", values), str, namespace="hortus-system").apply()
@@ -401,6 +423,8 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         "--allow-local-clusters",
         "--cluster-access",
         "--inventory",
+        "--leftovers",
+        "--leftovers-keep=1s",
         "--rollouts",
     ]
     canary = f"--canary-template={ROOT / 'examples' / 'canary.yaml'}"
@@ -413,6 +437,7 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         await everything_once(management)
         await a_canarys_life(management)
         await rollouts_life(management)
+        await a_leftovers_life(management)
     for user, permissions in (
         ("system:serviceaccount:hortus-system:hortus", MANAGEMENT),
         ("system:serviceaccount:garden-demo:hortus", (*contents.GARDEN, *contents.GARDEN_WIDE)),
