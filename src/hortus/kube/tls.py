@@ -31,11 +31,26 @@ def client_context(
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     elif ca:
-        _trust(context, ca)
+        trust(context, ca)
     else:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     if certificate and key:
-        _identify(context, certificate, key)
+        identify(context, certificate, key)
+    return context
+
+
+def server_context(*, certificate: bytes, key: Secret, client_ca: bytes = b"") -> ssl.SSLContext:
+    """A context that serves TLS 1.3 and nothing older; with `client_ca` it requires a certificate of every client.
+
+    Raises ValueError, naming the part, for PEM that OpenSSL refuses.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.set_alpn_protocols(["http/1.1"])
+    identify(context, certificate, key)
+    if client_ca:
+        trust(context, client_ca)
+        context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
@@ -62,7 +77,8 @@ class Contexts:
         return context
 
 
-def _trust(context: ssl.SSLContext, ca: bytes) -> None:
+def trust(context: ssl.SSLContext, ca: bytes) -> None:
+    """Add the certificates of `ca` to those that `context` trusts; it may be in use. Raises ValueError."""
     found = _CERTIFICATE.findall(ca)
     if not found:
         raise ValueError("the CA holds no PEM certificate")
@@ -74,7 +90,8 @@ def _trust(context: ssl.SSLContext, ca: bytes) -> None:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
-def _identify(context: ssl.SSLContext, certificate: bytes, key: Secret) -> None:
+def identify(context: ssl.SSLContext, certificate: bytes, key: Secret) -> None:
+    """Let `context` show this certificate from the next handshake on. Raises ValueError."""
     pem = certificate.rstrip() + b"\n" + key.reveal().encode()
     try:
         if hasattr(os, "memfd_create"):
@@ -82,15 +99,15 @@ def _identify(context: ssl.SSLContext, certificate: bytes, key: Secret) -> None:
         else:
             _load_from_folder(context, pem)
     except (ssl.SSLError, ValueError):
-        raise ValueError("the client certificate and key are not a readable pair of PEM documents") from None
+        raise ValueError("the certificate and key are not a readable pair of PEM documents") from None
 
 
 def _refuse_password() -> str:
-    raise ValueError("the client key is encrypted")
+    raise ValueError("the key is encrypted")
 
 
 def _load_from_memory(context: ssl.SSLContext, pem: bytes) -> None:
-    descriptor = os.memfd_create("client-certificate")
+    descriptor = os.memfd_create("certificate")
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(pem)

@@ -139,6 +139,24 @@ _WATCHER: Final = (
     ),
     Flag("skr-webhook-memory-limits", "string", "200Mi", "Memory limit of the agent."),
     Flag("skr-webhook-cpu-limits", "string", "0.1", "CPU limit of the agent."),
+    Flag(
+        "watcher-hortus-agent",
+        "bool",
+        False,
+        "The agent's image is that of Hortus, whose agent keeps events on disk and has health checks.",
+    ),
+    Flag(
+        "watcher-listener-address",
+        "string",
+        "",
+        "host:port that agents report to without Istio; the listener then asks for their certificates itself.",
+    ),
+    Flag(
+        "watcher-probe-interval",
+        "duration",
+        _HOUR,
+        "Time without an event of a cluster after which one is provoked to see whether it arrives; 0s for never.",
+    ),
 )
 FLAGS: Final[tuple[Flag, ...]] = (*_CONTROLLERS, *_REGISTRY, *_WATCHER)
 

@@ -1,0 +1,291 @@
+"""Installation of the watcher in one cluster, and its removal: the part of the work that the Kyma controller calls.
+
+    state = await installer.install(kyma, remote)     # each reconcile; SKRWebhook is True where state.ready
+    await installer.delete_certificate(kyma.key.name)  # deletion step 4: True where there was something to delete
+    await installer.remove(remote)                     # deletion step 5: the same
+    installer.forget(key)                              # the Kyma is gone, or another replica's
+
+A reconcile that finds certificate, settings and Watchers as they were asks the cluster for two objects, the webhook
+configuration and the Deployment. All of them are compared, and applied where they differ, when anything changed, once
+an hour, and as long as events do not arrive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+import msgspec
+
+from hortus.domains.modules.names import Annotation, FieldOwner, Label
+from hortus.domains.modules.types import Kyma, Watcher
+from hortus.domains.modules.watching.certificates import CertificateIssuer, WantedCertificate, certificate_name
+from hortus.domains.modules.watching.gateways import ListenerAddress
+from hortus.domains.modules.watching.health import Hearing, WatcherHealth
+from hortus.domains.modules.watching.metrics import WatcherMetrics
+from hortus.domains.modules.watching.readiness import agent_problem, ready_replicas
+from hortus.domains.modules.watching.secrets import CertificateSecret, read_tls
+from hortus.domains.modules.watching.settings import WatcherSettings
+from hortus.domains.modules.watching.webhook import (
+    DEPLOYMENTS,
+    NAME,
+    PODS,
+    WEBHOOK_CONFIGURATIONS,
+    AgentFacts,
+    Material,
+    Placed,
+    identities,
+    resources,
+)
+from hortus.engine import Actor, Applier, StepError
+from hortus.engine.remote import SECRETS
+from hortus.kube import Client
+from hortus.kube.clock import Clock
+from hortus.kube.errors import NotFound, NotServed
+from hortus.kube.objects import Object, ObjectKey, parse_time
+
+APPLY_EVERY: Final = 3600.0
+"""Seconds after which every object is compared, even if nothing seems to have changed."""
+
+
+class InstallState(msgspec.Struct, frozen=True):
+    """The watcher of one cluster after a reconcile."""
+
+    ready: bool
+    """The status of the condition SKRWebhook."""
+    reason: str
+    """Installed, CertificatePending, AgentNotReady, or Off where no agents are installed."""
+    message: str
+    hearing: Hearing = Hearing.UNPROVEN
+    """The standing of its events; Silent is worth an event and an alert."""
+
+
+class AuthorityBundle(Protocol):
+    """The gateway's Secret as it is in the control plane."""
+
+    def outline(self) -> CertificateSecret | None:
+        """The outline of the Secret, with its bundle; None before the authority exists."""
+
+    def agent(self, name: str) -> CertificateSecret | None:
+        """The outline of an agent's Secret."""
+
+
+class _Installed(msgspec.Struct):
+    """The last complete run on one cluster."""
+
+    fingerprint: bytes
+    at: float
+
+
+class WebhookInstaller:
+    """Installs watchers. One for all clusters of a process."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        settings: WatcherSettings,
+        watchers: Callable[[], Iterable[Watcher]],
+        issuer: CertificateIssuer,
+        authority: AuthorityBundle,
+        address: ListenerAddress,
+        health: WatcherHealth,
+        metrics: WatcherMetrics,
+        clock: Clock,
+    ) -> None:
+        """`client` is that of the control plane."""
+        self._client = client
+        self._settings = settings
+        self._watchers = watchers
+        self._issuer = issuer
+        self._authority = authority
+        self._address = address
+        self._health = health
+        self._metrics = metrics
+        self._clock = clock
+        self._installed: dict[ObjectKey, _Installed] = {}
+
+    @property
+    def enabled(self) -> bool:
+        """True where agents are installed; otherwise Kymas have no condition SKRWebhook."""
+        return self._settings.enabled
+
+    async def install(self, kyma: Kyma, remote: Client) -> InstallState:
+        """Install agent, certificate and webhook configuration in the cluster. Raises StepError, KubeError."""
+        if not self.enabled:
+            return InstallState(ready=True, reason="Off", message="no agents are installed: no image is set")
+        key = ObjectKey(kyma.metadata.namespace, kyma.metadata.name)
+        wanted = self._wanted(kyma)
+        await self._issuer.ensure(wanted)
+        gateway, agent = self._authority.outline(), self._authority.agent(wanted.name)
+        if gateway is None or not gateway.bundle or agent is None:
+            return InstallState(
+                ready=False, reason="CertificatePending", message=f"Secret {wanted.name} is not there yet"
+            )
+        await self._renew(wanted, agent, gateway)
+        hearing = self._health.hearing(key)
+        deployment = await self._apply(key, wanted, agent, gateway, remote, thorough=hearing is Hearing.SILENT)
+        if not ready_replicas(deployment):
+            await self._check_pods(remote)
+            return InstallState(
+                ready=False, reason="AgentNotReady", message="the agent has no ready replica", hearing=hearing
+            )
+        hearing = await self._health.check(key, remote)
+        return InstallState(ready=True, reason="Installed", message="the agent is ready", hearing=hearing)
+
+    async def delete_certificate(self, kyma: str) -> bool:
+        """Delete certificate and Secret of a Kyma's agent; returns whether any was there. Raises KubeError."""
+        self._metrics.forget(kyma)
+        return await self._issuer.delete(certificate_name(kyma))
+
+    async def remove(self, remote: Client) -> bool:
+        """Delete every object of the watcher; returns whether any was there. Raises KubeError."""
+        found = False
+        for resource, namespace, name in identities(self._settings.namespace):
+            try:
+                await remote.delete(resource, name, namespace)
+                found = True
+            except NotFound:
+                continue
+        return found
+
+    async def is_installed(self, remote: Client) -> bool:
+        """Returns whether any object of the watcher is in the cluster. Raises KubeError."""
+        for resource, namespace, name in identities(self._settings.namespace):
+            try:
+                await remote.get(resource, name, namespace, metadata_only=True)
+                return True
+            except NotFound:
+                continue
+        return False
+
+    def forget(self, kyma: ObjectKey) -> None:
+        """Drop what is remembered of a Kyma that is gone, or another replica's."""
+        self._installed.pop(kyma, None)
+        self._health.forget(kyma)
+        self._metrics.forget(kyma.name)
+
+    # The steps.
+
+    def _wanted(self, kyma: Kyma) -> WantedCertificate:
+        metadata, settings = kyma.metadata, self._settings
+        domain = metadata.annotations.get(Annotation.SKR_DOMAIN, "")
+        if not domain:
+            raise StepError(
+                f"Kyma {metadata.name}: annotation {Annotation.SKR_DOMAIN} is missing or empty; set it to the "
+                "cluster's domain",
+                reason="SkrDomainMissing",
+                actor=Actor.OPERATOR,
+            )
+        runtime = metadata.labels.get(Label.RUNTIME_ID, "")
+        if not runtime:
+            raise StepError(
+                f"Kyma {metadata.name}: label {Label.RUNTIME_ID} is missing or empty; set it to the runtime's id",
+                reason="RuntimeIdMissing",
+                actor=Actor.OPERATOR,
+            )
+        service = f"{NAME}.{settings.namespace}.svc"
+        names = (domain, *settings.certificates.names, f"{service}.cluster.local", service)
+        return WantedCertificate(certificate_name(metadata.name), runtime, names)
+
+    async def _renew(self, wanted: WantedCertificate, agent: CertificateSecret, gateway: CertificateSecret) -> None:
+        """Order a certificate of a former authority again."""
+        kyma = wanted.name.removesuffix("-webhook-tls")
+        overdue = agent.ends - self._settings.certificates.renew_before + self._settings.certificates.renew_buffer
+        self._metrics.not_renewed(kyma, overdue=bool(agent.ends) and self._clock.now() > overdue)
+        if agent.begins and gateway.added_at and agent.begins < _time(gateway.added_at):
+            await self._issuer.renew(wanted)
+
+    async def _apply(
+        self,
+        key: ObjectKey,
+        wanted: WantedCertificate,
+        agent: CertificateSecret,
+        gateway: CertificateSecret,
+        remote: Client,
+        *,
+        thorough: bool,
+    ) -> Object:
+        """Apply all objects that differ; returns the Deployment."""
+        facts = AgentFacts(
+            namespace=self._settings.namespace,
+            image=self._settings.agent,
+            address=self._address.get(),
+            restart_trigger=agent.metadata.resource_version,
+            runtime_id=wanted.common_name,
+        )
+        watchers = [one for one in self._watchers() if one.metadata.deletion_timestamp is None]
+        bundle = gateway.bundle.encode()
+        fingerprint = _fingerprint(facts, watchers, bundle)
+        known, now = self._installed.get(key), self._clock.monotonic()
+        is_known = known is not None and known.fingerprint == fingerprint and now - known.at < APPLY_EVERY
+        if is_known and not thorough and (deployment := await self._as_known(facts, watchers, bundle, remote)):
+            return deployment
+        self._installed.pop(key, None)
+        secret = read_tls(await self._client.get(SECRETS, wanted.name, self._settings.certificates.namespace))
+        material = Material(secret.value("tls.crt"), secret.value("tls.key"), bundle)
+        deployment = {}
+        for placed in resources(facts, material, watchers):
+            applied = await _applied(placed, remote)
+            if placed.resource is DEPLOYMENTS:
+                deployment = applied
+        if secret.metadata.resource_version == agent.metadata.resource_version:
+            self._installed[key] = _Installed(fingerprint, now)
+        return deployment
+
+    async def _as_known(
+        self, facts: AgentFacts, watchers: Iterable[Watcher], bundle: bytes, remote: Client
+    ) -> Object | None:
+        """The Deployment, where it and the configuration are in the cluster as they were applied."""
+        deployment: Object | None = None
+        for placed in resources(facts, Material(b"", b"", bundle), watchers):
+            if placed.resource not in (DEPLOYMENTS, WEBHOOK_CONFIGURATIONS):
+                continue
+            live = await _live(placed, remote)
+            if live is None or not _applier(remote).matches(live, placed.object):
+                return None
+            if placed.resource is DEPLOYMENTS:
+                deployment = live
+        return deployment
+
+    async def _check_pods(self, remote: Client) -> None:
+        """Raises StepError where a pod of the agent will not start by itself."""
+        for pod in (await remote.list(PODS, self._settings.namespace, f"app={NAME}")).items:
+            if problem := agent_problem(pod):
+                raise StepError(problem, reason="AgentFailed", actor=Actor.PROVIDER)
+
+
+def _applier(remote: Client) -> Applier:
+    return Applier(remote, field_manager=FieldOwner.LIFECYCLE)
+
+
+async def _live(placed: Placed, remote: Client) -> Object | None:
+    try:
+        return await remote.get(placed.resource, placed.name, placed.namespace)
+    except NotServed:
+        raise
+    except NotFound:
+        return None
+
+
+async def _applied(placed: Placed, remote: Client) -> Object:
+    live = await _live(placed, remote)
+    return (await _applier(remote).apply(placed.resource, placed.object, live=live)).object
+
+
+def _fingerprint(facts: AgentFacts, watchers: Iterable[Watcher], bundle: bytes) -> bytes:
+    parts = [msgspec.json.encode(facts), bundle]
+    parts += sorted(
+        f"{one.metadata.namespace}/{one.metadata.name}/{one.metadata.uid}/{one.metadata.generation}".encode()
+        for one in watchers
+    )
+    return hashlib.sha256(b"\0".join(parts)).digest()
+
+
+def _time(text: str) -> float:
+    """The time of an annotation; 0 where it cannot be read."""
+    try:
+        return parse_time(text)
+    except ValueError:
+        return 0.0
