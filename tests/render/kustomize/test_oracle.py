@@ -191,6 +191,14 @@ GENERATORS = st.lists(
     max_size=2,
 )
 TEXTS = st.dictionaries(WORDS.map("k{}".format), WORDS.map("v{}".format), max_size=2)
+
+
+def named_by_fields(labels: dict[str, Any]) -> dict[str, Any]:
+    """The entry with other keys for other fields: docs/artifacts.md has the difference where entries share one."""
+    letter = "k" if labels.get("includeSelectors") else "t" if labels.get("includeTemplates") else "m"
+    return {**labels, "pairs": {f"{letter}{key[1:]}": value for key, value in labels["pairs"].items()}}
+
+
 LAYERS = st.fixed_dictionaries(
     {},
     optional={
@@ -202,7 +210,7 @@ LAYERS = st.fixed_dictionaries(
         "labels": st.lists(
             st.fixed_dictionaries(
                 {"pairs": TEXTS}, optional={"includeSelectors": st.booleans(), "includeTemplates": st.booleans()}
-            ),
+            ).map(named_by_fields),
             max_size=2,
         ),
         "images": st.lists(

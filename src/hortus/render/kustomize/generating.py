@@ -94,6 +94,8 @@ def _take_over(old: Resource, new: Resource) -> None:
         for field in ("data", "binaryData"):
             if merged := {**_map(old.obj, field), **_map(new.obj, field)}:
                 new.obj[field] = merged
+            else:
+                new.obj.pop(field, None)
     new.previous, new.prefixes, new.suffixes = old.previous, old.prefixes, old.suffixes
     new.variables = old.variables
     new.behavior, new.needs_hash = old.behavior, old.needs_hash and new.needs_hash
