@@ -97,8 +97,10 @@ class Record:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def of(self, user: str) -> dict[Used, set[int]]:
-        """The codes with which each thing that `user` did was answered."""
+    def of(self, user: str, server: TestServer) -> dict[Used, set[int]]:
+        """The codes with which each thing that `user` did was answered, as soon as the log has all lines so far."""
+        assert server.server.auditor is not None
+        server.run(server.server.auditor.log.flush())
         found: dict[Used, set[int]] = {}
         for line in self._path.read_text().splitlines():
             event = json.loads(line)
@@ -153,7 +155,7 @@ async def seen(
 ) -> Object:
     """The object once `says` holds; any object with an empty name."""
     async with (
-        asyncio.timeout(40),
+        asyncio.timeout(60),
         client.watch(resource, namespace, name=name, initial_events=True) as events,
     ):
         async for event in events:
@@ -200,7 +202,7 @@ async def a_runtimes_life(client: Client) -> None:
     await seen(client, RUNTIMES, "aws", lambda obj: (obj.get("status") or {}).get("state") == "Ready")
     since = (await client.list(RUNTIMES, place)).resource_version
     await client.delete(RUNTIMES, "aws", place)
-    async with asyncio.timeout(40), client.watch(RUNTIMES, place, resource_version=since) as events:
+    async with asyncio.timeout(60), client.watch(RUNTIMES, place, resource_version=since) as events:
         async for event in events:
             if event.type == "DELETED":
                 return
@@ -340,7 +342,7 @@ async def everything_once(client: Client) -> None:
     await access_once(client)
     since = (await client.list(SECRETS, place)).resource_version
     await client.delete(GARDENER_CLUSTERS, "two", place, propagation=Propagation.ORPHAN)
-    async with asyncio.timeout(40), client.watch(SECRETS, place, resource_version=since) as events:
+    async with asyncio.timeout(60), client.watch(SECRETS, place, resource_version=since) as events:
         async for event in events:
             if event.type == "DELETED" and event.object["metadata"]["name"] == "kubeconfig-two":
                 break
@@ -363,7 +365,7 @@ async def gone(client: Client, resource: Resource, name: str, *, namespace: str 
     if all(obj["metadata"]["name"] != name for obj in since.items):
         return
     async with (
-        asyncio.timeout(40),
+        asyncio.timeout(60),
         client.watch(resource, namespace, name=name, resource_version=since.resource_version) as events,
     ):
         async for event in events:
@@ -442,7 +444,7 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         ("system:serviceaccount:hortus-system:hortus", MANAGEMENT),
         ("system:serviceaccount:garden-demo:hortus", (*contents.GARDEN, *contents.GARDEN_WIDE)),
     ):
-        done = record.of(user)
+        done = record.of(user, server)
         denied = sorted(used for used, codes in done.items() if 403 in codes)
         assert denied == [], f"{user} was denied this"
         used = set(done) | (_LOGGED_AS_PATCH & granted(permissions))
@@ -466,7 +468,7 @@ async def test_replicas_that_share_the_objects_need_more_of_leases_and_no_more_t
     async with program(FlagSet(FLAGS).parse(flags)) as manager, manager.running():
         assert manager.shards is not None
         assert manager.shards.joined
-    done = record.of("system:serviceaccount:hortus-system:hortus")
+    done = record.of("system:serviceaccount:hortus-system:hortus", server)
     assert sorted(used for used, codes in done.items() if 403 in codes) == []
     # A lease is read by itself only when one whose time is over turns out to have been renewed.
     unused = {Used("coordination.k8s.io", "leases", "get")}
