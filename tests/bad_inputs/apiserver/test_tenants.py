@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
@@ -22,8 +21,12 @@ CALLERS = 24
 ROUNDS = 150
 ANSWERS = 12
 """Requests of the attacker that are answered while the victim asks: some take long."""
-SOON = 0.25
-"""Seconds within which 99 of 100 of the victim's requests are answered, on a machine that does other things as well."""
+FAIR = 100
+"""The CPU that the server uses until it answers the victim, on average, over that for the victim's request alone.
+
+4 to 25 were measured with turns, and 400 to 850 without, for the attacks with long requests. The machine does other
+things as well, so the time on a clock says less.
+"""
 
 
 class Sent(NamedTuple):
@@ -68,8 +71,10 @@ def definition() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def _loaded(target: Target) -> None:
+def alone(target: Target) -> float:
+    """The victim's cost before any attack."""
     asyncio.run(_load(target))
+    return asyncio.run(cost(target))[0]
 
 
 async def _load(target: Target) -> None:
@@ -167,32 +172,28 @@ async def under(attack: Attack, target: Target) -> AsyncIterator[list[int]]:
     assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
 
 
-async def latencies(target: Target, enough: Callable[[], bool] = lambda: True) -> list[float]:
-    found: list[float] = []
+async def cost(target: Target, enough: Callable[[], bool] = lambda: True) -> tuple[float, int]:
+    """Seconds of CPU that the server uses from one request of the victim to its answer, on average; their number."""
     async with target.wire(target.other_token, cluster="b") as wire:
         await wire.get(f"{MAPS}/victim")  # the connection is made
-        while len(found) < ROUNDS or (not enough() and len(found) < 50 * ROUNDS):
-            began = time.monotonic()
+        before, rounds = target.computed(), 0
+        while rounds < ROUNDS or (not enough() and rounds < 50 * ROUNDS):
             assert (await wire.get(f"{MAPS}/victim")).code == 200
-            found.append(time.monotonic() - began)
-    return sorted(found)
+            rounds += 1
+        return (target.computed() - before) / rounds, rounds
 
 
-@pytest.mark.usefixtures("_loaded")
 @pytest.mark.parametrize(
     "attack",
     [rules, selectors, many_requirements, watches_with_selectors, tables, yaml, openapi, discovery],
     ids=lambda attack: attack.__name__,
 )
-async def test_a_tenant_that_computes_does_not_hold_up_another(target: Target, attack: Attack) -> None:
-    quiet = await latencies(target)
+async def test_a_tenant_that_computes_does_not_hold_up_another(target: Target, alone: float, attack: Attack) -> None:
     async with under(attack, target) as answered:
         before = len(answered)
-        attacked = await latencies(target, lambda: len(answered) >= before + ANSWERS)
-    p99 = [found[int(len(found) * 0.99)] for found in (quiet, attacked)]
-    rounds = f"{len(attacked)} rounds next to {len(answered)} answers"
-    print(f"victim: p99 {p99[0] * 1000:.1f} ms alone, {p99[1] * 1000:.1f} ms in {rounds}")
-    assert p99[1] < SOON
+        attacked, rounds = await cost(target, lambda: len(answered) >= before + ANSWERS)
+    print(f"victim: {alone * 1000:.2f} ms alone, {attacked * 1000:.2f} ms in {rounds} rounds, {len(answered)} answers")
+    assert attacked < FAIR * alone
 
 
 @pytest.mark.parametrize("clusters", [("root",), ("a", "b")], ids=["in-one-cluster", "in-two"])
