@@ -169,7 +169,7 @@ async def test_work_in_threads_is_done_one_at_a_time_also_when_nobody_waits_for_
     following = asyncio.create_task(turns.aside("b", lambda: seen.append("next")))
     await asyncio.wait([left])
     going.set()
-    await asyncio.wait_for(following, 30)
+    await asyncio.wait_for(following, 60)
     assert seen == ["slow", "next"]
 
 
@@ -196,21 +196,28 @@ async def _noted(waited: list[object], holder: object) -> None:
     waited.append(holder)
 
 
-async def test_the_time_of_waits_is_nobodys() -> None:
-    account, event = TimeAccount(), asyncio.Event()
+async def test_the_time_of_waits_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(turns_module.time, "perf_counter", lambda: now[0])
+    account, begun, event = TimeAccount(), asyncio.Event(), asyncio.Event()
 
     async def request() -> str:
-        _spend(0.05)
-        try:
-            await asyncio.wait_for(event.wait(), 0.2)
-        except TimeoutError:
-            _spend(0.05)
-            return "done"
-        raise AssertionError
+        now[0] += 0.05
+        begun.set()
+        await event.wait()
+        now[0] += 0.05
+        return "done"
 
-    began = time.perf_counter()
-    assert await metered(request(), account) == "done"
-    assert 0.04 < account._used < 0.2 < time.perf_counter() - began
+    async def charged() -> str:
+        return await metered(request(), account)
+
+    running = asyncio.create_task(charged())
+    await begun.wait()
+    now[0] += 0.1
+    event.set()
+    assert await running == "done"
+    first = 0.05 - turns_module._ENTRY
+    assert account._used == pytest.approx(first - 0.15 * turns_module._SHARE + 0.05)
 
 
 async def test_a_metered_request_can_be_cancelled() -> None:

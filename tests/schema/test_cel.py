@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -142,10 +141,9 @@ def test_a_loop_of_many_rounds_is_stopped() -> None:
 
 
 def test_a_pattern_made_to_backtrack_costs_nothing_special() -> None:
-    started = time.perf_counter()
+    # With backtracking, these take longer than any limit on the time of a test.
     assert value_of("self.matches('^(a+)+$')", self="a" * 50_000 + "!") is False
     assert find_all("(a+)+$", "a" * 5_000 + "!") == []
-    assert time.perf_counter() - started < 5
 
 
 TEXTS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -90,7 +91,7 @@ class Garden:
     async def until(self, name: str, says: Callable[[Object], Any], *, version: str = "") -> list[Object]:
         """Every state of a shoot from `version` (now) on, to the first of which `says` holds; gone is an empty dict."""
         seen: list[Object] = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             if not version:
                 found = await self.client.list(SHOOTS, NAMESPACE, fields=f"metadata.name={name}")
                 seen, version = list(found.items), found.resource_version
@@ -278,7 +279,7 @@ async def test_a_confirmed_shoot_is_taken_down_with_its_cluster(garden: Garden, 
         assert [step["progress"] for step in steps] == sorted(step["progress"] for step in steps)
         assert steps[0]["description"] == "Starting Shoot cluster deletion"
         assert (steps[-1]["state"], steps[-1]["progress"]) == ("Succeeded", 100)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 try:
                     await root.get(LOGICAL_CLUSTERS, "shoot--demo--gone")
@@ -437,23 +438,25 @@ async def test_a_kubeconfig_has_a_least_and_a_largest_life(garden: Garden, secon
 
 async def test_more_than_a_day_is_cut_without_a_word(garden: Garden) -> None:
     await garden.ready("day")
-    ends = {}
+    lives = {}
     for seconds in (None, HOUR, 24 * HOUR, 48 * HOUR):
         grant = await garden.kubeconfig("day", seconds)
-        ends[seconds] = leaf(answered(grant)).not_valid_after_utc.timestamp()
+        certificate = leaf(answered(grant))
+        lives[seconds] = (certificate.not_valid_after_utc - certificate.not_valid_before_utc).total_seconds()
     assert grant["spec"]["expirationSeconds"] == 48 * HOUR
-    assert abs(ends[None] - ends[HOUR]) <= 2
-    assert abs(ends[48 * HOUR] - ends[24 * HOUR]) <= 2
-    assert ends[24 * HOUR] - ends[HOUR] >= 23 * HOUR / FACTOR - 2
+    assert abs(lives[None] - lives[HOUR]) <= 1
+    assert abs(lives[48 * HOUR] - lives[24 * HOUR]) <= 1
+    assert abs(lives[24 * HOUR] - lives[HOUR] - 23 * HOUR / FACTOR) <= 1
 
 
 async def test_after_its_end_a_kubeconfig_opens_nothing(garden: Garden) -> None:
     await garden.ready("brief")
-    async with opened(answered(await garden.kubeconfig("brief", 600))) as cluster, asyncio.timeout(15):
-        assert (await cluster.list(NAMESPACES)).items
+    content = answered(await garden.kubeconfig("brief", 600))
+    async with opened(content) as cluster, asyncio.timeout(60):
         with pytest.raises(Unauthorized):
             while True:
-                await cluster.list(NAMESPACES)
+                assert (await cluster.list(NAMESPACES)).items
+    assert leaf(content).not_valid_after_utc.timestamp() < time.time()
 
 
 async def test_before_there_is_a_cluster_there_is_no_kubeconfig(garden: Garden) -> None:

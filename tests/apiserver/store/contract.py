@@ -82,7 +82,7 @@ async def fill(store: Backend, count: int) -> Sequence[str]:
 
 
 async def batch(watch: StoreWatch) -> Sequence[Commit]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await anext(watch)
 
 

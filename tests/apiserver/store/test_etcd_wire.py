@@ -62,7 +62,7 @@ async def test_however_many_calls_there_are_the_connections_to_etcd_are_bounded(
         await wire.start()
         try:
             calls = [asyncio.create_task(wire.call("/v3/kv/range", {})) for _ in range(500)]
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await etcd.full.wait()
                 etcd.answer.set()
                 answers = await asyncio.gather(*calls)
@@ -80,7 +80,7 @@ async def test_calls_that_find_no_connection_in_time_fail_and_say_why(monkeypatc
         await wire.start()
         try:
             hanging = [asyncio.create_task(wire.call("/v3/kv/range", {})) for _ in range(CONNECTIONS)]
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await etcd.full.wait()
             monkeypatch.setattr(_etcdwire, "_CALL_SECONDS", 0.05)
             with pytest.raises(StoreFailed, match=f"{CONNECTIONS} calls hang"):

@@ -11,14 +11,12 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import rule
 from tests.apiserver.store.contract import PODS, Opener, StoreContract, batch, body, changes, fill, opening, pod, put
@@ -427,7 +425,7 @@ async def test_writers_are_answered_when_the_file_becomes_that_of_another_progra
     disk.error = None
     paths.append(other)
     monkeypatch.setattr(sqlite_module, "_FORGET_ROWS", 1)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         for name in ("default/c", "default/d"):
             with pytest.raises(StoreFailed, match="is a database of another program"):
                 await put(store, name)
@@ -481,26 +479,3 @@ def test_a_process_that_forgets_to_close_still_ends(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "store.db")], timeout=30, check=False)
     assert done.returncode == 0
-
-
-def test_a_busy_loop_does_not_starve_the_writer_thread(tmp_path: Path) -> None:
-    async def busy() -> None:
-        while True:
-            until = time.perf_counter() + 0.0002
-            while time.perf_counter() < until:
-                pass
-            await asyncio.sleep(0)
-
-    async def main() -> float:
-        store = SqliteBackend(tmp_path / "store.db")
-        await store.start()
-        burden = asyncio.create_task(busy())
-        begin = time.perf_counter()
-        for number in range(50):
-            await put(store, f"default/{number}")
-        taken = time.perf_counter() - begin
-        burden.cancel()
-        await store.close()
-        return taken
-
-    assert uvloop.run(main()) < 5
