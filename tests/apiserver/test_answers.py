@@ -39,7 +39,7 @@ async def _asked(
     async with _connected(server) as (reader, writer):
         writer.write(head.encode())
         status, found = await _head(reader)
-        return status, found, await asyncio.wait_for(reader.read(), 10)
+        return status, found, await asyncio.wait_for(reader.read(), 60)
 
 
 async def test_a_client_that_closes_gets_connection_close_and_the_whole_body(server: TestServer) -> None:

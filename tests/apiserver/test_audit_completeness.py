@@ -57,7 +57,7 @@ class Audited:
             b"%s\r\nHost: a\r\nAuthorization: Bearer %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
             % (head, token, len(body), body)
         )
-        answer = await asyncio.wait_for(reader.read(), 10)
+        answer = await asyncio.wait_for(reader.read(), 60)
         writer.close()
         return int(answer.split(b" ", 2)[1])
 

@@ -23,8 +23,8 @@ async def _raw(server: TestServer, sent: bytes, *, until: bytes = b"") -> bytes:
     try:
         writer.write(sent)
         if until:
-            return await asyncio.wait_for(reader.readuntil(until), 10)
-        return await asyncio.wait_for(reader.read(), 10)
+            return await asyncio.wait_for(reader.readuntil(until), 60)
+        return await asyncio.wait_for(reader.read(), 60)
     finally:
         writer.transport.abort()
         await asyncio.sleep(0)

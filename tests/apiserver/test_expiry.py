@@ -76,7 +76,7 @@ async def record(storage: Storage, clock: FakeClock, name: str, bucket: str = EV
 async def gone(storage: Storage, after: int, count: int) -> list[str]:
     """The names of the next deleted objects, as a watch reports them."""
     found: list[str] = []
-    async with asyncio.timeout(20), aclosing(storage.watch(EVENTS, after=after)) as watch:
+    async with asyncio.timeout(60), aclosing(storage.watch(EVENTS, after=after)) as watch:
         while len(found) < count:
             for change in await anext(watch):
                 if change.record is None:

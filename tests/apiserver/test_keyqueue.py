@@ -138,5 +138,5 @@ async def _lived(history: list[tuple[str, str]]) -> None:
     loop.hanging.clear()
     await loop.clock.advance(10 * LONGEST)
     assert {key[0] for key in loop.done} == added
-    await asyncio.wait_for(loop.queue.settled(), 1)
+    await asyncio.wait_for(loop.queue.settled(), 60)
     await loop.queue.stop()

@@ -38,7 +38,7 @@ NOT_READY = (500, "[+]ping ok\n[-]store failed: reason withheld\nreadyz check fa
 
 async def until_ready(wire: Wire) -> None:
     """A store that is back is found by asking."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (await ready(wire))[0] != 200:
             continue
 

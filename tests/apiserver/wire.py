@@ -31,7 +31,7 @@ class Events:
 
     async def next(self) -> dict[str, Any]:
         """The next event; fails the test when none comes."""
-        line = await asyncio.wait_for(self._response.content.readline(), 10)
+        line = await asyncio.wait_for(self._response.content.readline(), 60)
         assert line, "the watch has ended"
         event: dict[str, Any] = orjson.loads(line)
         return event
@@ -42,7 +42,7 @@ class Events:
         return [(event["type"], event["object"]["metadata"].get("name", "")) for event in found]
 
     async def ended(self) -> bool:
-        return not await asyncio.wait_for(self._response.content.readline(), 10)
+        return not await asyncio.wait_for(self._response.content.readline(), 60)
 
 
 class Wire:

@@ -43,7 +43,7 @@ async def client() -> AsyncIterator[Client]:
 
 
 async def _served(client: Client, resource: Resource) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await client.list(resource)
@@ -71,7 +71,7 @@ class Reports:
         self._grown.set()
 
     async def until(self, progress: str, *, is_last: bool = False) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (progress, is_last) not in self.said:
                 self._grown.clear()
                 await self._grown.wait()
@@ -130,7 +130,7 @@ async def test_progress_ends_when_every_object_is_ready(client: Client) -> None:
     await reports.until("runtimes 1/2, clusteraccesses 1/1")
     await become(client, RUNTIMES, "demo-1", {"state": "Ready"})
     await reports.until("runtimes 2/2, clusteraccesses 1/1", is_last=True)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await following
 
 

@@ -160,7 +160,7 @@ async def connected(port: int, pair: Pair, trusted: bytes) -> Client:
 
 
 async def ready(client: Client) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await client.list(NAMESPACES)

@@ -38,7 +38,7 @@ class Heard:
             raise self.error
 
     async def until(self, text: str, *, times: int = 1) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while sum(text in f"{said.state}: {said.message}" for said in self.reports) < times:
                 self._grown.clear()
                 await self._grown.wait()
@@ -90,7 +90,7 @@ async def test_the_end_of_a_keeper_does_not_go_unnoticed(child: Child) -> None:
     heard.error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     kill(child)
     with pytest.raises(ChildFailed, match=r"is not kept running any more: .*No space left"):
-        await asyncio.wait_for(kept, 30)
+        await asyncio.wait_for(kept, 60)
 
 
 async def test_a_run_file_that_cannot_be_written_is_reported_once_and_written_later(
@@ -112,7 +112,7 @@ async def test_a_run_file_that_cannot_be_written_is_reported_once_and_written_la
     monkeypatch.setattr(state, "write_run", write)
     monkeypatch.setattr("hortus.cli.up.session.RECORD_AGAIN", 0.001)
     session._record(1)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await written.wait()
     assert "`hortus status` is out of date: cannot write run.json: No space left on device" in output.getvalue()
     state.release()

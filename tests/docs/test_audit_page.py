@@ -95,12 +95,12 @@ def people(access: Access) -> Iterator[tuple[Access, Callable[[Client], Any]]]:
 
 async def established(client: Client, resource: Resource) -> None:
     name = f"{resource.plural}.{resource.group}"
-    async with asyncio.timeout(30), client.watch(CRDS, name=name, initial_events=True) as events:
+    async with asyncio.timeout(60), client.watch(CRDS, name=name, initial_events=True) as events:
         async for event in events:
             conditions = (event.object.get("status") or {}).get("conditions") or ()
             if any(found["type"] == "Established" and found["status"] == "True" for found in conditions):
                 break
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await client.list(resource, PLACE)

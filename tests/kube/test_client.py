@@ -563,7 +563,7 @@ async def test_a_list_that_expires_again_and_again_ends() -> None:
         return json({**page("one"), "metadata": {"resourceVersion": "7", "continue": "more"}})
 
     async with serving(expiring) as access, Client(access) as client:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             with pytest.raises(errors.Gone):
                 await client.list(CONFIGMAPS)
 

@@ -82,7 +82,7 @@ async def test_a_watch_continues_from_a_list(client: Client) -> None:
         await client.create(CONFIGMAPS, configmap("one"))
         await client.patch(CONFIGMAPS, "one", {"data": {"a": "2"}}, "default")
         await client.delete(CONFIGMAPS, "one", "default")
-        seen = [await asyncio.wait_for(anext(events), 10) for _ in range(3)]
+        seen = [await asyncio.wait_for(anext(events), 60) for _ in range(3)]
     assert [event.type for event in seen] == ["ADDED", "MODIFIED", "DELETED"]
     assert seen[1].object["data"] == {"a": "2"}
 

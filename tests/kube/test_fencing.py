@@ -90,7 +90,7 @@ async def test_a_long_body_stops_in_the_middle_when_the_fence_closes_while_it_is
             with pytest.raises(Fenced, match="not yours"):
                 await client.create(CONFIGMAPS, large)
             set_fence(None)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await over.wait()
     finally:
         server.close()

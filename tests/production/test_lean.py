@@ -19,7 +19,7 @@ from hortus.schema import crd
 from hortus.simulation.settings import GardenSettings
 from hortus.testing.apiserver import TestServer
 
-PATIENCE = 40.0
+PATIENCE = 60.0
 LIBRARIES = {
     "aiohappyeyeballs",
     "aiohttp",

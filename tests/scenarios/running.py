@@ -19,7 +19,7 @@ from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.status import Status, look
 from hortus.kube import yaml
 
-PATIENCE = 40.0
+PATIENCE = 60.0
 """Seconds after which whatever was waited for fails the test."""
 UP = "Ctrl-C stops it"
 

@@ -110,7 +110,7 @@ def test_a_cluster_of_ones_own_waits_for_its_shoot_and_its_old_kubeconfigs_end(f
 async def refusal(kubeconfig: Path) -> str:
     """The cluster's answer once it refuses this kubeconfig."""
     namespaces = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-    async with Client.from_kubeconfig(kubeconfig) as client, asyncio.timeout(20):
+    async with Client.from_kubeconfig(kubeconfig) as client, asyncio.timeout(60):
         while True:
             try:
                 await client.list(namespaces)

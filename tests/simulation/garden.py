@@ -31,7 +31,7 @@ from hortus.testing.apiserver import TestServer, started_apiserver
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 NAMESPACE = "garden-demo"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class _Bound:

@@ -128,7 +128,7 @@ async def test_another_machine_replaces_nodes_one_by_one(garden: Garden, everywh
     seen = await changed(garden, "roll", {"provider": workers(pool(minimum=3, machine={"type": "n2-standard-4"}))})
     after = (await pools_of(cluster))["w"]
     assert (len(after), before & set(after)) == (3, set())
-    async with asyncio.timeout(10), cluster.watch(NODES, resource_version=listed.resource_version) as events:
+    async with asyncio.timeout(60), cluster.watch(NODES, resource_version=listed.resource_version) as events:
         async for event in events:
             if event.type in ("ADDED", "DELETED"):
                 counts.append(counts[-1] + (1 if event.type == "ADDED" else -1))

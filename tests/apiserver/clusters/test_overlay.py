@@ -80,7 +80,7 @@ async def test_watchers_see_a_change_and_a_deletion_of_a_born_object(overlay: Ov
         first = await overlay.put(StoreKey(BUCKET, "/b"), value("new"), expected=BORN_REVISION)
         removed = await overlay.delete(StoreKey(BUCKET, "/d"), expected=BORN_REVISION, final=value("gone"))
         seen: list[Any] = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(seen) < 2:
                 seen += await anext(watch)
     assert (seen[0].record, seen[0].previous) == (first, BORN["core/namespaces"]["/b"])
@@ -157,7 +157,7 @@ async def _seen(watch: Any, store: Backend) -> list[Any]:
     """All changes so far: a last write marks the end."""
     await store.put(StoreKey(BUCKET, "/zz"), value("end"), expected=0)
     found: list[Any] = []
-    async with aclosing(watch), asyncio.timeout(5):
+    async with aclosing(watch), asyncio.timeout(60):
         while not found or found[-1][0].name != "/zz":
             batch = await anext(watch)
             found += [(c.key, _text(c.value), _text(c.previous), _text(c.final)) for c in batch]

@@ -21,7 +21,7 @@ def leaf_of(issued: IssuedCertificate) -> bytes:
 
 async def retired(here: World, name: str) -> None:
     """Waits until the registry's own task has released the object."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while await here.storage.get(StoreKey(BUCKET, f"/{name}")) is not None:
             await asyncio.sleep(0)
 

@@ -175,7 +175,7 @@ async def test_a_client_that_expects_100_continue_receives_it(target: Target) ->
     async with target.socket() as socket:
         length = f"Content-Length: {len(body)}"
         await socket.send(target.head(f"POST {CONFIGMAPS} HTTP/1.1", JSON, length, "Expect: 100-continue"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert await socket.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         await socket.send(body)
         assert (await socket.reply()).code == 201

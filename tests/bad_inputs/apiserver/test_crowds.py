@@ -122,7 +122,7 @@ async def test_garbage_instead_of_a_handshake_ends_it(hasty: Target) -> None:
         with contextlib.suppress(ConnectionError):
             writer.write(garbage)
             await writer.drain()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert b"HTTP/1.1 200" not in await reader.read()
         writer.close()
     assert (await hasty.ask("GET /version HTTP/1.1")).code == 200
@@ -182,7 +182,7 @@ async def test_answers_that_nobody_reads_are_bounded_and_dropped(hasty: Target) 
                 await socket.send(asked)
             codes = [(await socket.reader.readuntil(b"\r\n")).split()[1] for socket in silent]
             assert set(codes) == {b"200", b"429"}, "one at least has its answer, and one at least has to wait"
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while (await hasty.raw(asked)).code == 429:
                     continue
         assert await asyncio.gather(*[socket.closed() for socket in silent]) == [True] * 20
@@ -196,7 +196,7 @@ async def test_requests_without_end_whose_answers_nobody_reads_are_dropped(hasty
         with hasty.grows_less_than(48):
             socket.writer.transport.pause_reading()
             with contextlib.suppress(ConnectionError, TimeoutError):
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     for _ in range(100):
                         await socket.send(asked)
         with contextlib.suppress(RuntimeError):
@@ -219,6 +219,6 @@ async def test_watchers_that_never_read_are_dropped_and_cost_little(hasty: Targe
                     changed = await wire.merge(f"{CONFIGMAPS}/noisy", filling)
                     assert changed.code == 200
                     assert (await events.next())["object"]["data"]["x"] == filling["data"]["x"]
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     while b'resource="configmaps"} 1\n' not in (await wire.get("/metrics")).body:
                         continue

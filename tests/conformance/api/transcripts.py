@@ -35,7 +35,7 @@ EVERYWHERE = {
 GOLDEN = Path(__file__).parent / "golden"
 RECORDING = bool(os.environ.get("HORTUS_RECORD_TRANSCRIPTS"))
 _HEADERS = ("Content-Type", "Retry-After", "Allow", "WWW-Authenticate", "Location")
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 """Seconds after which something that a server should have learned of by itself fails the test."""
 
 

@@ -42,7 +42,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 EVENTS = Resource("", "v1", "events", "Event")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-PATIENCE = 8.0
+PATIENCE = 60.0
 READ_CONFIG = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
 
 _numbers = itertools.count()

@@ -41,7 +41,7 @@ from hortus.testing.apiserver import TestServer
 
 TEMPLATE = read_template(yaml.load((Path(__file__).parents[3] / "examples" / "canary.yaml").read_bytes()))
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-PATIENCE = 20.0
+PATIENCE = 60.0
 SHORT = 10.0
 """Seconds up to which time passes by itself."""
 LONG = 36_000.0

@@ -48,7 +48,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = Resource("", "v1", "events", "Event")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 SECRET_LABELS = "operator.kyma-project.io/managed-by=infrastructure-manager"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 _numbers = itertools.count(1)
 

@@ -41,7 +41,7 @@ from hortus.testing.apiserver import TestServer
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = Resource("", "v1", "events", "Event")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
-PATIENCE = 15.0
+PATIENCE = 60.0
 CANARY = "c4n4ry"
 """Stands in everything that is secret, and must stand nowhere else."""
 

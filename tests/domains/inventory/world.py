@@ -32,7 +32,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "Cust
 SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 PROPERTIES = Resource("about.k8s.io", "v1alpha1", "clusterproperties", "ClusterProperty", namespaced=False)
 FLEET, HOME, PROJECT = "fleet", "kcp-system", "garden-test"
-PATIENCE = 15.0
+PATIENCE = 60.0
 _numbers = itertools.count(1)
 
 
@@ -63,15 +63,24 @@ class Requests:
     def __init__(self) -> None:
         self.answers: list[tuple[str, str, str]] = []
         self.on_write: Callable[[], None] = lambda: None
+        self._news = asyncio.Event()
 
     def answered(self, method: str, host: str, code: str, seconds: float) -> None:
         self.answers.append((method, host, code))
+        self._news.set()
         if method != "GET":
             self.on_write()
 
     @property
     def writes(self) -> list[tuple[str, str, str]]:
         return [one for one in self.answers if one[0] != "GET"]
+
+    async def answer(self, code: str) -> None:
+        """Return once a request was answered with `code`."""
+        async with asyncio.timeout(PATIENCE):
+            while all(one[2] != code for one in self.answers):
+                self._news.clear()
+                await self._news.wait()
 
 
 class InventoryWorld:

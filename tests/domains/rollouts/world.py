@@ -34,7 +34,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 FLEET = "fleet"
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE = 30.0
+PATIENCE = 60.0
 _numbers = itertools.count(1)
 
 APPLIANCE_CRD: Object = {

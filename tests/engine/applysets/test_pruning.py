@@ -179,7 +179,7 @@ async def test_a_group_whose_server_is_away_may_hold_something(world: World, ser
     await world.client.create(API_SERVICES, {"metadata": {"name": "v1.away.example"}, "spec": spec})
     try:
         kinds = DiscoveredKinds(world.client)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while "away.example/v1" not in (await kinds.namespaced()).unknown:
                 await asyncio.sleep(0.1)
         report = await world.set().apply([], whole=True)
@@ -198,7 +198,7 @@ async def test_an_object_whose_version_is_served_no_more_is_found_where_it_is_se
     crd["spec"]["versions"] = [{**v1, "served": False, "storage": False}, {**v1, "name": "v2"}]
     await world.set("kinds").apply([crd])
     later = Resource("sets.example", "v2", world.plural, world.kind)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await world.exists(later, "pear") or await world.exists(world.fruits, "pear"):
             await asyncio.sleep(0.05)
     assert actions(await world.set().apply([], whole=True)) == {"pear": ObjectAction.PRUNED}
@@ -281,7 +281,7 @@ async def test_a_deletion_is_not_complete_while_a_namespace_is_held(world: World
     assert not report.complete
     assert await world.exists(CONFIGMAPS, "set"), "the parent remembers what is left"
     await world.client.delete(CONFIGMAPS, "precious", name)
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(60):
         while not (report := await world.set().delete()).complete:
             await asyncio.sleep(0.1)
     assert not await world.exists(CONFIGMAPS, "set")
@@ -306,7 +306,7 @@ async def test_an_operator_outlives_the_objects_whose_finalizers_wait_for_it(wor
         assert "it is deleted when" in said(report, "operator")
     assert await world.exists(DEPLOYMENTS, "operator")
     await world.release("pear")
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(60):
         while not (report := await world.set().delete()).complete:
             await asyncio.sleep(0.1)
     assert not await world.exists(DEPLOYMENTS, "operator")
@@ -337,7 +337,7 @@ async def test_a_definition_goes_before_its_operator_also_with_its_objects(world
     report = await world.set(policy=policy).delete()
     assert actions(report) == {crd: ObjectAction.PRUNING, "operator": ObjectAction.WAITING}
     await world.release("theirs")
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(60):
         while not (report := await world.set(policy=policy).delete()).complete:
             await asyncio.sleep(0.1)
     assert not await world.exists(DEPLOYMENTS, "operator")

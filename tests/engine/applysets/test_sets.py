@@ -63,7 +63,7 @@ class World:
         return True
 
     async def until(self, holds: Callable[[], object]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not holds():
                 await asyncio.sleep(0.005)
 

@@ -65,7 +65,7 @@ async def pool_on(drawer: Drawer, **options: object) -> AsyncIterator[RemotePool
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.005)
 

@@ -245,7 +245,7 @@ async def test_a_recreated_logical_cluster_is_listed_from_scratch_too(world: Wor
         latest = await world.client.list(CLUSTERS)
         watch = world.client.watch(CLUSTERS, resource_version=latest.resource_version, name="phoenix")
         await world.client.delete(CLUSTERS, "phoenix")
-        async with asyncio.timeout(20), watch as events:
+        async with asyncio.timeout(60), watch as events:
             async for event in events:
                 if event.type == "DELETED":
                     break

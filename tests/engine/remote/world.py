@@ -21,7 +21,7 @@ CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NAMESPACE = "default"
 KEY = "config"
 QUICK = Backoff(first=0.02, cap=0.1, jitter=0.2)
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds until a test that waits for something says that it never came."""
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -46,7 +46,7 @@ class Census:
         return None
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(60):
             while len(self.seen) < count:
                 self.changed.clear()
                 await self.changed.wait()
