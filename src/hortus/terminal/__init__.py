@@ -10,8 +10,8 @@ from hortus.terminal.confirmation import YES, confirm
 from hortus.terminal.connections import DEFAULT_NAMESPACE, Connect, Connections, GardenMissing
 from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, EXIT_USAGE, CommandError, fail, run, whole_program
 from hortus.terminal.gardens import NAME_PROJECT, GardenObject, ProjectGarden, open_garden
-from hortus.terminal.output import OutputFormat, plain, print_objects, raw
-from hortus.terminal.selection import TargetSelection, counted, for_each, select, selecting
+from hortus.terminal.output import OutputFormat, plain, print_listed, print_objects, print_one, raw
+from hortus.terminal.selection import TargetSelection, counted, for_each, named, select, selecting
 from hortus.terminal.table import Table, clean, print_table
 from hortus.terminal.values import Duration, Number
 
@@ -42,11 +42,14 @@ __all__ = [
     "counted",
     "fail",
     "for_each",
+    "named",
     "names_of",
     "open_garden",
     "output_formats",
     "plain",
+    "print_listed",
     "print_objects",
+    "print_one",
     "print_table",
     "raw",
     "refuse",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import click
 
@@ -12,6 +12,9 @@ from hortus.terminal.table import HARMFUL, Table, clean, print_table
 
 if TYPE_CHECKING:
     from hortus.kube.objects import Object
+
+T = TypeVar("T")
+R = TypeVar("R", contravariant=True)
 
 _AS_JSON = {code: f"\\u{code:04x}" for code in HARMFUL}
 """Replaces harmful characters by JSON escapes, which mean the same."""
@@ -48,6 +51,44 @@ def plain(value: Any, format: OutputFormat) -> None:
 
         text = yaml.dump(value)
         print(text if text == text.translate(_AS_JSON) else yaml.dump(value, ascii_only=True), end="")
+
+
+class ListViews(Protocol[R]):
+    """A domain's module `views`, for commands that list objects of one kind and show one."""
+
+    @property
+    def HEADS(self) -> Sequence[str]: ...
+
+    @property
+    def WIDE(self) -> Sequence[str]:
+        """Further columns of `-o wide`."""
+
+    def row(self, found: R, /, *, wide: bool) -> Sequence[object]: ...
+
+    def summary(self, found: R, /) -> Any: ...
+
+    def page(self, found: R, /) -> Iterable[str]: ...
+
+    def details(self, found: R, /) -> Any: ...
+
+
+def print_listed(found: Sequence[T], format: OutputFormat, views: ListViews[T]) -> None:
+    """Print one row for each; for json and yaml the summaries."""
+    if format.tabular:
+        wide = format.name == "wide"
+        heads = [*views.HEADS, *views.WIDE] if wide else views.HEADS
+        print_table(Table(heads, [views.row(one, wide=wide) for one in found]))
+    else:
+        plain([views.summary(one) for one in found], format)
+
+
+def print_one(found: T, format: OutputFormat, views: ListViews[T]) -> None:
+    """Print the page of one object; for json and yaml the details."""
+    if format.tabular:
+        for line in views.page(found):
+            print(clean(line) if line else "")
+    else:
+        plain(views.details(found), format)
 
 
 def print_objects(objects: Sequence[Object], format: OutputFormat, *, single: bool) -> None:

@@ -26,6 +26,8 @@ AT_ONCE = 8
 """Objects worked on at the same time."""
 _SHOWN = 5
 """Names in a question."""
+_KNOWN = 20
+"""Names in an error."""
 
 
 class TargetSelection(NamedTuple):
@@ -56,6 +58,19 @@ def selecting(help: str, completer: Completer, namespace: str, *, several: str) 
         click.option("--namespace", "-n", default=namespace, help=f"Namespace of the {several}."),
         YES,
     )
+
+
+async def named(client: Client, resource: Resource, name: str, namespace: str) -> Object:
+    """The object of that name. Raises CommandError, which names those that are there; KubeError."""
+    from hortus.kube.errors import NotFound
+    from hortus.kube.objects import key_of
+
+    try:
+        return await client.get(resource, name, namespace)
+    except NotFound:
+        first = await anext(client.pages(resource, namespace, limit=_KNOWN, metadata_only=True))
+        known = ", ".join(key_of(one).name for one in first.items) or "none"
+        raise CommandError(f"no {resource.kind} {name} in namespace {namespace}; there are: {known}") from None
 
 
 async def select(client: Client, resource: Resource, selection: TargetSelection, namespace: str) -> list[Object]:

@@ -15,6 +15,7 @@ from hortus.terminal import (
     Connect,
     Connections,
     completing,
+    named,
     names_of,
     run,
 )
@@ -54,15 +55,9 @@ async def _access(connections: Connections, name: str, namespace: str, delivery:
     from hortus.engine import read
     from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret
     from hortus.kube.errors import NotFound
-    from hortus.kube.objects import key_of
 
     async with connections.management() as client:
-        try:
-            request = read(ClusterAccess, await client.get(CLUSTER_ACCESSES, name, namespace))
-        except NotFound:
-            listed = await client.list(CLUSTER_ACCESSES, namespace, limit=20)
-            names = ", ".join(key_of(found).name for found in listed.items[:20]) or "none"
-            raise CommandError(f"no ClusterAccess {name} in namespace {namespace}; there are: {names}") from None
+        request = read(ClusterAccess, await named(client, CLUSTER_ACCESSES, name, namespace))
         try:
             found = await client.get(SECRETS, request.spec.secret.name, namespace)
         except NotFound:

@@ -10,9 +10,9 @@ from hortus.engine import read
 from hortus.engine.leftovers.types import LEFTOVERS, Leftover, LeftoverPhase
 from hortus.kube import Client
 from hortus.kube.clock import SystemClock
-from hortus.kube.errors import ApiError, NotFound, NotServed
+from hortus.kube.errors import ApiError, NotServed
 from hortus.kube.objects import Resource, format_time
-from hortus.terminal import CommandError, Connections, OutputFormat, Table, confirm, plain, print_table
+from hortus.terminal import CommandError, Connections, OutputFormat, confirm, named, print_listed, print_one
 from hortus.terminal.table import clean
 
 FIELD_MANAGER = "hortus-cli"
@@ -31,12 +31,8 @@ async def list_leftovers(
         for one in sorted(found, key=views.age_key)
         if (settled or one.status.phase != LeftoverPhase.SETTLED) and cluster in ("", one.spec.cluster.name)
     ]
-    if not output.tabular:
-        plain([views.summary(one) for one in shown], output)
-    elif shown:
-        wide = output.name == "wide"
-        heads = [*views.HEADS, *views.WIDE] if wide else views.HEADS
-        print_table(Table(heads, [views.row(one, wide=wide) for one in shown]))
+    if shown or not output.tabular:
+        print_listed(shown, output, views)
     else:
         hidden = len(found) - len(shown)
         more = f"; {hidden} more: `hortus leftovers list --all`" if hidden and not cluster else ""
@@ -47,11 +43,7 @@ async def show_leftover(connections: Connections, name: str, namespace: str, out
     """Print one Leftover. Raises CommandError, KubeError."""
     async with connections.management() as client:
         leftover = await _get(client, name, namespace)
-    if output.name == "table":
-        for line in views.page(leftover):
-            click.echo(clean(line) if line else "")
-    else:
-        plain(views.details(leftover), output)
+    print_one(leftover, output, views)
 
 
 async def acknowledge(connections: Connections, name: str, namespace: str, reason: str, *, yes: bool) -> None:
@@ -113,9 +105,6 @@ async def _all(client: Client, namespace: str) -> list[Leftover]:
 
 async def _get(client: Client, name: str, namespace: str) -> Leftover:
     try:
-        return read(Leftover, await client.get(LEFTOVERS, name, namespace))
+        return read(Leftover, await named(client, LEFTOVERS, name, namespace))
     except NotServed:
         raise CommandError(_UNSERVED) from None
-    except NotFound:
-        known = ", ".join(one.metadata.name for one in (await _all(client, namespace))[:20]) or "none"
-        raise CommandError(f"no Leftover {name} in namespace {namespace}; there are: {known}") from None

@@ -12,8 +12,7 @@ from hortus.domains.rollouts import views
 from hortus.engine import read
 from hortus.engine.rollouts.types import ENDED, ROLLOUTS, Rollout, RolloutPhase
 from hortus.kube import Client
-from hortus.kube.errors import NotFound
-from hortus.terminal import CommandError, Connections, OutputFormat, Table, plain, print_table
+from hortus.terminal import CommandError, Connections, OutputFormat, named, print_listed, print_one
 from hortus.terminal.table import clean
 
 
@@ -28,12 +27,8 @@ async def list_rollouts(
         for one in sorted(found, key=views.age_key, reverse=True)
         if (ended or one.status.phase not in ENDED) and subject in ("", one.spec.change.subject)
     ]
-    if not output.tabular:
-        plain([views.summary(one) for one in shown], output)
-    elif shown:
-        wide = output.name == "wide"
-        heads = [*views.HEADS, *views.WIDE] if wide else views.HEADS
-        print_table(Table(heads, [views.row(one, wide=wide) for one in shown]))
+    if shown or not output.tabular:
+        print_listed(shown, output, views)
     else:
         more = "" if ended or not found else f"; {len(found)} ended: `hortus rollout history`"
         click.echo(f"No rollouts {'' if ended else 'under way '}in namespace {namespace}{more}.", err=True)
@@ -43,11 +38,7 @@ async def show_rollout(connections: Connections, name: str, namespace: str, outp
     """Print one rollout. Raises CommandError, KubeError."""
     async with connections.management() as client:
         rollout = await get_rollout(client, name, namespace)
-    if output.name == "table":
-        for line in views.page(rollout):
-            click.echo(clean(line) if line else "")
-    else:
-        plain(views.details(rollout), output)
+    print_one(rollout, output, views)
 
 
 async def watch_rollout(connections: Connections, name: str, namespace: str) -> None:
@@ -105,9 +96,4 @@ class _Redrawn:
 
 async def get_rollout(client: Client, name: str, namespace: str) -> Rollout:
     """One rollout. Raises CommandError, which names those that are there; KubeError."""
-    try:
-        return read(Rollout, await client.get(ROLLOUTS, name, namespace))
-    except NotFound:
-        listed = [read(Rollout, one).metadata.name for one in (await client.list(ROLLOUTS, namespace, limit=20)).items]
-        known = ", ".join(listed[:20]) or "none"
-        raise CommandError(f"no Rollout {name} in namespace {namespace}; there are: {known}") from None
+    return read(Rollout, await named(client, ROLLOUTS, name, namespace))
