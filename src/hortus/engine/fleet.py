@@ -17,7 +17,7 @@ import msgspec
 from hortus.engine.outcomes import Actor
 from hortus.engine.typed import NotReadable, read
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of, parse_time
-from hortus.schema import Kind
+from hortus.schema import Condition, Kind, ObjectMeta
 
 S = TypeVar("S", bound=tuple[Any, ...])
 P = TypeVar("P")
@@ -161,6 +161,11 @@ class KeptRows(Generic[S]):
 def reading(kind: type[Kind]) -> Callable[[Object], object]:
     """The `part` of a kind that is read as its struct; the same for all views of the kind."""
     return lambda obj: read(kind, obj)
+
+
+def changed_at(metadata: ObjectMeta, condition: Condition | None) -> float | None:
+    """Time of a condition's last transition; without one, that of the object's creation."""
+    return seconds_of(metadata.creation_timestamp if condition is None else condition.last_transition_time)
 
 
 def seconds_of(time: str | None) -> float | None:

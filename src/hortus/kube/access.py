@@ -1,16 +1,18 @@
 """The address, the trust and the credentials for one cluster, as a kubeconfig or a pod's mount gives them.
 
-Frozen values without behaviour; `Connection` uses them. Confidential parts are `Secret`s, so that an `Access` may be
+Frozen values; `Connection` uses them. Confidential parts are `Secret`s, so that an `Access` may be
 printed.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from urllib.parse import quote
 
 import msgspec
 
+from hortus.kube.objects import Object
 from hortus.kube.secret import Secret
 
 
@@ -86,3 +88,17 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = "default"
     credentials: Credentials = Credentials()
     impersonate: Impersonation | None = None
+
+    def cluster_entry(self) -> Object:
+        """The cluster as a kubeconfig has it, without a proxy and a user.
+
+        The `cluster` of an ExecCredential and of a ClusterProfile's access provider have the same fields.
+        """
+        entry: Object = {"server": self.server}
+        if self.ca:
+            entry["certificate-authority-data"] = base64.b64encode(self.ca).decode()
+        if self.insecure:
+            entry["insecure-skip-tls-verify"] = True
+        if self.tls_server_name:
+            entry["tls-server-name"] = self.tls_server_name
+        return entry

@@ -231,13 +231,7 @@ def _exec_info(plugin: ExecPlugin, access: Access) -> str:
     """The ExecCredential that the plugin gets in its environment."""
     spec: Object = {"interactive": False}
     if plugin.provide_cluster_info:
-        cluster: Object = {"server": access.server}
-        if access.ca:
-            cluster["certificate-authority-data"] = base64.b64encode(access.ca).decode()
-        if access.insecure:
-            cluster["insecure-skip-tls-verify"] = True
-        if access.tls_server_name:
-            cluster["tls-server-name"] = access.tls_server_name
+        cluster = access.cluster_entry()
         if plugin.cluster_config is not None:
             cluster["config"] = plugin.cluster_config
         spec["cluster"] = cluster

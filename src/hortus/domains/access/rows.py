@@ -7,7 +7,16 @@ from typing import Final, NamedTuple
 
 from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess, Reason
 from hortus.engine import FALSE, TRUE, Actor
-from hortus.engine.fleet import FleetKind, FleetObjects, FleetRow, FleetView, RowStanding, reading, seconds_of
+from hortus.engine.fleet import (
+    FleetKind,
+    FleetObjects,
+    FleetRow,
+    FleetView,
+    RowStanding,
+    changed_at,
+    reading,
+    seconds_of,
+)
 
 _ACCESSES: Final = FleetKind(CLUSTER_ACCESSES, reading(ClusterAccess))
 _WAITING: Final = frozenset({Reason.REMOVING, Reason.NOT_PROVEN})
@@ -42,7 +51,7 @@ class AccessRows(FleetView[AccessSubject]):
             message="" if ready is None else ready.message,
             owner=Actor.USER if failed else Actor.NOBODY,
             step=_step(ready.reason) if failed and ready is not None else "",
-            since=seconds_of(metadata.creation_timestamp if ready is None else ready.last_transition_time),
+            since=changed_at(metadata, ready),
             expires=seconds_of(status.expires_at),
         )
 

@@ -21,6 +21,7 @@ from hortus.engine.fleet import (
     RowStanding,
     WideColumns,
     WideFacts,
+    changed_at,
     reading,
     seconds_of,
 )
@@ -89,7 +90,7 @@ class RuntimeRows(FleetView[RuntimeSubject]):
             message=broken or ("" if condition is None else condition.message),
             owner=turn.actor,
             step=turn.advice,
-            since=seconds_of(metadata.creation_timestamp if condition is None else condition.last_transition_time),
+            since=changed_at(metadata, condition),
             expires=seconds_of(secret.annotations.get(Annotation.EXPIRATION)) if secret is not None else None,
             provider=wanted.provider.type if wanted is not None else "",
             region=wanted.region if wanted is not None else "",

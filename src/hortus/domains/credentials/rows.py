@@ -27,6 +27,7 @@ from hortus.engine.fleet import (
     RowStanding,
     WideColumns,
     WideFacts,
+    changed_at,
     reading,
     seconds_of,
 )
@@ -76,7 +77,7 @@ class ClusterRows(FleetView[ClusterSubject]):
             message="" if condition is None else condition.message,
             owner=_owner(cluster) if failed else Actor.NOBODY,
             step="see the message, or `hortus tree`; it is tried again" if failed else "",
-            since=seconds_of(metadata.creation_timestamp if condition is None else condition.last_transition_time),
+            since=changed_at(metadata, condition),
             expires=seconds_of(secret.annotations.get(Annotation.EXPIRATION)) if secret is not None else None,
             provider=metadata.labels.get(Label.PROVIDER, ""),
             region=metadata.labels.get(Label.REGION, ""),

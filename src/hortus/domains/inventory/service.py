@@ -6,7 +6,6 @@ texts of servers, so a profile is written when something is different and never 
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -227,13 +226,7 @@ def access_provider(facts: ClusterFacts) -> Object | None:
     access, place = facts.access, facts.place
     if access is None or place is None:
         return None
-    cluster: Object = {"server": access.server}
-    if access.ca:
-        cluster["certificate-authority-data"] = base64.b64encode(access.ca).decode()
-    if access.insecure:
-        cluster["insecure-skip-tls-verify"] = True
-    if access.tls_server_name:
-        cluster["tls-server-name"] = access.tls_server_name
+    cluster = access.cluster_entry()
     settings = {"secret": {"namespace": place.namespace, "name": place.name, "key": place.key}}
     cluster["extensions"] = [{"name": PLUGIN_EXTENSION, "extension": settings}]
     return {"name": PROVIDER, "cluster": cluster}

@@ -8,7 +8,15 @@ from typing import Final, NamedTuple
 from hortus.domains.rollouts.decisions import WAITS_FOR_APPROVAL
 from hortus.domains.rollouts.views import condition_of, line, message_of
 from hortus.engine import FALSE, Actor
-from hortus.engine.fleet import FleetKind, FleetObjects, FleetRow, FleetView, RowStanding, reading, seconds_of
+from hortus.engine.fleet import (
+    FleetKind,
+    FleetObjects,
+    FleetRow,
+    FleetView,
+    RowStanding,
+    changed_at,
+    reading,
+)
 from hortus.engine.rollouts.types import ENDED, ROLLOUTS, Rollout, RolloutPhase
 
 _ROLLOUTS: Final = FleetKind(ROLLOUTS, reading(Rollout))
@@ -46,8 +54,6 @@ class RolloutRows(FleetView[RolloutSubject]):
             message=message_of(rollout) if broken else line(rollout),
             owner=Actor.OPERATOR if halted or broken or asked or phase == RolloutPhase.PAUSED else Actor.NOBODY,
             step=_WAYS_ON.format(name=name) if halted else f"`hortus rollout show {name}`",
-            since=seconds_of(
-                rollout.metadata.creation_timestamp if condition is None else condition.last_transition_time
-            ),
+            since=changed_at(rollout.metadata, condition),
             version=rollout.spec.change.to,
         )
