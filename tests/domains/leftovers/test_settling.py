@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 from tests.domains.access.world import CONFIGMAPS
 from tests.domains.leftovers.world import KEEP, SHOOTS, Ledger
 
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.domains.leftovers.service import LOOK_AGAIN
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.leftovers import infrastructure_item, object_item
 from hortus.engine.leftovers.types import LEFTOVERS, Leftover, LeftoverItem, LeftoverPhase
@@ -27,6 +30,18 @@ async def leave(here: Ledger, name: str = "left") -> str:
 async def remove(here: Ledger, name: str = "left") -> None:
     async with here.access.inside() as inside:
         await inside.delete(CONFIGMAPS, name, "default")
+
+
+async def rests(here: Ledger) -> None:
+    """Return once an object is not asked for in the time from one look to the next, since its watch works."""
+    calls: list[str] = []
+    here.requests.on_answer = lambda *_: calls.append(task.get_name() if (task := asyncio.current_task()) else "")
+    for _ in range(20):
+        calls.clear()
+        await here.pass_time(LOOK_AGAIN + 10)
+        if all(name.startswith("probe") for name in calls):
+            return
+    raise AssertionError(f"watched objects are asked for again and again: {calls}")
 
 
 def looked(leftover: Leftover) -> bool:
@@ -67,6 +82,33 @@ async def test_what_is_left_stays_open_until_somebody_removes_it(here: Ledger) -
         await here.pass_time(700)
         assert await here.only() == found, "a look that finds the same writes nothing"
         await remove(here)
+        await here.until(settled)
+
+
+async def test_what_is_removed_is_settled_at_once_without_a_look_in_between(here: Ledger) -> None:
+    """Time stands still from the removal on, so that nothing but a watch can report it."""
+    await here.access.cluster()
+    first, second = await leave(here), await leave(here, "second")
+    await here.record([config_map(first), config_map(second, "second")])
+    async with here.controlled():
+        await here.until(lambda one: states(one) == ["Left", "Left"])
+        await rests(here)
+        await remove(here)
+        await here.shown(lambda one: states(one) == ["Gone", "Left"])
+        await remove(here, "second")
+        assert await leave(here, "second") != second, "another object of its name is not it"
+        await here.shown(settled)
+
+
+async def test_more_objects_than_may_be_watched_are_looked_at_now_and_then(here: Ledger) -> None:
+    await here.access.cluster()
+    uids = [await leave(here, name) for name in ("a", "b", "c")]
+    await here.record([config_map(uid, name) for uid, name in zip(uids, ("a", "b", "c"), strict=True)])
+    async with here.controlled(watches=2) as manager:
+        await here.until(lambda one: states(one) == ["Left"] * 3)
+        assert manager.started
+        for name in ("a", "b", "c"):
+            await remove(here, name)
         await here.until(settled)
 
 

@@ -6,6 +6,7 @@ until the server shows what they expect.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from tests.simulation.shoots import small_shoot
 
 from hortus.domains.credentials.types import Label
 from hortus.domains.leftovers.composition import add_controller
+from hortus.domains.leftovers.following import MOST
 from hortus.engine import Manager, read
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import Debt, LeftoverRecorder
@@ -32,6 +34,7 @@ from hortus.testing.apiserver import TestServer
 
 SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 KEEP = 7 * 24 * 3600.0
+PATIENCE = 20.0
 LONGEST = 400
 """Steps of the clock after which a test gives up."""
 
@@ -111,6 +114,17 @@ class Ledger:
             await self.clock.advance(step)
         raise AssertionError(f"waited in vain; last seen: {seen}")
 
+    async def shown(self, says: Callable[[Leftover], Any]) -> Leftover:
+        """The only Leftover once it is so, while no time passes."""
+        async with (
+            asyncio.timeout(PATIENCE),
+            self.client.watch(LEFTOVERS, self.namespace, initial_events=True) as events,
+        ):
+            async for event in events:
+                if event.type != "BOOKMARK" and says(found := read(Leftover, event.object)):
+                    return found
+        raise AssertionError("the watch ended")
+
     async def pass_time(self, seconds: float) -> None:
         """Let time pass, in steps that leave a call to a cluster the time for its answer."""
         for _ in range(int(seconds / 2.0)):
@@ -131,7 +145,7 @@ class Ledger:
     # The controllers under test.
 
     @asynccontextmanager
-    async def controlled(self, *, grace: float = 0.0) -> AsyncIterator[Manager]:
+    async def controlled(self, *, grace: float = 0.0, watches: int = MOST) -> AsyncIterator[Manager]:
         """The controller of Leftovers at work, as a process that starts now and is killed at the end.
 
         With `grace` it ends what it has begun.
@@ -161,6 +175,7 @@ class Ledger:
                 fleet_namespace=self.namespace,
                 watched="",
                 keep=KEEP,
+                watches=watches,
             )
             async with manager.running():
                 yield manager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.domains.leftovers.controller import HeldClusters, LeftoverController
+from hortus.domains.leftovers.following import MOST, ItemWatches
 from hortus.domains.leftovers.looking import ClusterWays, ItemLookup
 from hortus.domains.leftovers.metrics import LeftoverMetrics
 from hortus.engine import (
@@ -36,13 +37,17 @@ def add_controller(
     fleet_namespace: str,
     watched: str,
     keep: float,
+    watches: int = MOST,
 ) -> LeftoverController:
-    """Add it to `manager`. `watched` is the namespace of GardenerClusters, empty for all; `keep` is in seconds."""
+    """Add it to `manager`. `watched` is the namespace of GardenerClusters, empty for all; `keep` is in seconds.
+
+    `watches` is the greatest number of objects in clusters that are watched.
+    """
     events = EventRecorder(client, component=NAME, clock=manager.clock)
     manager.add_server(events)
     wiring = wire(manager, LeftoverController, client=client, events=events, namespace=fleet_namespace)
     clusters = manager.cache(GARDENER_CLUSTERS, namespace=watched, transform=without_managed_fields)
-    held = HeldClusters(pool)
+    held = HeldClusters(pool, ItemWatches(pool, most=watches))
     manager.on_handover(held.shed)
     LeftoverMetrics(manager.registry, wiring.cache.raw)
     controller = LeftoverController(
@@ -61,6 +66,7 @@ def add_controller(
             Watch(shoots, to=controller.keys_of_shoot, when=_came_or_went, awaited=False),
             Watch(wiring.cache.raw, when=spec_or_metadata_changed),
             RemoteStates(pool, to=held.users_of),
+            held.items,
         ],
         workers=4,
     )

@@ -2,20 +2,21 @@
 
 Conditions it owns: Settled of Leftovers, and all of their status.
 Objects it owns: none. It deletes a settled Leftover after a time.
-It watches: Leftovers, Shoots that go, GardenerClusters, their kubeconfig Secrets, and the connections to clusters with
-items: the pool probes those until they answer.
+It watches: Leftovers, Shoots that go, GardenerClusters, their kubeconfig Secrets, the connections to clusters with
+items, which the pool probes until they answer, and the items that are left there.
 It never: deletes or changes an item, settles what it did not see to be gone, or deletes a Leftover with open items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from hortus.domains.leftovers import service
+from hortus.domains.leftovers.following import ItemWatches
 from hortus.domains.leftovers.looking import SHOOTS, ClusterWays, ItemLookup
 from hortus.domains.leftovers.service import Sight
 from hortus.engine import FALSE, NORMAL, TRUE, KindController, ReconcileContext, Result, Steps, Wiring, metadata_of
@@ -32,13 +33,16 @@ class LeftoverContext(ReconcileContext[Leftover]):
     """One look."""
 
     sights: dict[str, Sight]
+    followed: Collection[str] = ()
+    """Ids of items whose deletion a watch reports."""
 
 
 class HeldClusters:
-    """The clusters with items, each kept connected and probed while a Leftover needs it."""
+    """The clusters with items, each kept connected and probed while a Leftover needs it, and the watched items."""
 
-    def __init__(self, pool: RemotePool) -> None:
+    def __init__(self, pool: RemotePool, items: ItemWatches) -> None:
         self._pool = pool
+        self.items = items
         self._places: dict[ObjectKey, KubeconfigRef] = {}
 
     def hold(self, key: ObjectKey, place: KubeconfigRef | None) -> None:
@@ -51,6 +55,8 @@ class HeldClusters:
             self._pool.hold(place)
 
     def release(self, key: ObjectKey) -> None:
+        """Release the cluster of a Leftover, and watch nothing of it any more."""
+        self.items.release(key)
         place = self._places.pop(key, None)
         if place is not None:
             self._pool.release(place)
@@ -138,6 +144,8 @@ class LeftoverController(KindController[LeftoverContext]):
         place = self._ways.place_of(leftover.spec.cluster) if inside else None
         self._held.hold(context.key, place)
         context.sights = await self._lookup.look(leftover.spec.cluster, place, items)
+        left = [item for item in items if item.where == "Cluster" and context.sights[item.id].state == "Left"]
+        context.followed = self._held.items.follow(context.key, place, left)
 
     async def _report(self, context: LeftoverContext) -> Result:
         leftover = context.object
@@ -150,7 +158,7 @@ class LeftoverController(KindController[LeftoverContext]):
         context.condition(SETTLED, TRUE if settled else FALSE, reason=seen.phase, message=seen.message)
         if not settled:
             context.set_status("settledAt", None)
-            return Result(requeue_after=service.next_look(context.sights))
+            return Result(requeue_after=service.next_look(context.sights, context.followed))
         if leftover.status.settled_at is None:
             context.set_status("settledAt", format_time(context.now))
             context.event(NORMAL, "Settled", seen.message)

@@ -18,7 +18,7 @@ from hortus.engine.leftovers import safe_text
 from hortus.engine.leftovers.types import LeftoverCluster, LeftoverItem, LeftoverObject
 from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteUnavailable
 from hortus.kube import Client
-from hortus.kube.errors import KubeError, NotFound, NotServed
+from hortus.kube.errors import ApiError, KubeError, NotFound, NotServed, TooManyRequests
 from hortus.kube.objects import ObjectKey, Resource
 
 SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
@@ -83,12 +83,12 @@ class ItemLookup:
             return Sight("Unknown", _INVISIBLE)
         if item.where == "Garden":
             return await self._in_garden(known)
-        if _resource(known) not in _MANAGEMENT:
+        if resource_of(known) not in _MANAGEMENT:
             return Sight("Unknown", f"objects of kind {known.kind} are not looked at here: look, then acknowledge")
         return await _seen(self._client, known)
 
     async def _in_garden(self, known: LeftoverObject) -> Sight:
-        resource = _resource(known)
+        resource = resource_of(known)
         if resource not in _GARDEN or known.namespace != self._garden_namespace:
             return Sight("Unknown", "it is outside of the project: look there, then acknowledge")
         if resource == SHOOTS:
@@ -148,7 +148,7 @@ class ItemLookup:
 async def _seen(client: Client, known: LeftoverObject) -> Sight:
     """One object as its server shows it."""
     try:
-        found = metadata_of(await client.get(_resource(known), known.name, known.namespace, metadata_only=True))
+        found = metadata_of(await client.get(resource_of(known), known.name, known.namespace, metadata_only=True))
     except (KubeError, ValueError) as error:
         return _failed(error)
     if known.uid and found.uid != known.uid:
@@ -162,9 +162,11 @@ def _failed(error: Exception) -> Sight:
         return Sight("Gone", "the server has no such object")
     if isinstance(error, RemoteUnavailable):
         return Sight("Unknown", safe_text(str(error)))  # the pool reports the state that follows
-    again = ASK_AGAIN if isinstance(error, KubeError) and not isinstance(error, NotServed) else LOOK_AGAIN
+    refused = isinstance(error, ApiError) and error.http_code < 500 and not isinstance(error, TooManyRequests)
+    again = LOOK_AGAIN if refused or not isinstance(error, KubeError) else ASK_AGAIN
     return Sight("Unknown", safe_text(str(error)), again)
 
 
-def _resource(known: LeftoverObject) -> Resource:
+def resource_of(known: LeftoverObject) -> Resource:
+    """The resource of an item."""
     return Resource(known.group, known.version, known.resource, known.kind, bool(known.namespace))

@@ -5,15 +5,15 @@ No I/O, and no clock but a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple
 
 from hortus.engine.leftovers.types import ItemStatus, Leftover, LeftoverItem, LeftoverPhase
 from hortus.kube.objects import format_time, parse_time
 
 LOOK_AGAIN = 300.0
-"""Seconds from one look at an item that is left to the next. No watch shows a single object of any kind in any cluster:
-one would take a connection for each kind and cluster."""
+"""Seconds from one look at an item to the next where no watch follows it: beyond the number of watches, for ConfigMaps
+of the garden, which the account may not read, and for objects of the management cluster that no cache holds."""
 ASK_AGAIN = 15.0
 """Seconds until a server that failed is asked again. From the third failure on the pool's probes report a cluster."""
 
@@ -58,9 +58,9 @@ def outlook(leftover: Leftover, sights: Mapping[str, Sight], now: float) -> Outl
     return Outlook(phase, items, left, f"{left} of {len(items)} items may be left, such as {what}{why}")
 
 
-def next_look(sights: Mapping[str, Sight]) -> float | None:
-    """Seconds until the next look at the items; None where a watch reports each change."""
-    waits = [sight.after for sight in sights.values() if sight.after is not None]
+def next_look(sights: Mapping[str, Sight], followed: Collection[str]) -> float | None:
+    """Seconds until the next look at the items; None where watches report each change, as of those `followed`."""
+    waits = [sight.after for name, sight in sights.items() if sight.after is not None and name not in followed]
     return min(waits, default=None)
 
 

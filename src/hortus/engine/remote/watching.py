@@ -64,7 +64,7 @@ class RemoteWatch:
         members: Cache,
         *,
         place: Callable[[Object], KubeconfigRef | None],
-        selection: Selection,
+        selection: Selection | Callable[[ObjectKey], Selection],
         transform: Transform | None = None,
         to: RemoteMapper = to_member,
         when: Callable[[Change], bool] | None = None,
@@ -74,6 +74,8 @@ class RemoteWatch:
     ) -> None:
         """`place` says where a member's kubeconfig lies, if anywhere; `transform` what is kept of objects.
 
+        `selection` is one for all members, or a function that gives each its own, the same as long as it is a member.
+
         `optional` is for a resource that a cluster need not serve: how often those that do not are asked again.
 
         `holds` says which members are this replica's, as `Shards.holds` does: only their clusters are watched. Then
@@ -82,7 +84,7 @@ class RemoteWatch:
         self._pool = pool
         self._members = members
         self._place = place
-        self._selection = selection
+        self._selection = (lambda _: selection) if isinstance(selection, Selection) else selection
         self._transform = transform
         self._to = to
         self._when = when
@@ -173,18 +175,19 @@ class RemoteWatch:
             self._follow(member, place)
 
     def _follow(self, member: ObjectKey, place: KubeconfigRef) -> None:
-        cache = Cache(str(self._selection), transform=self._transform)
+        selection = self._selection(member)
+        cache = Cache(str(selection), transform=self._transform)
         self._at.setdefault(place, set()).add(member)
         self._pool.hold(place)
         cache.subscribe(lambda change: self._notify(member, change, self._adds))
         cache.on_sync(lambda: self._notify_empty(member, cache, self._adds))
-        self._followers[member] = self._follower(place, cache)
+        self._followers[member] = self._follower(place, cache, selection)
 
-    def _follower(self, place: KubeconfigRef, cache: Cache) -> _Follower:
+    def _follower(self, place: KubeconfigRef, cache: Cache, selection: Selection) -> _Follower:
         client = self._pool.watcher(place)
         reflector = Reflector(
             client,
-            self._selection,
+            selection,
             cache,
             clock=self._pool.clock,
             random=self._random,
@@ -219,7 +222,7 @@ class RemoteWatch:
             follower = self._followers[member]
             self._end(follower)
             follower.cache.reset()
-            self._followers[member] = self._follower(place, follower.cache)
+            self._followers[member] = self._follower(place, follower.cache, self._selection(member))
 
     def _notify_empty(self, member: ObjectKey, cache: Cache, adds: Sequence[Add]) -> None:
         """A list without objects brings no change by which its member could hear of it."""
