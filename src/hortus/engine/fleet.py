@@ -7,6 +7,7 @@ current by watches and asks for a row again only after one of its objects change
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import cache
@@ -106,20 +107,20 @@ class FleetObjects(NamedTuple):
         return found if isinstance(found, type) else None
 
 
-class FleetView(Generic[S]):
+class FleetView(ABC, Generic[S]):
     """The rows of one domain. The subject of a row is the tuple of values that it is made of."""
 
     kinds: Sequence[FleetKind] = ()
     order: int = 9
     """Among rows that are equally well those of a view with a smaller number come first."""
 
+    @abstractmethod
     def subjects(self, objects: FleetObjects) -> Iterable[S]:
         """The subjects of all rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def row(self, subject: S) -> FleetRow:
         """The row of one subject: a function of it alone, so that the program may keep the row."""
-        raise NotImplementedError
 
 
 class WideFacts(NamedTuple):

@@ -41,6 +41,8 @@ _BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "
 _ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
 _USER = "controllers"
 _TESTER = "test"
+_PAUSE = 0.01
+"""Seconds between two looks whether a kind is served: a server has no watch for that."""
 _HINT = " (declare it in the controller's `permissions`)"
 
 
@@ -54,7 +56,7 @@ async def install(client: Client, *kinds: type[Kind]) -> None:
                 await client.list(resource_of(kind), limit=1)
                 break
             except NotServed:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(_PAUSE)
 
 
 class TestCluster:

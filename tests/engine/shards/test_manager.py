@@ -1,4 +1,4 @@
-"""Two managers on a real API server: what they tell of themselves, and a hand-over between them."""
+"""Two managers on a real API server: what they report of themselves, and a handover between them."""
 
 from __future__ import annotations
 
@@ -108,15 +108,18 @@ class Measuring(KindController[ReconcileContext[Note]]):
     def __init__(self, wiring: Any) -> None:
         super().__init__(wiring)
         self.measured: set[ObjectKey] = set()
+        self.changed = asyncio.Event()
 
     def steps(self, context: ReconcileContext[Note]) -> Steps:
         return ()
 
     def observe(self, context: ReconcileContext[Note]) -> None:
         self.measured.add(context.key)
+        self.changed.set()
 
     def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
         self.measured = {key for key in self.measured if holds(key)}
+        self.changed.set()
 
 
 def measuring(client: Client) -> tuple[Manager, Measuring]:
@@ -129,6 +132,18 @@ def measuring(client: Client) -> tuple[Manager, Measuring]:
     return manager, found
 
 
+async def until(says: Callable[[], bool], *found: Measuring) -> None:
+    while not says():
+        for one in found:
+            one.changed.clear()
+        news = [asyncio.ensure_future(one.changed.wait()) for one in found]
+        try:
+            await asyncio.wait(news, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in news:
+                one.cancel()
+
+
 async def test_an_object_that_moves_is_measured_by_its_new_owner_alone() -> None:
     async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
         for number in range(COUNT):
@@ -136,14 +151,13 @@ async def test_an_object_that_moves_is_measured_by_its_new_owner_alone() -> None
             await client.create(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
         (first, before), (second, after) = measuring(client), measuring(client)
         async with first.running(), asyncio.timeout(60):
-            while len(before.measured) < COUNT:
-                await asyncio.sleep(0.01)
+            await until(lambda: len(before.measured) == COUNT, before)
             async with second.running():
-                while len(before.measured) + len(after.measured) != COUNT or not after.measured:
-                    await asyncio.sleep(0.01)
+                await until(
+                    lambda: len(before.measured) + len(after.measured) == COUNT and bool(after.measured), before, after
+                )
                 assert not before.measured & after.measured
-            while len(before.measured) < COUNT:
-                await asyncio.sleep(0.01)
+            await until(lambda: len(before.measured) == COUNT, before)
 
 
 async def test_an_election_and_shards_at_once_are_refused() -> None:

@@ -50,7 +50,7 @@ _VERBS = {
 _PRUNING = 60.0
 """Seconds to wait for objects that are pruned and have finalizers."""
 _PAUSE = 0.2
-"""Seconds between two looks for them."""
+"""Seconds between two rounds: no watch reports that an apply set is complete."""
 
 Tell = Callable[[str], None]
 

@@ -33,7 +33,10 @@ _PODS = Resource("", "v1", "pods", "Pod")
 _DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 _PROTECTED = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PAUSE = 0.2
-"""Seconds between two looks for pods that end and objects that are finalized."""
+"""Seconds between two looks for pods that end and objects that are finalized.
+
+A command polls for these seconds: a watch needs a verb more for each kind, and an apply set is deleted in rounds.
+"""
 
 Tell = Callable[[str], None]
 
