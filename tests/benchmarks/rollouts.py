@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 from tests.benchmarks.credentials import server
-from tests.domains.rollouts.observer import Replay, observing
+from tests.domains.rollouts.observer import Replay, appliances, observing
 from tests.domains.rollouts.world import APPLIANCE_KIND, RolloutWorld, install
 
 from hortus.engine.rollouts.types import CHANGE_KINDS, Rollout, RolloutPhase
@@ -55,7 +55,7 @@ async def measure(kubeconfig: Path, server_pid: int, clusters: int) -> None:
 
         await asyncio.gather(*(fill() for _ in range(CALLERS)))
         await here.set_policy(stages=STAGES)
-        async with here.decider() as pid, observing(client) as observation, here.owner(follows=False):
+        async with here.decider() as pid, observing(client, appliances("2")) as observation, here.owner(follows=False):
             before, api_before, began = _cpu(pid), _cpu(server_pid), time.monotonic()
             await here.start(policyName="presses", execute="Patch")
             ended, halts = await _to_the_end(here)
@@ -65,7 +65,7 @@ async def measure(kubeconfig: Path, server_pid: int, clusters: int) -> None:
             await asyncio.sleep(30)
             rest_cpu, writes_at_rest = _cpu(pid) - before - cpu, len(observation.moments) - at_rest
         early = clusters // 10 - clusters // 100
-        replay = observation.replay("2", {"canary": 5, "early": max(1, early * 5 // 100), "late": 200})
+        replay = observation.replay({"canary": 5, "early": max(1, early * 5 // 100), "late": 200})
     _print(ended, replay, observation.slices, clusters, seconds, cpu, api, memory, halts)
     print(f"at rest for 30 s         {writes_at_rest} writes, {rest_cpu / 30:.2%} of a core")
 
@@ -100,7 +100,9 @@ def _print(
     print(f"clusters                 {clusters}, {failed} failed, halted {halts} times")
     print(f"time                     {seconds:.0f} s")
     print(f"most in work             {replay.most}; broken limits: {len(replay.problems)}")
-    print(f"outcome to admission     p50 {late[len(late) // 2]:.2f} s, p99 {late[len(late) * 99 // 100]:.2f} s")
+    p50, p99 = late[len(late) // 2], late[len(late) * 99 // 100]
+    print(f"outcome to admission     p50 {p50:.2f} s, p99 {p99:.2f} s, most {late[-1]:.2f} s")
+    print(f"resume to admission      {', '.join(f'{one:.2f} s' for one in replay.resumes) or 'none'}")
     print(f"CPU of the decider       {cpu:.1f} s, {cpu / clusters * 1000:.2f} ms a cluster")
     print(f"CPU of the API server    {api:.1f} s, {api / clusters * 1000:.2f} ms a cluster")
     print(f"writes of slices         {slices}, {slices / clusters:.3f} a cluster")

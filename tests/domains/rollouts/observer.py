@@ -1,4 +1,4 @@
-"""An observer that shares no code with the decider: it records two watches and replays them in the server's order.
+"""An observer that shares no code with the decider: it records watches and replays them in the server's order.
 
 Resource versions of one server count all writes of a logical cluster, so the replay sees each moment as it was.
 """
@@ -7,27 +7,64 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from tests.domains.rollouts.world import APPLIANCES, FLEET
 
-from hortus.engine.rollouts.types import PLACEMENT_DECISIONS
+from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUTS
 from hortus.kube import Client, Resource
 from hortus.kube.objects import Object
+
+
+class Progress(NamedTuple):
+    """The object of a cluster with regard to the new version."""
+
+    cluster: str
+    begun: bool
+    """It asks for the new version."""
+    ended: bool
+    """The new version works, or has failed."""
+
+
+class Slice(NamedTuple):
+    name: str
+    stages: Mapping[str, str]
+    """The stage of each cluster."""
+
+
+class Resume(NamedTuple):
+    """Somebody resumed the rollout."""
+
+    times: int
 
 
 class Moment(NamedTuple):
     version: int
     seen: float
     """Seconds, by this process's clock."""
-    kind: str
-    object: Object
+    event: Progress | Slice | Resume
+
+
+class Watched(NamedTuple):
+    """The objects that change."""
+
+    resource: Resource
+    namespace: str
+    progress: Callable[[Object], Progress]
+
+
+def appliances(to: str) -> Watched:
+    def progress(obj: Object) -> Progress:
+        begun = obj["spec"]["version"] == to
+        return Progress(obj["metadata"]["name"], begun, begun and obj.get("status", {}).get("version") == to)
+
+    return Watched(APPLIANCES, FLEET, progress)
 
 
 class Observation:
-    """All changes of slices and appliances since it began."""
+    """All changes of slices, objects and rollouts since it began."""
 
     def __init__(self) -> None:
         self.moments: list[Moment] = []
@@ -35,64 +72,103 @@ class Observation:
     @property
     def slices(self) -> int:
         """Writes of slices."""
-        return sum(one.kind == "Slice" for one in self.moments)
+        return sum(isinstance(one.event, Slice) for one in self.moments)
 
-    def replay(self, to: str, stages: Mapping[str, int]) -> Replay:
+    def replay(self, stages: Mapping[str, int]) -> Replay:
         """Check each moment against `stages`, the greatest number in work of each stage."""
-        found = Replay()
-        stage_of: dict[str, str] = {}
-        finished: set[str] = set()
-        outcomes: list[float] = []
+        found = Replay(stages)
         for moment in sorted(self.moments, key=lambda one: one.version):
-            if moment.kind == "Appliance":
-                name, spec = moment.object["metadata"]["name"], moment.object["spec"]
-                if spec["version"] == to == moment.object.get("status", {}).get("version") and name not in finished:
-                    finished.add(name)
-                    outcomes.append(moment.seen)
-                if spec["version"] == to and name not in stage_of:
-                    found.problems.append(f"{name} changed without being admitted")
-                continue
-            before = len(stage_of)
-            for one in moment.object["decisions"]:
-                stage_of.setdefault(one["clusterProfileRef"]["name"], one["reason"].rpartition(" ")[2])
-            if len(stage_of) > before:
-                found.latencies += [max(0.0, moment.seen - at) for at in outcomes]
-                outcomes.clear()
-            for stage, most in stages.items():
-                working = sum(its == stage and name not in finished for name, its in stage_of.items())
-                found.most[stage] = max(found.most.get(stage, 0), working)
-                if working > most:
-                    found.problems.append(f"{working} clusters of stage {stage} in work, {most} allowed")
-        found.admitted = len(stage_of)
+            found.add(moment)
         return found
 
 
 class Replay:
     """The findings of a replay."""
 
-    def __init__(self) -> None:
+    def __init__(self, stages: Mapping[str, int]) -> None:
         self.problems: list[str] = []
         self.latencies: list[float] = []
-        """Seconds from each outcome to the next admission."""
+        """Seconds from each outcome to the next admission; from the resume where a halt lies between."""
+        self.resumes: list[float] = []
+        """Seconds from each resume to the next admission."""
         self.most: dict[str, int] = {}
-        self.admitted = 0
+        self._stages = stages
+        self._stage_of: dict[str, str] = {}
+        self._working = dict.fromkeys(stages, 0)
+        self._finished: set[str] = set()
+        self._outcomes: list[float] = []
+        self._resumed: list[float] = []
+        self._forgiven = 0
+
+    @property
+    def admitted(self) -> int:
+        return len(self._stage_of)
+
+    def add(self, moment: Moment) -> None:
+        match moment.event:
+            case Progress() as progress:
+                self._progress(progress, moment.seen)
+            case Slice() as part:
+                self._admit(part, moment.seen)
+            case Resume(times) if times > self._forgiven:
+                self._forgiven = times
+                self._outcomes = [moment.seen] * len(self._outcomes)
+                self._resumed = [moment.seen]
+
+    def _progress(self, progress: Progress, seen: float) -> None:
+        name = progress.cluster
+        if progress.begun and name not in self._stage_of:
+            self.problems.append(f"{name} changed without being admitted")
+        if progress.ended and name not in self._finished:
+            self._finished.add(name)
+            self._outcomes.append(seen)
+            if name in self._stage_of:
+                self._working[self._stage_of[name]] -= 1
+
+    def _admit(self, part: Slice, seen: float) -> None:
+        fresh = {name: stage for name, stage in part.stages.items() if name not in self._stage_of}
+        self._stage_of |= fresh
+        for name, stage in fresh.items():
+            self._working[stage] = self._working.get(stage, 0) + (name not in self._finished)
+        if not fresh:
+            return
+        self.latencies += [max(0.0, seen - at) for at in self._outcomes]
+        self.resumes += [max(0.0, seen - at) for at in self._resumed]
+        self._outcomes, self._resumed = [], []
+        for stage, most in self._stages.items():
+            working = self._working[stage]
+            self.most[stage] = max(self.most.get(stage, 0), working)
+            if working > most:
+                self.problems.append(f"{working} clusters of stage {stage} in work, {most} allowed")
+
+
+def _slice(obj: Object) -> Slice:
+    stages = {one["clusterProfileRef"]["name"]: one["reason"].rpartition(" ")[2] for one in obj["decisions"]}
+    return Slice(obj["metadata"]["name"], stages)
+
+
+def _resume(obj: Object) -> Resume:
+    return Resume(obj["spec"].get("resumes", 0))
 
 
 @asynccontextmanager
-async def observing(client: Client) -> AsyncIterator[Observation]:
+async def observing(client: Client, watched: Watched) -> AsyncIterator[Observation]:
     """Records until the end of the block."""
     found = Observation()
 
-    async def follow(resource: Resource, kind: str) -> None:
-        async with client.watch(resource, FLEET, initial_events=True) as events:
+    async def follow(
+        resource: Resource, namespace: str, event_of: Callable[[Object], Progress | Slice | Resume]
+    ) -> None:
+        async with client.watch(resource, namespace, initial_events=True) as events:
             async for event in events:
                 if event.type not in ("BOOKMARK", "DELETED"):
                     version = int(event.object["metadata"]["resourceVersion"])
-                    found.moments.append(Moment(version, time.monotonic(), kind, event.object))
+                    found.moments.append(Moment(version, time.monotonic(), event_of(event.object)))
 
     tasks = [
-        asyncio.create_task(follow(APPLIANCES, "Appliance")),
-        asyncio.create_task(follow(PLACEMENT_DECISIONS, "Slice")),
+        asyncio.create_task(follow(*watched)),
+        asyncio.create_task(follow(PLACEMENT_DECISIONS, FLEET, _slice)),
+        asyncio.create_task(follow(ROLLOUTS, FLEET, _resume)),
     ]
     try:
         yield found

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from random import Random
 
 import pytest
-from tests.domains.rollouts.observer import observing
+from tests.domains.rollouts.observer import appliances, observing
 from tests.domains.rollouts.world import APPLIANCE_KIND, RolloutWorld
 
 from hortus.engine.rollouts.types import CHANGE_KINDS, RolloutPhase
@@ -22,7 +22,7 @@ async def test_killed_deciders_admit_no_more_than_one_would(here: RolloutWorld, 
     await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
     await asyncio.gather(*(here.add_cluster(f"c{number}") for number in range(CLUSTERS)))
     await here.set_policy(stages=[{"name": "all", "maxConcurrency": 6}])
-    async with observing(here.client) as observation, here.owner(follows=False):
+    async with observing(here.client, appliances("2")) as observation, here.owner(follows=False):
         await here.start(policyName="presses", execute="Patch")
         ended = asyncio.create_task(here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED))
         while not ended.done():
@@ -30,7 +30,7 @@ async def test_killed_deciders_admit_no_more_than_one_would(here: RolloutWorld, 
                 await asyncio.gather(*(processes.enter_async_context(here.decider()) for _ in range(deciders)))
                 await asyncio.wait({ended}, timeout=random.uniform(0.05, 2.5))
         rollout = await ended
-    replay = observation.replay("2", {"all": 6})
+    replay = observation.replay({"all": 6})
     assert not replay.problems
     assert (replay.admitted, rollout.status.stages[0].succeeded) == (CLUSTERS, CLUSTERS)
     assert set((await here.versions()).values()) == {"2"}

@@ -202,15 +202,17 @@ class RolloutWorld:
         raise AssertionError("the watch ended")
 
     async def until_no_slices(self) -> None:
-        left = {one["metadata"]["name"] for one in (await self.client.list(PLACEMENT_DECISIONS, FLEET)).items}
+        left: set[str] = set()
+        complete = False
         async with (
             asyncio.timeout(PATIENCE),
             self.client.watch(PLACEMENT_DECISIONS, FLEET, initial_events=True) as events,
         ):
             async for event in events:
-                if event.type == "DELETED":
-                    left.discard(event.object["metadata"]["name"])
-                if not left:
+                name = event.object["metadata"].get("name", "")
+                complete = complete or event.type == "BOOKMARK"
+                (left.discard if event.type in ("BOOKMARK", "DELETED") else left.add)(name)
+                if complete and not left:
                     return
 
     async def until(self, says: Callable[[Rollout], bool], *, name: str = "", patience: float = PATIENCE) -> Rollout:

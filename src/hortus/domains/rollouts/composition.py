@@ -39,6 +39,7 @@ NAME = "rollout-controller"
 """The controller's name in metrics, logs and events."""
 INSTALLER = "change-kinds"
 STARTER, KINDS, POLICIES = "rollout-starter", "change-kind-controller", "rollout-policy-controller"
+OBJECTS = "rollout-objects"
 
 
 def add_controllers(
@@ -149,14 +150,23 @@ class _Assembly:
 
     def add_rollouts(self) -> None:
         RolloutMetrics(self._manager.registry, self._rollout_wiring.cache, self._manager.clock)
+        clock, assigned = self._manager.clock, Trigger()
+        setter = ObjectSetter(
+            self._client,
+            field_manager=MANAGER,
+            clock=clock,
+            assigned=assigned.fire,
+            refused=self._announcements.decisions.fire,
+        )
+        self._manager.controller(OBJECTS, setter, sources=[assigned], workers=4)
         controller = RolloutController(
             self._rollout_wiring,
             kinds=self._kinds,
             fleet=FleetClusters(self._profiles, changed=self._announcements.on_fleet),
-            record=SliceRecord(self._client, self._slices, field_manager=MANAGER),
+            record=SliceRecord(self._client, self._slices, field_manager=MANAGER, clock=clock),
             order=self._order,
             policies=TypedCache(RolloutPolicy, self._policies),
-            execution=ObjectSetter(self._client, field_manager=MANAGER, clock=self._manager.clock),
+            execution=setter,
         )
         self._manager.controller(
             NAME,

@@ -1,11 +1,11 @@
 """The Rollout controller: admits clusters, stage by stage, and stops by itself.
 
 Conditions it owns: Progressing, Halted and Succeeded of Rollouts, and all of their status.
-Objects it owns: the PlacementDecisions of its Rollouts. With `execute: Patch` it sets the objects of admitted clusters
-by the patch of the ChangeKind.
+Objects it owns: the PlacementDecisions of its Rollouts. With `execute: Patch` it has the objects of admitted clusters
+set by the patch of the ChangeKind (`executing.ObjectSetter`).
 It watches: Rollouts, PlacementDecisions, RolloutPolicies, ClusterProfiles and the objects of all ChangeKinds.
 It never: admits a cluster that `decisions.decide` did not, withdraws one but by an abort, reads from the server what a
-watch shows, or writes an object more than once a second for a rollout.
+watch shows, or writes a slice or a status more than once a second.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hortus.domains.rollouts import report
-from hortus.domains.rollouts.decisions import Orders, RolloutDecision, decide
+from hortus.domains.rollouts.decisions import Orders, RolloutDecision, RolloutMemory, decide
 from hortus.domains.rollouts.executing import ObjectSetter
 from hortus.domains.rollouts.fleet import FleetClusters
 from hortus.domains.rollouts.kindset import KindSet
@@ -26,14 +26,16 @@ from hortus.domains.rollouts.terms import Terms, TermsError, terms_of
 from hortus.domains.rollouts.tracking import ChangeTracker
 from hortus.engine import NEVER, Actor, KindController, ReconcileContext, Result, StepError, Steps, TypedCache, Wiring
 from hortus.engine.conditions import FALSE
-from hortus.engine.rollouts.types import Rollout, RolloutCondition, RolloutPhase, RolloutPolicy
+from hortus.engine.rollouts.types import Rollout, RolloutCondition, RolloutPhase, RolloutPolicy, RolloutStatus
 from hortus.kube.objects import ObjectKey
 from hortus.schema import encode
 
 MANAGER = "hortus-rollouts"
 """Our field manager."""
-PACE = 0.9
-"""Seconds between two decisions of a rollout that write: many outcomes cost one write, and none waits for a second."""
+PACE = 0.5
+"""Seconds from the beginning of a decision of a rollout to the next one: many outcomes cost one write."""
+STATUS_PERIOD = 1.0
+"""Seconds between two writes of a status."""
 
 
 class RolloutContext(ReconcileContext[Rollout]):
@@ -43,10 +45,6 @@ class RolloutContext(ReconcileContext[Rollout]):
     tracker: ChangeTracker
     membership: Membership
     decision: RolloutDecision
-    began: float
-    """Seconds since the epoch."""
-    refused: bool = False
-    """Servers refused other objects than before, which the next decision counts as failures."""
     newer: str = ""
     """Name of the rollout that took this one's place."""
 
@@ -75,7 +73,12 @@ class RolloutController(KindController[RolloutContext]):
         self._order = order
         self._policies = policies
         self._execution = execution
-        self._written: dict[ObjectKey, float] = {}
+        self._decided: dict[ObjectKey, float] = {}
+        """When the last decision of each rollout began, on the monotonic clock."""
+        self._reported: dict[ObjectKey, float] = {}
+        """When the status of each rollout was written last, on the monotonic clock."""
+        self._unreported: dict[ObjectKey, tuple[RolloutStatus, RolloutMemory]] = {}
+        """The memory of decisions that no status keeps yet, and the status that they started from."""
 
     def make_context(self, raw: Any) -> RolloutContext:
         return RolloutContext(self.wiring, raw)
@@ -96,7 +99,9 @@ class RolloutController(KindController[RolloutContext]):
         )
 
     async def gone(self, key: ObjectKey) -> None:
-        self._written.pop(key, None)
+        self._decided.pop(key, None)
+        self._reported.pop(key, None)
+        self._unreported.pop(key, None)
         self._execution.forget(key)
 
     async def _rest(self, context: RolloutContext) -> Result | None:
@@ -108,9 +113,13 @@ class RolloutController(KindController[RolloutContext]):
         return None if superseded else Result()
 
     async def _pace(self, context: RolloutContext) -> Result | None:
-        context.began = context.now
-        left = self._written.get(context.key, 0.0) + PACE - context.began
-        return Result(requeue_after=left) if 0 < left <= PACE else None
+        now = self.wiring.clock.monotonic()
+        left = self._decided.get(context.key, -PACE) + PACE - now
+        left = max(left, self._record.wait(context.key.name))
+        if left > 0:
+            return Result(requeue_after=left)
+        self._decided[context.key] = now
+        return None
 
     async def _copy_terms(self, context: RolloutContext) -> None:
         """Keep the policy's terms in the rollout, so that a later edit does not change it."""
@@ -173,10 +182,16 @@ class RolloutController(KindController[RolloutContext]):
             context.terms,
             context.membership.members(),
             context.membership.admitted,
-            report.memory_of(rollout.status),
+            self._memory(context),
             Orders(self._pause_of(context), frozenset(rollout.spec.approved), rollout.spec.resumes),
             now=context.now,
         )
+
+    def _memory(self, context: RolloutContext) -> RolloutMemory:
+        """That of the last decision; of its status where this process did not make it."""
+        base, memory = self._unreported.get(context.key, (None, None))
+        status = context.object.status
+        return memory if memory is not None and base == status else report.memory_of(status)
 
     def _pause_of(self, context: RolloutContext) -> str:
         """The reason for which no cluster is admitted."""
@@ -190,28 +205,38 @@ class RolloutController(KindController[RolloutContext]):
             return f"policy {spec.policy_name} is paused: set its spec.paused to false"
         return ""
 
-    async def _admit(self, context: RolloutContext) -> None:
+    def _status_wait(self, key: ObjectKey) -> float:
+        return self._reported.get(key, -STATUS_PERIOD) + STATUS_PERIOD - self.wiring.clock.monotonic()
+
+    async def _admit(self, context: RolloutContext) -> Result | None:
         """Append the admitted clusters to the record, before anything else sees them."""
         if not context.decision.admit:
-            return
+            return None
         try:
             await self._record.append(context.object, context.decision.admit)
-        except RecordConflict as error:
+        except RecordConflict:
+            # Another decider was here.
             await self._record.read_again(context.key.name, context.key.namespace)
-            raise StepError("another decider was here; deciding again", reason="Conflict", after=0.1) from error
-        self._written[context.key] = context.began
+            return Result(requeue_after=PACE)
+        return None
 
-    async def _withdraw(self, context: RolloutContext) -> None:
+    async def _withdraw(self, context: RolloutContext) -> Result | None:
         """After an abort, take out the clusters that have not begun."""
-        if context.object.spec.state == "Abort" and (waiting := context.membership.not_begun()):
-            await self._record.withdraw(context.key.name, waiting)
+        if context.object.spec.state != "Abort":
+            return None
+        await self._execution.stop(context.key)
+        left = 0.0
+        if waiting := context.membership.not_begun():
+            left = await self._record.withdraw(context.key.name, waiting)
+        return Result(requeue_after=left) if left else None
 
     async def _set_objects(self, context: RolloutContext) -> None:
         rollout = context.object
-        if rollout.spec.execute == "Patch" and not context.newer and rollout.spec.state != "Abort":
-            admitted = self._record.admitted(context.key.name)
-            keys = context.membership.to_set(admitted)
-            context.refused = await self._execution.run(context.key, context.tracker, keys, rollout.spec.change.to)
+        if rollout.spec.execute != "Patch" or rollout.spec.state == "Abort":
+            return
+        admitted = () if context.newer else self._record.admitted(context.key.name)
+        keys = context.membership.to_set(admitted)
+        self._execution.assign(context.key, context.tracker, keys, rollout.spec.change.to)
 
     async def _revert(self, context: RolloutContext) -> None:
         """After a halt, start the rollout back where the policy asks for it."""
@@ -222,12 +247,15 @@ class RolloutController(KindController[RolloutContext]):
                 await self._order.create(self.wiring.client, encode(back))
 
     async def _report(self, context: RolloutContext) -> Result | None:
-        report.draft(context, context.decision, newer=context.newer)
-        if await context.checkpoint():
-            self._written[context.key] = context.began
         waits = [] if context.decision.due is None else [context.decision.due - context.now]
-        if context.refused:
-            waits.append(PACE)
+        if (wait := self._status_wait(context.key)) > 0:
+            waits.append(wait)
+            self._unreported[context.key] = context.object.status, context.decision.memory
+        else:
+            self._unreported.pop(context.key, None)
+            report.draft(context, context.decision, newer=context.newer)
+            if await context.checkpoint():
+                self._reported[context.key] = self.wiring.clock.monotonic()
         if (retry := self._execution.retry_after(context.key)) is not None:
             waits.append(retry)
         return Result(requeue_after=max(0.0, min(waits))) if waits else None

@@ -1,7 +1,8 @@
 """The record of a rollout: PlacementDecision slices, to which admitted clusters are appended.
 
-A cluster is appended to the last slice under its resourceVersion, or in the next slice, whose name follows from its
-number. A writer that has not seen every admission so far meets a conflict; see docs/adr/0013-rollouts.md.
+Two slices have room. Clusters are appended to the one that was written longer ago, under its resourceVersion, or to the
+next slice, whose name follows from its number, while fewer have room. A writer that has not seen every admission so far
+meets a conflict; see docs/adr/0013-rollouts.md. No slice is written more than once a second.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 
 from hortus.domains.rollouts.decisions import AdmittedCluster
 from hortus.engine import Cache, read
+from hortus.engine.cache import number_of
 from hortus.engine.rollouts.types import (
     PLACEMENT_DECISIONS,
     ROLLOUTS,
@@ -24,12 +26,17 @@ from hortus.engine.rollouts.types import (
     Rollout,
 )
 from hortus.kube import Client, PatchKind
+from hortus.kube.clock import Clock
 from hortus.kube.errors import AlreadyExists, Conflict, NotFound
 from hortus.kube.objects import Object, ObjectKey, format_time, parse_time
 from hortus.schema import ObjectMeta, OwnerReference, encode
 
 CAPACITY: Final = 100
 """Clusters in a slice; the CRD's limit (kubernetes-sigs/cluster-inventory-api, PlacementDecision)."""
+OPEN: Final = 2
+"""Slices that have room: while one has its second, clusters are appended to the other."""
+PERIOD: Final = 1.0
+"""Seconds between two writes of a slice."""
 SCHEDULER: Final = "hortus"
 _REASON = re.compile(r"admitted (\S+) in stage (\S+)")
 _BY_KEY = "decision-key"
@@ -42,10 +49,13 @@ class RecordConflict(Exception):
 class SliceRecord:
     """The slices of all rollouts of one namespace."""
 
-    def __init__(self, client: Client, cache: Cache, *, field_manager: str) -> None:
+    def __init__(self, client: Client, cache: Cache, *, field_manager: str, clock: Clock) -> None:
         self._client = client
         self._cache = cache
         self._field_manager = field_manager
+        self._clock = clock
+        self._written: dict[str, float] = {}
+        """When this process last wrote a slice, on the monotonic clock, for those that it wrote lately."""
         self._parsed: dict[ObjectKey, tuple[Object, tuple[AdmittedCluster, ...]]] = {}
         cache.add_index(
             _BY_KEY, lambda obj: (read(PlacementDecision, obj).metadata.labels.get(Label.DECISION_KEY, ""),)
@@ -64,25 +74,46 @@ class SliceRecord:
             known = self._parsed[key] = obj, tuple(_entries(read(PlacementDecision, obj)))
         return known[1]
 
-    async def append(self, rollout: Rollout, clusters: Sequence[AdmittedCluster]) -> None:
-        """Append to the record. Raises RecordConflict, after which part of `clusters` may be appended; KubeError."""
-        name, left = rollout.metadata.name, list(clusters)
-        slices = self._slices(name)
-        last = slices[-1] if slices else None
-        if last is not None and (room := CAPACITY - len(last.decisions)) > 0:
-            await self._write(last, [*last.decisions, *map(_entry, left[:room])])
-            left = left[room:]
-        number = 0 if last is None else _index(last) + 1
-        while left:
-            await self._create(rollout, number, left[:CAPACITY])
-            left, number = left[CAPACITY:], number + 1
+    def wait(self, rollout: str) -> float:
+        """Seconds until the record may be appended to."""
+        part = _next(self._slices(rollout))
+        return 0.0 if part is None else self._wait(part)
 
-    async def withdraw(self, rollout: str, clusters: Collection[str]) -> None:
-        """Take clusters that have not begun out of the record. Raises RecordConflict, KubeError."""
+    async def append(self, rollout: Rollout, clusters: Sequence[AdmittedCluster]) -> None:
+        """Append to the record, in this order, as many as it takes now; the next decision admits the others.
+
+        Raises RecordConflict, after which part of `clusters` may be appended; KubeError.
+        """
+        slices, left = self._slices(rollout.metadata.name), list(clusters)
+        while left:
+            part = _next(slices)
+            if part is None:
+                number = max(map(_index, slices), default=-1) + 1
+                slices.append(await self._create(rollout, number, left[:CAPACITY]))
+                left = left[CAPACITY:]
+            elif self._wait(part) > 0:
+                return
+            else:
+                room = CAPACITY - len(part.decisions)
+                written = await self._write(part, [*part.decisions, *map(_entry, left[:room])])
+                slices[slices.index(part)] = written
+                left = left[room:]
+
+    async def withdraw(self, rollout: str, clusters: Collection[str]) -> float:
+        """Take clusters that have not begun out of the record; returns the seconds until the others can be, 0 for none.
+
+        Raises RecordConflict, KubeError.
+        """
+        later = 0.0
         for part in self._slices(rollout):
             left = [one for one in part.decisions if one.cluster_profile_ref.name not in clusters]
-            if len(left) < len(part.decisions):
+            if len(left) == len(part.decisions):
+                continue
+            if (wait := self._wait(part)) > 0:
+                later = max(later, wait)
+            else:
                 await self._write(part, left)
+        return later
 
     async def read_again(self, rollout: str, namespace: str) -> None:
         """Updates the cache with the slices as the server has them now. Raises KubeError."""
@@ -93,7 +124,20 @@ class SliceRecord:
         found = [read(PlacementDecision, obj) for obj in self._cache.by(_BY_KEY, rollout)]
         return sorted(found, key=_index)
 
-    async def _write(self, part: PlacementDecision, decisions: Sequence[ClusterDecision]) -> None:
+    def _wait(self, part: PlacementDecision) -> float:
+        written = self._written.get(part.metadata.name)
+        return 0.0 if written is None else max(0.0, written + PERIOD - self._clock.monotonic())
+
+    def _learn(self, written: Object) -> PlacementDecision:
+        """Note a write once it is over: two writes of a slice are a second apart, however long each takes."""
+        now = self._clock.monotonic()
+        self._written = {name: at for name, at in self._written.items() if at + PERIOD > now}
+        part = read(PlacementDecision, written)
+        self._written[part.metadata.name] = now
+        self._cache.learn(written)
+        return part
+
+    async def _write(self, part: PlacementDecision, decisions: Sequence[ClusterDecision]) -> PlacementDecision:
         patch = {
             "metadata": {"resourceVersion": part.metadata.resource_version},
             "decisions": msgspec.to_builtins(decisions),
@@ -109,16 +153,27 @@ class SliceRecord:
             )
         except (Conflict, NotFound) as error:
             raise RecordConflict(str(error)) from error
-        self._cache.learn(written)
+        return self._learn(written)
 
-    async def _create(self, rollout: Rollout, number: int, clusters: Iterable[AdmittedCluster]) -> None:
+    async def _create(self, rollout: Rollout, number: int, clusters: Iterable[AdmittedCluster]) -> PlacementDecision:
         try:
             written = await self._client.create(
                 PLACEMENT_DECISIONS, _new_slice(rollout, number, clusters), field_manager=self._field_manager
             )
         except AlreadyExists as error:
             raise RecordConflict(str(error)) from error
-        self._cache.learn(written)
+        return self._learn(written)
+
+
+def _next(slices: Sequence[PlacementDecision]) -> PlacementDecision | None:
+    """The slice to append to; None for a new one.
+
+    It depends on the record alone and not on the time, so that all deciders that know the same record choose the same.
+    """
+    having_room = [one for one in slices if len(one.decisions) < CAPACITY]
+    if len(having_room) < OPEN:
+        return None
+    return min(having_room, key=lambda one: number_of(one.metadata.resource_version))
 
 
 def _new_slice(rollout: Rollout, number: int, clusters: Iterable[AdmittedCluster]) -> Object:
