@@ -22,7 +22,7 @@ from hortus.domains.leftovers.composition import add_controller
 from hortus.domains.leftovers.following import MOST
 from hortus.engine import Manager, read
 from hortus.engine.kubeconfigs import SECRETS, sealed
-from hortus.engine.leftovers import Debt, LeftoverRecorder
+from hortus.engine.leftovers import Debt, LeftoverRecorder, leftovers_of
 from hortus.engine.leftovers.types import LEFTOVERS, Leftover, LeftoverCluster, LeftoverItem, LeftoverSource
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, yaml
@@ -57,9 +57,16 @@ class Ledger:
     # Actions of the test.
 
     async def record(
-        self, items: Sequence[LeftoverItem], *, name: str = "reader", shoot: str = "", identity: str = ""
+        self,
+        items: Sequence[LeftoverItem],
+        *,
+        name: str = "reader",
+        shoot: str = "",
+        identity: str = "",
+        namespace: str = "",
     ) -> str:
         """A Leftover of the cluster `tulip`, as the recorder writes it; returns its name."""
+        namespace = namespace or self.namespace
         debt = Debt(
             source=LeftoverSource(kind="ClusterAccess", name=name, namespace=self.namespace, uid=f"uid-{name}"),
             reason="ClusterUnreachable",
@@ -67,10 +74,9 @@ class Ledger:
             items=items,
             cluster=LeftoverCluster(name="tulip", namespace=self.namespace, shoot=shoot, identity=identity),
         )
-        before = {one.metadata.name for one in await self.leftovers()}
-        assert await LeftoverRecorder(self.client, self.namespace, registry=CollectorRegistry()).record(debt)
-        [made] = {one.metadata.name for one in await self.leftovers()} - before
-        return made
+        assert await LeftoverRecorder(self.client, namespace, registry=CollectorRegistry()).record(debt)
+        [made] = leftovers_of(debt, namespace)
+        return made.metadata.name
 
     async def leftovers(self) -> list[Leftover]:
         return [read(Leftover, one) for one in (await self.client.list(LEFTOVERS, self.namespace)).items]

@@ -212,7 +212,7 @@ async def _reconcile(client: Client, runtime: Runtime, *, timeout: float | None)
 
 
 async def _retire(client: Client, runtime: Runtime, *, force: bool, timeout: float | None) -> str:
-    from hortus.domains.clusters.lookup import annotate, gone
+    from hortus.domains.clusters.lookup import all_names, annotate, gone, left_of
     from hortus.domains.clusters.types import RUNTIMES, Annotation
 
     began, metadata = time.monotonic(), runtime.metadata
@@ -224,4 +224,5 @@ async def _retire(client: Client, runtime: Runtime, *, force: bool, timeout: flo
     problem = await gone(client, runtime, timeout)
     if problem is not None:
         raise CommandError(f"runtime/{metadata.name}: {problem}", code=EXIT_TIMEOUT)
-    return f"runtime/{metadata.name} retired in {time.monotonic() - began:.1f} s"
+    left = "".join(f"\n  {one}" for one in await left_of(client, metadata.namespace, all_names(runtime)))
+    return f"runtime/{metadata.name} retired in {time.monotonic() - began:.1f} s{left}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.garden import SHOOTS
@@ -13,6 +13,7 @@ from hortus.domains.clusters.types import RUNTIMES, Annotation, Runtime, State
 from hortus.domains.clusters.views import Explanation, explanation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import NotReadable, read
+from hortus.engine.leftovers import leftovers_about, sentence_of
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.terminal import CommandError, ProjectGarden
@@ -30,7 +31,13 @@ async def read_runtime(client: Client, name: str, namespace: str, *, shoots: boo
     if len(found) == 1:
         return found[0]
     names = ", ".join(runtime.metadata.name for runtime in listed[:20]) or "none"
-    raise CommandError(f"no Runtime {name} in namespace {namespace}; there are: {names}")
+    left = "".join(f"\n  {one}" for one in await left_of(client, namespace, {name}))
+    raise CommandError(f"no Runtime {name} in namespace {namespace}; there are: {names}{left}")
+
+
+async def left_of(client: Client, namespace: str, names: Collection[str]) -> tuple[str, ...]:
+    """A sentence for each Leftover of these names in `namespace`."""
+    return tuple(map(sentence_of, await leftovers_about(client, namespace, names)))
 
 
 async def explain(client: Client, garden: ProjectGarden, name: str, namespace: str) -> Explanation:
@@ -41,7 +48,19 @@ async def explain(client: Client, garden: ProjectGarden, name: str, namespace: s
     connection = await _connection(client, runtime)
     answer = await garden.read(SHOOTS, shoot_name)
     unseen = f"{answer.key}, {answer.unseen}" if answer.unseen else ""
-    return explanation(runtime, answer.found, unseen=unseen, place=answer.key, connection=connection)
+    return explanation(
+        runtime,
+        answer.found,
+        unseen=unseen,
+        place=answer.key,
+        connection=connection,
+        leftovers=await left_of(client, namespace, all_names(runtime)),
+    )
+
+
+def all_names(runtime: Runtime) -> set[str]:
+    """The names of a Runtime, its GardenerCluster and its Shoot."""
+    return {runtime.metadata.name, service.cluster_key(runtime).name, service.shoot_name(runtime)} - {""}
 
 
 async def _connection(client: Client, runtime: Runtime) -> str:

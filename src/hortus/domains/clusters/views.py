@@ -33,6 +33,8 @@ class Explanation(msgspec.Struct, omit_defaults=True):
     suspended: bool = False
     since: str = ""
     """When the condition last changed, RFC 3339."""
+    leftovers: tuple[str, ...] = ()
+    """Leftovers of an earlier deletion, a sentence for each."""
     unserved: str = ""
     """The reason for which no controller reconciles it; empty when one does, and where that is not known."""
 
@@ -53,11 +55,19 @@ class Explanation(msgspec.Struct, omit_defaults=True):
             yield "Kubeconfig", self.kubeconfig
         for error in self.errors:
             yield "Error", error
+        for leftover in self.leftovers:
+            yield "Leftover", leftover
         yield "Turn of", f"{self.turn}: {self.advice}"
 
 
 def explanation(
-    runtime: Runtime, shoot: Object | None, *, unseen: str = "", place: str = "", connection: str = ""
+    runtime: Runtime,
+    shoot: Object | None,
+    *,
+    unseen: str = "",
+    place: str = "",
+    connection: str = "",
+    leftovers: tuple[str, ...] = (),
 ) -> Explanation:
     """`shoot` is the whole one of the garden, and `place` its key; `unseen` is the reason why it could not be read.
 
@@ -77,6 +87,7 @@ def explanation(
         kubeconfig=connection,
         errors=tuple(_error(error) for error in found.status.errors) if found is not None else (),
         suspended=service.suspended(runtime),
+        leftovers=leftovers,
     )
 
 

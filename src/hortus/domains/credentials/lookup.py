@@ -13,9 +13,10 @@ from hortus.domains.credentials.issuing import ADVICE
 from hortus.domains.credentials.naming import find_cluster, parse_name
 from hortus.domains.credentials.shoots import GardenerShoot
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation, GardenerCluster, Label, State
-from hortus.domains.credentials.views import Node, cluster_node, runtime_node, secret_node, shoot_node
+from hortus.domains.credentials.views import Node, cluster_node, leftover_node, runtime_node, secret_node, shoot_node
 from hortus.engine import TRUE, NotReadable, read
 from hortus.engine.kubeconfigs import SECRETS, ClusterProof, KubeconfigSecret, ProofFailed, TrialClients
+from hortus.engine.leftovers import leftovers_about
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
@@ -93,17 +94,26 @@ async def rotation_done(client: Client, asked: GardenerCluster, timeout: float) 
 
 
 async def build_tree(client: Client, garden: ProjectGarden, name: str, namespace: str, now: float) -> Node:
-    """Runtime, where there is one -> GardenerCluster -> Secret -> cluster that answers; and the Shoot.
+    """Runtime, where there is one -> GardenerCluster -> Secret -> cluster that answers; the Shoot; open Leftovers.
 
     `name` is that of any of the three, or TYPE/NAME.
     """
+    root, names = await _tree_of(client, garden, name, namespace, now)
+    root.children += [leftover_node(one) for one in await leftovers_about(client, namespace, names)]
+    return root
+
+
+async def _tree_of(
+    client: Client, garden: ProjectGarden, name: str, namespace: str, now: float
+) -> tuple[Node, set[str]]:
+    """The tree without Leftovers, and the names that those may have."""
     kind, plain = parse_name(name)
     runtime = await _runtime(client, plain, namespace) if kind in ("", "runtime") else None
     if runtime is None:
         found = await find_cluster(client, name, namespace)
         runtime = await _runtime_of(client, found)
         if runtime is None:
-            return await _cluster_tree(client, garden, found, now)
+            return await _cluster_tree(client, garden, found, now), {found.metadata.name, found.shoot}
     root = runtime_node(runtime)
     identity = runtime.metadata.labels.get(Label.RUNTIME_ID) or runtime.metadata.name
     try:
@@ -114,7 +124,8 @@ async def build_tree(client: Client, garden: ProjectGarden, name: str, namespace
             root.children.append(await _shoot(garden, runtime.spec.shoot.name))
     else:
         root.children = [await _cluster_tree(client, garden, cluster, now)]
-    return root
+    shoot = runtime.spec.shoot.name if runtime.spec is not None else ""
+    return root, {runtime.metadata.name, identity, shoot} - {""}
 
 
 async def _runtime(client: Client, name: str, namespace: str) -> Runtime | None:

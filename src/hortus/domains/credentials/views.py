@@ -12,6 +12,8 @@ from hortus.domains.credentials.settings import LIFETIME
 from hortus.domains.credentials.shoots import STATUS_LABEL, GardenerShoot
 from hortus.domains.credentials.types import GardenerCluster
 from hortus.engine.kubeconfigs import KubeconfigSecret
+from hortus.engine.leftovers import sentence_of
+from hortus.engine.leftovers.types import Leftover
 from hortus.kube.objects import format_time
 
 
@@ -69,6 +71,18 @@ def cluster_node(cluster: GardenerCluster) -> Node:
         name=str(cluster.key),
         healthy=state == "Ready" if state else None,
         note=f"{state}: {message}" if state else "not reconciled yet",
+    )
+
+
+def leftover_node(leftover: Leftover) -> Node:
+    """An open one is unhealthy; of an acknowledged one a person knows."""
+    metadata = leftover.metadata
+    known = leftover.spec.acknowledgement is not None
+    return Node(
+        kind="Leftover",
+        name=f"{metadata.namespace}/{metadata.name}",
+        healthy=None if known else False,
+        note=sentence_of(leftover),
     )
 
 

@@ -10,6 +10,7 @@ from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext, RbacRu
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
+    from hortus.engine.fleet import FleetView
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -72,6 +73,11 @@ class _Inventory(Domain):
         from hortus.domains.inventory import commands
 
         commands.register(app, connect)
+
+    def fleet_views(self) -> Sequence[FleetView[Any]]:
+        from hortus.domains.inventory.rows import ProfileRows
+
+        return (ProfileRows(),)
 
     def local_setup(self, folder: Path, project: str) -> LocalSetup:
         return LocalSetup(flags=("--inventory",))

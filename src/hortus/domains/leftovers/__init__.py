@@ -10,6 +10,7 @@ from hortus.domains import Domain, LocalSetup, ProcessContext, RbacRules
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
+    from hortus.engine.fleet import FleetView
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -60,6 +61,11 @@ class _Leftovers(Domain):
             watched=process.namespace,
             keep=values["leftovers-keep"],
         )
+
+    def fleet_views(self) -> Sequence[FleetView[Any]]:
+        from hortus.domains.leftovers.rows import LeftoverRows
+
+        return (LeftoverRows(),)
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.leftovers import commands

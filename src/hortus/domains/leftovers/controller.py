@@ -20,6 +20,7 @@ from hortus.domains.leftovers.following import ItemWatches
 from hortus.domains.leftovers.looking import SHOOTS, ClusterWays, ItemLookup
 from hortus.domains.leftovers.service import Sight
 from hortus.engine import FALSE, NORMAL, TRUE, KindController, ReconcileContext, Result, Steps, Wiring, metadata_of
+from hortus.engine.leftovers import open_items
 from hortus.engine.leftovers.types import LEFTOVERS, SETTLED, Leftover, LeftoverPhase
 from hortus.engine.remote import KubeconfigRef, RemotePool
 from hortus.kube.errors import Conflict, NotFound
@@ -120,7 +121,7 @@ class LeftoverController(KindController[LeftoverContext]):
     async def _expire(self, context: LeftoverContext) -> Result | None:
         """Delete a Leftover that has been settled for long enough."""
         leftover = context.object
-        if leftover.status.phase != LeftoverPhase.SETTLED or service.open_items(leftover):
+        if leftover.status.phase != LeftoverPhase.SETTLED or open_items(leftover):
             return None
         self._held.release(context.key)
         left = service.time_kept(leftover, self._keep, context.now)
@@ -139,7 +140,7 @@ class LeftoverController(KindController[LeftoverContext]):
 
     async def _look(self, context: LeftoverContext) -> None:
         leftover = context.object
-        items = service.open_items(leftover)
+        items = open_items(leftover)
         inside = any(item.where == "Cluster" for item in items)
         place = self._ways.place_of(leftover.spec.cluster) if inside else None
         self._held.hold(context.key, place)

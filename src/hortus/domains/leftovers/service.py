@@ -37,12 +37,6 @@ class Outlook(NamedTuple):
     """For the condition."""
 
 
-def open_items(leftover: Leftover) -> list[LeftoverItem]:
-    """The items that were not seen to be gone. One that was seen so stays so: another of its name is not it."""
-    gone = {item.id for item in leftover.status.items if item.state == "Gone"}
-    return [item for item in leftover.spec.items if item.id not in gone]
-
-
 def outlook(leftover: Leftover, sights: Mapping[str, Sight], now: float) -> Outlook:
     """The status after a look. A time and a message are those of the first look that found the same state."""
     known = {item.id: item for item in leftover.status.items}

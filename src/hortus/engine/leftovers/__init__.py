@@ -8,6 +8,7 @@ from hortus.engine.leftovers.debts import (
     object_item,
     safe_text,
 )
+from hortus.engine.leftovers.finding import leftovers_about, open_items, sentence_of, summary_of
 from hortus.engine.leftovers.recorder import LeftoverRecorder
 
 __all__ = [
@@ -15,7 +16,11 @@ __all__ = [
     "LeftoverRecorder",
     "infrastructure_item",
     "items_of_inventory",
+    "leftovers_about",
     "leftovers_of",
     "object_item",
+    "open_items",
     "safe_text",
+    "sentence_of",
+    "summary_of",
 ]
