@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar
 import uvloop
 
 from hortus.apiserver import Admission, ApiServer, ApiServerSettings, ResourceDefinition, open_server
+from hortus.apiserver.admission import ServiceResolver
 from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authn.static_tokens import EVERY_CLUSTER
 from hortus.apiserver.clusters import RESOURCE as LOGICAL_CLUSTER
@@ -112,6 +113,7 @@ async def running_apiserver(
     clock: Clock | None = None,
     folder: Path | None = None,
     settings: ApiServerSettings | None = None,
+    services: ServiceResolver | None = None,
 ) -> AsyncIterator[TestServer]:
     """`started_apiserver` for tests that are coroutines."""
     manager = started_apiserver(
@@ -124,6 +126,7 @@ async def running_apiserver(
         clock=clock,
         folder=folder,
         settings=settings,
+        services=services,
     )
     server = await asyncio.to_thread(manager.__enter__)
     try:
@@ -144,11 +147,13 @@ def started_apiserver(
     clock: Clock | None = None,
     folder: Path | None = None,
     settings: ApiServerSettings | None = None,
+    services: ServiceResolver | None = None,
 ) -> Iterator[TestServer]:
     """Serves the built-in kinds, or `definitions`, from `store` or a given `backend`.
 
     `extensions` are further kinds by logical cluster; these clusters and `clusters` exist when it is ready. `folder`
-    holds state and kubeconfigs, so that a second server can continue from the first one.
+    holds state and kubeconfigs, so that a second server can continue from the first one. `services` resolves webhooks
+    that are given as services; it is called on the server's loop.
     """
     token, token_everywhere = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     named = dict.fromkeys([*clusters, *(extensions or {})])
@@ -161,6 +166,7 @@ def started_apiserver(
             tokens={(name, token): ADMIN for name in ("root", *named)} | {(EVERY_CLUSTER, token_everywhere): ADMIN},
             admission=admission,
             clock=clock,
+            services=services,
         )
         for cluster, bound in (extensions or {}).items():
             server.extend(cluster, bound)

@@ -55,7 +55,10 @@ def ends(certificate: x509.Certificate) -> float:
 
 def common_name(certificate: x509.Certificate) -> str:
     """The subject's common name; empty where it has none."""
-    found = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    try:
+        found = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    except ValueError:
+        return ""
     return str(found[0].value) if found else ""
 
 

@@ -103,11 +103,11 @@ class WatcherHealth:
     def forget(self, kyma: ObjectKey) -> None:
         self._ears.pop(kyma, None)
 
-    def counts(self) -> dict[Hearing, int]:
+    def counts(self) -> dict[str, int]:
         """The number of watchers in each standing."""
-        found = dict.fromkeys(Hearing, 0)
+        found = {hearing.value: 0 for hearing in Hearing}
         for kyma in self._ears:
-            found[self.hearing(kyma)] += 1
+            found[self.hearing(kyma).value] += 1
         return found
 
     def _ear(self, kyma: ObjectKey) -> _Ear:

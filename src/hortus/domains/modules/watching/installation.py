@@ -43,7 +43,7 @@ from hortus.engine.remote import SECRETS
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound, NotServed
-from hortus.kube.objects import Object, ObjectKey, parse_time
+from hortus.kube.objects import Object, ObjectKey
 
 APPLY_EVERY: Final = 3600.0
 """Seconds after which every object is compared, even if nothing seems to have changed."""
@@ -124,6 +124,7 @@ class WebhookInstaller:
                 ready=False, reason="CertificatePending", message=f"Secret {wanted.name} is not there yet"
             )
         await self._renew(wanted, agent, gateway)
+        agent = self._authority.agent(wanted.name) or agent
         hearing = self._health.hearing(key)
         deployment = await self._apply(key, wanted, agent, gateway, remote, thorough=hearing is Hearing.SILENT)
         if not ready_replicas(deployment):
@@ -194,7 +195,7 @@ class WebhookInstaller:
         kyma = wanted.name.removesuffix("-webhook-tls")
         overdue = agent.ends - self._settings.certificates.renew_before + self._settings.certificates.renew_buffer
         self._metrics.not_renewed(kyma, overdue=bool(agent.ends) and self._clock.now() > overdue)
-        if agent.begins and gateway.added_at and agent.begins < _time(gateway.added_at):
+        if agent.begins and agent.begins < gateway.added_at:
             await self._issuer.renew(wanted)
 
     async def _apply(
@@ -281,11 +282,3 @@ def _fingerprint(facts: AgentFacts, watchers: Iterable[Watcher], bundle: bytes) 
         for one in watchers
     )
     return hashlib.sha256(b"\0".join(parts)).digest()
-
-
-def _time(text: str) -> float:
-    """The time of an annotation; 0 where it cannot be read."""
-    try:
-        return parse_time(text)
-    except ValueError:
-        return 0.0

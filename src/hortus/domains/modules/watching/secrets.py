@@ -14,7 +14,7 @@ import msgspec
 
 from hortus.domains.modules.names import MANAGED_BY_LIFECYCLE_MANAGER, Annotation, Label
 from hortus.domains.modules.watching.authorities import begins, certificates, ends
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, parse_time
 
 PURPOSE: Final = "klm-watcher-cert-manager"
 LABELS: Final = {Label.PURPOSE: PURPOSE, Label.MANAGED_BY: MANAGED_BY_LIFECYCLE_MANAGER}
@@ -44,9 +44,9 @@ class CertificateSecret(msgspec.Struct, frozen=True):
     """The certificates under ca.crt, PEM; of the gateway's Secret alone."""
 
     @property
-    def added_at(self) -> str:
-        """The time at which the youngest authority entered the bundle, RFC 3339; empty where it is not noted."""
-        return self.metadata.annotations.get(Annotation.CA_ADDED_TO_BUNDLE_AT, "")
+    def added_at(self) -> float:
+        """The time at which the youngest authority entered the bundle; 0 where it is not noted."""
+        return time_of(self.metadata.annotations.get(Annotation.CA_ADDED_TO_BUNDLE_AT, ""))
 
 
 class TlsSecret(msgspec.Struct, frozen=True):
@@ -81,6 +81,14 @@ def outline_with_bundle(secret: Object) -> Object:
 def read_outline(outlined: Object) -> CertificateSecret:
     """The struct of a cached outline."""
     return msgspec.convert(outlined, CertificateSecret)
+
+
+def time_of(text: str) -> float:
+    """The time of an annotation; 0 where it cannot be read."""
+    try:
+        return parse_time(text)
+    except ValueError:
+        return 0.0
 
 
 def _outlined(secret: Object, *, bundle: bool) -> Object:
