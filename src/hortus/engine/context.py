@@ -62,6 +62,7 @@ class Wiring(Generic[K]):
         field_manager: str,
         clock: Clock,
         holds: Callable[[ObjectKey], bool],
+        applies_status: bool = False,
     ) -> None:
         self.kind = kind
         self.resource = resource_of(kind)
@@ -76,6 +77,8 @@ class Wiring(Generic[K]):
         self.clock = clock
         self.holds = holds
         """True for an object that this replica works on."""
+        self.applies_status = applies_status
+        """True where a contract wants the status written by server-side apply."""
 
 
 class ReconcileContext(Generic[K]):
@@ -153,7 +156,8 @@ class ReconcileContext(Generic[K]):
         if "draft" not in self.__dict__:
             return False
         before, wiring = self.raw, self.wiring
-        written = await self.draft.write(
+        write = self.draft.apply if wiring.applies_status else self.draft.write
+        written = await write(
             wiring.client, wiring.resource, cache=wiring.cache.raw, field_manager=wiring.field_manager
         )
         if written is None:

@@ -49,6 +49,8 @@ class KindController(Generic[C]):
     owns: ClassVar[tuple[Resource, ...]] = ()
     """Kinds of objects that it makes; a change of one reconciles its owner."""
     field_manager: ClassVar[str] = "hortus"
+    applies_status: ClassVar[bool] = False
+    """True where a contract wants the status written by server-side apply, not by a patch."""
     permissions: ClassVar[tuple[Permission, ...]] = ()
     """Requests of its steps beyond those that follow from its class; see `hortus.engine.manifests`."""
 
@@ -184,6 +186,7 @@ def wire(
         field_manager=controller.field_manager,
         clock=manager.clock,
         holds=manager.holds,
+        applies_status=controller.applies_status,
     )
 
 

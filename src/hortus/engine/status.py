@@ -40,6 +40,10 @@ class Patcher(Protocol):
         field_manager: str = "",
     ) -> Object: ...
 
+    async def apply(
+        self, resource: Resource, obj: Object, *, field_manager: str, force: bool = True, subresource: str = ""
+    ) -> Object: ...
+
 
 class StatusDraft:
     """The status of `live` to be, in `fields`; `write` sends what differs."""
@@ -133,9 +137,29 @@ class StatusDraft:
             )
         except NotFound:
             return None
+        self._learn(written, cache)
+        return written
+
+    async def apply(
+        self, client: Patcher, resource: Resource, *, field_manager: str, cache: Cache | None = None
+    ) -> Object | None:
+        """The same by server-side apply of the whole status: every field of it has `field_manager` then."""
+        if not self.changed:
+            return None
+        metadata = self._live["metadata"]
+        names = {name: metadata[name] for name in ("name", "namespace", "uid") if metadata.get(name)}
+        try:
+            written = await client.apply(
+                resource, {"metadata": names, "status": self.fields}, field_manager=field_manager, subresource="status"
+            )
+        except NotFound:
+            return None
+        self._learn(written, cache)
+        return written
+
+    def _learn(self, written: Object, cache: Cache | None) -> None:
         # The draft includes the fields that others wrote meanwhile: a later patch must not take them back.
         self._live, self._before = written, written.get("status") or {}
         self.fields = copy_of(self._before)
         if cache is not None:
             cache.learn(written)
-        return written

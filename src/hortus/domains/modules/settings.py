@@ -89,6 +89,24 @@ _CONTROLLERS: Final = (
         "Readiness of a module: contract (its first workload), workloads (all), manager (spec.manager), or resource "
         "(the state of its default resource as well).",
     ),
+    Flag(
+        "module-forbidden-namespaces",
+        "string",
+        "kube-system,kube-public,kube-node-lease",
+        "Namespaces in which modules may have Roles and RoleBindings only, separated by commas.",
+    ),
+    Flag(
+        "module-comparison-interval",
+        "duration",
+        6 * _HOUR,
+        "Time between two comparisons of all objects of a Ready module that no watch has seen to change.",
+    ),
+    Flag(
+        "module-detach-after",
+        "duration",
+        _HOUR,
+        "Time after which a Manifest that is deleted is released although its cluster does not answer.",
+    ),
 )
 _REGISTRY: Final = (
     Flag("oci-registry-host", "string", "", "Registry of the modules; http:// before it allows plain HTTP."),
@@ -199,6 +217,9 @@ class ManifestSettings(msgspec.Struct, frozen=True):
     jitter_percentage: float
     readiness: str
     """One of READINESS."""
+    forbidden_namespaces: frozenset[str]
+    comparison: float
+    detach_after: float
 
 
 class RegistrySettings(msgspec.Struct, frozen=True):
@@ -244,6 +265,9 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
             jitter_probability=values["manifest-requeue-jitter-probability"],
             jitter_percentage=values["manifest-requeue-jitter-percentage"],
             readiness=values["module-readiness"],
+            forbidden_namespaces=frozenset(name for name in values["module-forbidden-namespaces"].split(",") if name),
+            comparison=values["module-comparison-interval"],
+            detach_after=values["module-detach-after"],
         ),
         registry=RegistrySettings(
             host=values["oci-registry-host"],

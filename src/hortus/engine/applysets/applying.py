@@ -18,7 +18,6 @@ import structlog
 from hortus.engine.apply import Applier
 from hortus.engine.applysets.clients import ClusterClient, SetClient
 from hortus.engine.applysets.drift import FieldDrift, drift
-from hortus.engine.applysets.identity import part_of
 from hortus.engine.applysets.inventory import Inventory, InventoryEntry, Member, entry_of, member_of
 from hortus.engine.applysets.live import Live, ServerLive
 from hortus.engine.applysets.ordering import rank
@@ -104,9 +103,7 @@ class ApplySet:
 
     async def _run(self, objects: Sequence[Object], *, whole: bool, dry_run: bool) -> ApplyReport:
         stored = await self._stored()
-        wanted, refused = await wanted_of(
-            objects, self._kinds, identity=self._parent.identity, namespace=self._parent.namespace
-        )
+        wanted, refused = await self._wanted(objects)
         report = ApplyReport(_refusal(obj, error) for obj, error in refused)
         found = await self._found(wanted)
         accepted = self._accepted(found, stored, report)
@@ -126,6 +123,22 @@ class ApplySet:
             await self._parent.store({**refused_ones, **kept, **entries})
         return report
 
+    async def prune(self, objects: Sequence[Object]) -> ApplyReport:
+        """Delete what is not among `objects` and apply nothing, for a contract that prunes first.
+
+        Nothing is deleted as long as one of `objects` cannot be applied: it may be a member under another name.
+        """
+        stored = await self._stored()
+        wanted, refused = await self._wanted(objects)
+        if refused:
+            return ApplyReport(_refusal(obj, error) for obj, error in refused)
+        staying = {one.member for one in wanted}
+        outcomes, kept = await self._pruning(dry_run=False).prune(
+            {member: entry for member, entry in stored.items() if member not in staying}
+        )
+        await self._parent.store({**{member: stored[member] for member in stored if member in staying}, **kept})
+        return ApplyReport(outcomes)
+
     async def delete(self) -> ApplyReport:
         """Delete every object of the set and, when all are gone, forget it. Repeat until `report.complete`."""
         stored = await self._stored()
@@ -135,6 +148,15 @@ class ApplySet:
         else:
             await self._parent.remove()
         return ApplyReport(outcomes)
+
+    async def _wanted(self, objects: Sequence[Object]) -> tuple[list[Wanted], list[tuple[Object, Exception]]]:
+        return await wanted_of(
+            objects,
+            self._kinds,
+            identity=self._parent.identity,
+            namespace=self._parent.namespace,
+            marking=self._policy.marking,
+        )
 
     def _pruning(self, *, dry_run: bool) -> Pruning:
         return Pruning(
@@ -191,7 +213,7 @@ class ApplySet:
         return accepted
 
     def _foreign(self, one: Wanted, live: Object, stored: Inventory) -> str:
-        found = part_of(live)
+        found = self._policy.marking.owner(live)
         if found and found != self._parent.identity:
             return f"it is part of the set {found}: remove it from there first"
         if not found and not self._policy.adopt and one.member not in stored:
@@ -200,7 +222,7 @@ class ApplySet:
 
     def _entry(self, one: Wanted, live: Object | None) -> InventoryEntry:
         """The entry to store before applying: the uid of an object that is in the set already, none for a new one."""
-        ours = live is not None and part_of(live) == self._parent.identity
+        ours = live is not None and self._policy.marking.owner(live) == self._parent.identity
         return entry_of(one.resource, live["metadata"].get("uid", "") if live is not None and ours else "")
 
     def _drift(self, one: Wanted, live: Object | None) -> tuple[FieldDrift, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from typing import Protocol
 
 from hortus.kube.objects import Object
 
@@ -36,3 +37,32 @@ def marked(obj: Object, identity: str, namespace: str) -> Object:
     if namespace and not metadata.get("namespace"):
         metadata["namespace"] = namespace
     return {**obj, "metadata": metadata}
+
+
+class Marking(Protocol):
+    """The mark by which a member says of which set it is."""
+
+    @property
+    def required(self) -> bool:
+        """True when a member that has lost its mark is not ours any more, and is not pruned."""
+
+    def owner(self, obj: Object) -> str:
+        """The identity of the set that an object says it belongs to, or ""."""
+
+    def marked(self, obj: Object, identity: str, namespace: str) -> Object:
+        """A copy of a wanted object with the mark and, where it names none, a namespace."""
+
+
+class PartOfLabel:
+    """The label of KEP-3659."""
+
+    required = True
+
+    def owner(self, obj: Object) -> str:
+        return part_of(obj)
+
+    def marked(self, obj: Object, identity: str, namespace: str) -> Object:
+        return marked(obj, identity, namespace)
+
+
+PART_OF_LABEL = PartOfLabel()

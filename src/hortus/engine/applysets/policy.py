@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
 
+from hortus.engine.applysets.identity import PART_OF_LABEL, Marking
+from hortus.engine.applysets.ordering import stage
 from hortus.kube import Propagation
+from hortus.kube.objects import Resource
 
 
 class Conflicts(StrEnum):
@@ -33,3 +37,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Calls at once."""
     wait: float = 30.0
     """Seconds to wait until namespaces and definitions are ready, before what needs them is put off."""
+    marking: Marking = PART_OF_LABEL
+    """The mark of members."""
+    stage: Callable[[Resource], int] = stage
+    """The stage in which an object is pruned; a lower one is over before the next begins."""

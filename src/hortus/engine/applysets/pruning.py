@@ -15,9 +15,8 @@ from itertools import groupby
 
 from hortus.engine.applysets.clients import SetClient
 from hortus.engine.applysets.content import Contents
-from hortus.engine.applysets.identity import part_of
 from hortus.engine.applysets.inventory import Inventory, InventoryEntry, Member
-from hortus.engine.applysets.ordering import is_definition, stage
+from hortus.engine.applysets.ordering import is_definition
 from hortus.engine.applysets.parallel import each
 from hortus.engine.applysets.policy import Policy
 from hortus.engine.applysets.readiness import readiness
@@ -56,7 +55,7 @@ class Pruning:
         """A member that is not gone yet: later stages wait, because it may need them to go."""
 
         def place(item: tuple[Member, InventoryEntry]) -> int:
-            return stage(item[1].resource(item[0]))
+            return self._policy.stage(item[1].resource(item[0]))
 
         for _, group in groupby(sorted(leaving.items(), key=lambda item: (place(item), item[0])), key=place):
             items = list(group)
@@ -137,8 +136,9 @@ class Pruning:
         return served, await self._client.get(served, member.name, member.namespace)
 
     def _foreign(self, live: Object, entry: InventoryEntry) -> str | None:
-        found = part_of(live)
-        if found != self._identity:
+        marking = self._policy.marking
+        found = marking.owner(live)
+        if found != self._identity and (found or marking.required):
             return "it is part of another set now" if found else "it is not marked as part of this set any more"
         if entry.uid and live["metadata"].get("uid") != entry.uid:
             return "somebody else has created it again"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hortus.engine.applysets.identity import marked
+from hortus.engine.applysets.identity import PART_OF_LABEL, Marking
 from hortus.engine.applysets.inventory import Member, member_of
 from hortus.engine.applysets.ordering import is_foundation, rank
 from hortus.engine.applysets.resources import Kinds, UnknownKind, gvk_of
@@ -32,10 +32,10 @@ class Wanted(NamedTuple):
 
 
 async def wanted_of(
-    objects: Sequence[Object], kinds: Kinds, *, identity: str, namespace: str
+    objects: Sequence[Object], kinds: Kinds, *, identity: str, namespace: str, marking: Marking = PART_OF_LABEL
 ) -> tuple[list[Wanted], list[tuple[Object, Exception]]]:
     """The objects in order, and those that cannot be applied, with the reason."""
-    defined = _defined(objects)
+    defined = defined_kinds(objects)
     found: dict[Member, Wanted] = {}
     refused: list[tuple[Object, Exception]] = []
     asked = False
@@ -51,7 +51,7 @@ async def wanted_of(
                         raise
                     asked = True
                     resource = await kinds.resource(gvk, fresh=True)
-            config = _placed(obj, resource, identity, namespace)
+            config = marking.marked(obj, identity, _place(obj, resource, namespace))
             member = member_of(resource, config)
             if member in found:
                 raise ValueError(f"{member} is given twice: remove one")
@@ -61,7 +61,8 @@ async def wanted_of(
     return sorted(found.values(), key=lambda one: (rank(one.resource), one.member)), refused
 
 
-def _placed(obj: Object, resource: Resource, identity: str, namespace: str) -> Object:
+def _place(obj: Object, resource: Resource, namespace: str) -> str:
+    """The namespace for an object that names none, "" where its kind has none. Raises ValueError."""
     given = obj["metadata"].get("namespace")
     if given and not resource.namespaced:
         raise ValueError(
@@ -69,10 +70,10 @@ def _placed(obj: Object, resource: Resource, identity: str, namespace: str) -> O
         )
     if resource.namespaced and not given and not namespace:
         raise ValueError(f"{resource.kind} {obj['metadata']['name']}: metadata.namespace is missing: name one")
-    return marked(obj, identity, namespace if resource.namespaced else "")
+    return namespace if resource.namespaced else ""
 
 
-def _defined(objects: Iterable[Object]) -> dict[GroupVersionKind, Resource]:
+def defined_kinds(objects: Iterable[Object]) -> dict[GroupVersionKind, Resource]:
     """The kinds that definitions among the objects bring along: they need not be served yet."""
     found: dict[GroupVersionKind, Resource] = {}
     for obj in objects:

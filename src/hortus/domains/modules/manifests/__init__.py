@@ -1,0 +1,1 @@
+"""Manifests: the objects of one module, installed on one cluster."""

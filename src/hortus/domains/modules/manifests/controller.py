@@ -1,0 +1,277 @@
+"""The Manifest controller: the objects of one module, on the cluster of one Kyma.
+
+Conditions it owns: Resources, Installation, ModuleCR and Deletion of Manifests, and all of their status.
+Objects it owns: those of the module on the cluster, by status.synced and the annotation owned-by; its default CR.
+It watches: Manifests, Kymas, the Secrets that lead to clusters, the Deployments of modules on all clusters.
+It never: takes an object of another module, deletes what the inventory does not list, updates a module CR, or removes a
+module as long as the cluster's users have custom resources of it.
+
+Steps and texts: docs/modules/manifests.md.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, Final
+
+from hortus.domains.modules.clusters import AccessSecretMissing, KymaClusters
+from hortus.domains.modules.manifests.context import (
+    INSTALLATION,
+    MODULE_CR,
+    REASONS,
+    RESOURCES,
+    ManifestContext,
+    ManifestError,
+)
+from hortus.domains.modules.manifests.installing import Installing
+from hortus.domains.modules.manifests.metrics import ManifestMetrics
+from hortus.domains.modules.manifests.observing import Observing
+from hortus.domains.modules.manifests.removal import ModuleRemoval
+from hortus.domains.modules.manifests.resting import Resting
+from hortus.domains.modules.metrics import RequeueMetrics
+from hortus.domains.modules.names import FieldOwner, Finalizer, Label, State
+from hortus.domains.modules.settings import ManifestSettings
+from hortus.domains.modules.types import Kyma, Manifest
+from hortus.engine import Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
+from hortus.engine.conditions import find_condition
+from hortus.engine.leftovers.types import LeftoverReason
+from hortus.kube.errors import KubeError, TransportError, Unauthorized
+from hortus.kube.objects import Object, ObjectKey, parse_time
+
+ORPHAN_AGE: Final = 300.0
+"""Seconds that a Kyma has to list a new Manifest in its status."""
+_READY: Final = "installation is ready and resources can be used"
+_MISSING: Final = {
+    RESOURCES: "resources not parsed",
+    INSTALLATION: "installation is not ready",
+    MODULE_CR: "module CR is not created",
+}
+
+
+class ManifestController(KindController[ManifestContext]):
+    """Reconciles one Manifest at a time."""
+
+    kind = Manifest
+    field_manager = FieldOwner.MODULE_RESOURCES
+    applies_status = True
+
+    def __init__(
+        self,
+        wiring: Wiring[Any],
+        *,
+        clusters: KymaClusters,
+        kymas: TypedCache[Kyma],
+        installing: Installing,
+        removal: ModuleRemoval,
+        resting: Resting,
+        settings: ManifestSettings,
+        requeues: RequeueMetrics,
+        metrics: ManifestMetrics,
+        random: Random | None = None,
+    ) -> None:
+        super().__init__(wiring)
+        self._clusters = clusters
+        self._kymas = kymas
+        self._installing = installing
+        self._observing = Observing(settings.readiness)
+        self._removal = removal
+        self._resting = resting
+        self._settings = settings
+        self._requeues = requeues
+        self._metrics = metrics
+        self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+
+    def make_context(self, raw: Object) -> ManifestContext:
+        return ManifestContext(self.wiring, raw)
+
+    def steps(self, context: ManifestContext) -> Steps:
+        installing = self._installing
+        return (
+            self._skip,
+            self._initialize,
+            self._connect,
+            self._hand_over,
+            self._check_parent,
+            self._hold,
+            installing.resolve,
+            installing.render,
+            installing.prune,
+            installing.apply,
+            installing.create_resource,
+            installing.hold_resource,
+            self._observe_workloads,
+            installing.note_layer,
+            self._finish,
+        )
+
+    def finalize_steps(self, context: ManifestContext) -> Steps:
+        removal = self._removal
+        return (
+            self._begin_removal,
+            removal.await_users,
+            removal.delete_resource,
+            removal.delete_objects,
+            removal.release,
+        )
+
+    async def reconcile(self, key: ObjectKey) -> Result | None:
+        raw = self.wiring.cache.raw.get(key)
+        if raw is not None and (pause := self._resting.pause(key, raw)) is not None:
+            return Result(requeue_after=self._varied(pause))
+        began = self.wiring.clock.monotonic()
+        self._resting.begin(key)
+        try:
+            return await super().reconcile(key)
+        finally:
+            self._metrics.took(key, self.wiring.clock.monotonic() - began)
+
+    async def gone(self, key: ObjectKey) -> None:
+        self._resting.forget(key)
+        self._metrics.clear(key)
+
+    # Steps.
+
+    async def _skip(self, context: ManifestContext) -> Result | None:
+        if context.label(Label.SKIP_RECONCILIATION) == "true":
+            return self._requeue(context, "manifest_reconcile_finished", self._settings.requeue.success)
+        return None
+
+    async def _initialize(self, context: ManifestContext) -> None:
+        context.phase = "manifest_initialize"
+        wanted = [RESOURCES, INSTALLATION, *([MODULE_CR] if context.resource is not None else [])]
+        for condition in wanted:
+            if find_condition(context.raw, condition) is None:
+                context.condition(condition, "False", reason=REASONS[condition], message=_MISSING[condition])
+        if context.state is State.NONE:
+            context.report(State.PROCESSING, "object has an empty state")
+            await context.checkpoint()
+
+    async def _connect(self, context: ManifestContext) -> None:
+        context.phase = "manifest_client_init"
+        context.place = self._clusters.place(context.kyma, context.key.namespace)
+        context.client = self._clusters.client(context.place)
+        context.kinds = self._clusters.kinds(context.place)
+
+    async def _hand_over(self, context: ManifestContext) -> Result | None:
+        return await self._removal.hand_over(context) if context.is_unmanaged else None
+
+    async def _check_parent(self, context: ManifestContext) -> None:
+        """Raises StepError for a Manifest that no Kyma wants."""
+        context.phase = "manifest_orphaned"
+        key = ObjectKey(context.key.namespace, context.kyma)
+        kyma = self._kymas.get(key)
+        if kyma is None:
+            problem = f"Kyma {key} does not exist"
+        elif context.is_mandatory or _lists(kyma, context.key):
+            return
+        else:
+            created = context.object.metadata.creation_timestamp
+            if created is None or context.now - parse_time(created) < ORPHAN_AGE:
+                return
+            problem = f"the status of Kyma {key} does not list it"
+        raise StepError(
+            f"orphaned manifest detected: {problem}; delete the Manifest, or restore the Kyma",
+            reason="ManifestOrphaned",
+            actor=Actor.OPERATOR,
+        )
+
+    async def _hold(self, context: ManifestContext) -> None:
+        context.phase = "manifest_add_finalizer"
+        await context.apply_finalizers(Finalizer.MANIFEST, Finalizer.LABEL_REMOVAL)
+
+    async def _observe_workloads(self, context: ManifestContext) -> None:
+        context.phase = "manifest_sync_state"
+        state = await self._observing.state(context)
+        if state is State.ERROR:
+            raise StepError(
+                "manager is in error state", reason="ManagerFailed", actor=Actor.PROVIDER, condition=INSTALLATION
+            )
+        if state is State.READY:
+            context.confirm(INSTALLATION, _READY)
+            context.report(State.READY, "resources are ready")
+        else:
+            context.report(state, "waiting for resources to become ready")
+
+    async def _finish(self, context: ManifestContext) -> Result:
+        requeue = self._settings.requeue
+        context.settled = context.state is State.READY
+        pauses = {State.READY: requeue.success, State.WARNING: requeue.warning}
+        return self._requeue(context, "manifest_reconcile_finished", pauses.get(context.state, requeue.busy))
+
+    async def _begin_removal(self, context: ManifestContext) -> Result | None:
+        self._resting.forget(context.key)
+        context.phase = "manifest_client_init"
+        if context.is_unmanaged:
+            return await self._removal.release(context)
+        try:
+            await self._connect(context)
+        except AccessSecretMissing as error:
+            return await self._removal.detach(context, LeftoverReason.CLUSTER_GONE, error.message)
+        if context.state is State.NONE:
+            context.report(State.DELETING, "waiting for module crs deletion")
+        return None
+
+    # Failures.
+
+    async def on_error(self, context: ManifestContext, error: StepError | KubeError) -> StepError | None:
+        if context.is_deleting and _is_silent(error) and await self._removal.detach_silent(context, str(error)):
+            return None
+        if isinstance(error, StepError):
+            return error
+        if isinstance(error, Unauthorized):
+            context.phase = "manifest_unauthorized"
+        return StepError(
+            f"cluster of Kyma {context.kyma}: {error}",
+            reason="ClusterUnreachable" if _is_silent(error) else "RequestRefused",
+            actor=Actor.PROVIDER,
+            after=getattr(error, "retry_after", None),
+        )
+
+    def report(self, context: ManifestContext, error: StepError) -> None:
+        state, operation = State.ERROR, error.message
+        if isinstance(error, ManifestError):
+            state, operation = error.state, error.operation
+        if error.condition:
+            context.condition(
+                error.condition, "False", reason=REASONS[error.condition], message=_MISSING[error.condition]
+            )
+        context.report(state, operation)
+
+    def outcome(self, context: ManifestContext, error: StepError) -> Result | None:
+        self._requeues.count(context.phase, "unexpected")
+        raise error
+
+    def observe(self, context: ManifestContext) -> None:
+        if context.is_mandatory:
+            self._metrics.mandatory(context.key, context.label(Label.MODULE_NAME), context.kyma, context.state)
+        if context.settled:
+            self._resting.rest(context.key, context.raw, context.place)
+
+    # Requeues.
+
+    def _requeue(self, context: ManifestContext, reason: str, seconds: float) -> Result:
+        self._requeues.count(reason, "intended")
+        return Result(requeue_after=self._varied(seconds))
+
+    def _varied(self, seconds: float) -> float:
+        """Seconds, now and then a little more or less, so that Manifests of one moment drift apart."""
+        settings = self._settings
+        if self._random.random() >= settings.jitter_probability:
+            return seconds
+        return seconds * (1.0 + self._random.uniform(-settings.jitter_percentage, settings.jitter_percentage))
+
+
+def _lists(kyma: Kyma, key: ObjectKey) -> bool:
+    """Reports whether the status of a Kyma refers to a Manifest."""
+    return any(
+        module.manifest is not None
+        and (module.manifest.metadata.namespace, module.manifest.metadata.name) == (key.namespace, key.name)
+        for module in kyma.status.modules
+    )
+
+
+def _is_silent(error: BaseException) -> bool:
+    """Reports whether a cluster did not answer, or takes the credential no more."""
+    return isinstance(error, TransportError | Unauthorized) or isinstance(
+        error.__cause__, TransportError | Unauthorized
+    )
