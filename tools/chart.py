@@ -85,7 +85,8 @@ def generated() -> dict[Path, str]:
         {"kind": one.resource.kind, "flag": one.flag, "reason": one.reason}
         for one in contents.served_kinds(FlagSet(FLAGS).parse([]))
     ]
-    files[CHART / "files" / "kinds.yaml"] = _NOTE + yaml.dump({"kinds": kinds})
+    standards = [f"{resource.plural}.{resource.group}" for resource in contents.STANDARDS]
+    files[CHART / "files" / "kinds.yaml"] = _NOTE + yaml.dump({"kinds": kinds, "standards": standards})
     files[CHART / "files" / "alerts.yaml"] = _NOTE + yaml.dump(groups(contents.ALERTS))
     for board in contents.BOARDS:
         files[CHART / "files" / "dashboards" / f"{board.uid}.json"] = json.dumps(dashboard(board), indent=1) + "\n"

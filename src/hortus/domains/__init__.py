@@ -128,6 +128,10 @@ class Domain:
         """The kinds that controllers alone write; the role for people who edit leaves them out."""
         return ()
 
+    def standards(self) -> Sequence[Resource]:
+        """The kinds that are a standard of others: their CRD is left alone where another program has installed it."""
+        return ()
+
     def flags(self) -> Sequence[Flag]:
         """Flags of `hortus run`."""
         return ()

@@ -2,8 +2,8 @@
 
 The objects form an apply set, remembered in the ConfigMap `hortus-install` of the namespace: what the values no longer
 ask for is pruned. Everything is tried as a dry run before the first write. Objects that Helm would keep (CRDs, the
-watched namespace) are applied first and are no part of the set, so nothing here ever deletes them. `removing` deletes
-the set.
+watched namespace) are applied first and are no part of the set, so nothing here ever deletes them. A CRD of a standard
+that another program made stays as it is (`standards`). `removing` deletes the set.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hortus.cli.install.leases import rival
 from hortus.cli.install.rollout import established, rolled_out, why_not_ready
+from hortus.cli.install.standards import foreign_definition
 from hortus.engine import Applier
 from hortus.engine.applysets import (
     ApplySet,
@@ -63,6 +64,8 @@ class PlannedChange(NamedTuple):
     """created, configured, unchanged or pruned."""
     fields: tuple[FieldDrift, ...] = ()
     """Fields that differ, for an object that is there."""
+    note: str = ""
+    """The reason why an object that differs stays as it is."""
 
 
 class Installation:
@@ -114,12 +117,15 @@ class Installation:
             # Without it the server tries nothing that is to lie in it.
             await self._client.apply(_NAMESPACES, {"metadata": {"name": self._namespace}}, field_manager=FIELD_MANAGER)
             self._tell(f"namespace/{self._namespace} created")
-        verbs = {change.title: change.verb for change in await self.plan()}
+        planned = await self.plan()
+        verbs = {change.title: change.verb for change in planned}
+        notes = {change.title: change.note for change in planned}
         served = await Discovery.look(self._client)
         for obj in self._kept:
-            if verbs[_title(obj)] != "unchanged":
+            title = _title(obj)
+            if verbs[title] != "unchanged":
                 await self._client.apply(_resource(served, obj), obj, field_manager=FIELD_MANAGER, force=True)
-            self._tell(f"{_title(obj)} {verbs[_title(obj)]}")
+            self._tell(f"{title} {notes[title] or verbs[title]}")
         if not self._namespace:
             return
         await self._apply_set(verbs)
@@ -179,6 +185,8 @@ class Installation:
         live = await self._live(resource, metadata["name"], metadata.get("namespace", ""))
         if live is not None and self._applier.matches(live, obj):
             return PlannedChange(_title(obj), "unchanged")
+        if live is not None and obj["kind"] == _CRDS.kind and (foreign := foreign_definition(live, obj)) is not None:
+            return PlannedChange(_title(obj), "unchanged", note=str(foreign))
         try:
             await self._client.apply(resource, obj, field_manager=FIELD_MANAGER, force=True, dry_run=True)
         except KubeError as error:

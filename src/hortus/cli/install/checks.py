@@ -19,6 +19,7 @@ from hortus.cli.install import contents
 from hortus.cli.install.leases import rival
 from hortus.cli.install.mounted import copy_mounted
 from hortus.cli.install.rollout import established, rolled_out, why_not_ready
+from hortus.cli.install.standards import foreign_definition
 from hortus.domains import all_domains
 from hortus.engine.configuration import FlagValues
 from hortus.engine.flags import FlagError, FlagSet
@@ -77,7 +78,8 @@ async def check(client: Client, wanted: Sequence[Object], namespace: str) -> Asy
     Raises KubeError when the API server does not answer at all.
     """
     yield await _server(client)
-    yield await _definitions(client)
+    for finding in await _definitions(client, wanted):
+        yield finding
     parts = await _parts(client, wanted, namespace)
     values: dict[str, Any] = {}
     for finding in await _configuration(client, parts, namespace, values):
@@ -122,8 +124,9 @@ async def _server(client: Client) -> Finding:
     return Finding("ok", "API server", f"Kubernetes {name} at {client.host}")
 
 
-async def _definitions(client: Client) -> Finding:
-    missing, waiting = [], []
+async def _definitions(client: Client, wanted: Sequence[Object]) -> list[Finding]:
+    ours = {obj["metadata"]["name"]: obj for obj in wanted if obj["kind"] == _CRDS.kind}
+    missing, waiting, poor = [], [], []
     for resource in contents.KINDS:
         name = f"{resource.plural}.{resource.group}"
         try:
@@ -133,12 +136,16 @@ async def _definitions(client: Client) -> Finding:
             continue
         if not established(found):
             waiting.append(name)
+        foreign = foreign_definition(found, ours.get(name))
+        if foreign is not None and foreign.missing:
+            poor.append(Finding("warning", "CRDs", f"{name} {foreign}"))
     if missing:
-        return Finding("failed", "CRDs", f"{', '.join(missing)} missing; run: hortus install (crds.enabled)")
+        text = f"{', '.join(missing)} missing; run: hortus install (crds.enabled)"
+        return [Finding("failed", "CRDs", text), *poor]
     if waiting:
         text = f"{', '.join(waiting)} not established; see: kubectl describe crd {waiting[0]}"
-        return Finding("failed", "CRDs", text)
-    return Finding("ok", "CRDs", f"{len(contents.KINDS)} established")
+        return [Finding("failed", "CRDs", text), *poor]
+    return [Finding("ok", "CRDs", f"{len(contents.KINDS)} established"), *poor]
 
 
 async def _parts(client: Client, wanted: Sequence[Object], namespace: str) -> _Parts:

@@ -71,6 +71,9 @@ def served_kinds(defaults: Mapping[str, Any]) -> tuple[ServedKind, ...]:
     )
 
 
+STANDARDS: tuple[Resource, ...] = tuple(resource for domain in _DOMAINS for resource in domain.standards())
+"""Kinds whose CRD other programs install, too."""
+
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "update", "patch", "delete", "deletecollection")
 

@@ -97,6 +97,9 @@ async def _start(
 
 def _show(changes: list[PlannedChange]) -> None:
     """Prints the changes. Raises click.exceptions.Exit with code 1 if there are any."""
+    for change in changes:
+        if change.note:
+            click.echo(f"{change.title} {change.note}")
     changed = [change for change in changes if change.verb != "unchanged"]
     for change in changed:
         click.echo(f"{change.title} would be {change.verb}")

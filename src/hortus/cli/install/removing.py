@@ -16,6 +16,7 @@ from hortus.cli.install import contents
 from hortus.cli.install.applying import FIELD_MANAGER, HELM_RELEASE, SET_NAME, explained, member_title
 from hortus.cli.install.garden import account
 from hortus.cli.install.leases import is_held, own_leases
+from hortus.cli.install.standards import foreign_definition
 from hortus.engine.applysets import ApplySet, ConfigMapParent, Member, ObjectAction
 from hortus.engine.shards.records import LEASES
 from hortus.kube import Client, Resource
@@ -170,13 +171,14 @@ class Removal:
         return ",".join(f"{name}={value}" for name, value in found["spec"]["selector"]["matchLabels"].items())
 
     async def _definitions(self) -> dict[str, int]:
-        """The names of our CRDs in the cluster, each with the number of objects of its kind."""
+        """The names of our CRDs in the cluster, each with the number of objects of its kind; none that others made."""
         found = {}
         for resource in contents.KINDS:
             name = f"{resource.plural}.{resource.group}"
             with suppress(NotFound):
-                await self._client.get(_CRDS, name, metadata_only=True)
-                found[name] = await self._count(resource)
+                live = await self._client.get(_CRDS, name, metadata_only=True)
+                if foreign_definition(live) is None:
+                    found[name] = await self._count(resource)
         return found
 
     async def _count(self, resource: Resource, namespace: str = "") -> int:

@@ -32,6 +32,9 @@ class _Inventory(Domain):
 
         return (CLUSTER_PROFILES,)
 
+    def standards(self) -> Sequence[Resource]:
+        return self.records()
+
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.inventory.settings import FLAGS
 

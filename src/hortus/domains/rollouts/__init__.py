@@ -48,6 +48,9 @@ class _Rollouts(Domain):
 
         return (PLACEMENT_DECISIONS,)
 
+    def standards(self) -> Sequence[Resource]:
+        return self.records()
+
     def flags(self) -> Sequence[Flag]:
         from hortus.engine.flags import Flag
 
