@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hortus.domains import Domain
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hortus.engine.flags import Flag
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
+    from hortus.terminal import CommandGroup, Connections
 
 
 class _Modules(Domain):
@@ -40,6 +41,11 @@ class _Modules(Domain):
 
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         return "" if values["modules"] else "--modules is off (in the chart config.modules)"
+
+    def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
+        from hortus.domains.modules import commands
+
+        commands.register(app, connect)
 
 
 DOMAIN = _Modules(__name__)

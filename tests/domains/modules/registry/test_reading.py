@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from tests.domains.modules.registry.publishing import IMAGE, MANIFEST, NAME, VERSION, Shelf, component, shelf
+from tests.domains.modules.registry.shelves import IMAGE, MANIFEST, NAME, VERSION, Shelf, component, shelf
 
 from hortus.domains.modules.publishing.layout import component_layout
 from hortus.domains.modules.publishing.pushing import AlreadyPublished, push_component

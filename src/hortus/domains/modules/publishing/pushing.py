@@ -28,7 +28,7 @@ async def push_component(access: RegistryAccess, layout: ComponentLayout, *, ove
                 there = None
             if there is not None and there != layout.digest and not overwrite:
                 problem = f"{place} is published already in {access.repository} with other content ({there})"
-                raise AlreadyPublished(f"{problem}: publish another version, or overwrite this one")
+                raise AlreadyPublished(f"{problem}: publish another version")
             if there != layout.digest:
                 for data in layout.blobs:
                     await client.push_blob(reference, data)
