@@ -22,7 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_NAME: Final = "klm-watcher-selfsigned-ca"
 _SKEW = 300
-"""Seconds that the clock of the issuer may be ahead of ours."""
+"""Seconds by which clocks may differ: certificates begin so much earlier."""
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 
 
@@ -73,7 +73,7 @@ def dns_names(certificate: x509.Certificate) -> frozenset[str]:
 
 def distrust(certificate: x509.Certificate, authorities: Iterable[x509.Certificate], *, now: float) -> str:
     """The reason for which a client's certificate is not accepted; empty where it is."""
-    if not begins(certificate) - _SKEW <= now <= ends(certificate):
+    if not begins(certificate) <= now <= ends(certificate):
         return "the certificate is not valid at this time"
     for authority in authorities:
         try:
@@ -131,7 +131,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.fromtimestamp(int(now), UTC))
+        .not_valid_before(datetime.fromtimestamp(int(now) - _SKEW, UTC))
         .not_valid_after(datetime.fromtimestamp(int(now + seconds), UTC))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(alternatives, critical=False)

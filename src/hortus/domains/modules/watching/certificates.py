@@ -15,7 +15,7 @@ import msgspec
 
 from hortus.domains.modules.names import ROOT_SECRET, FieldOwner
 from hortus.domains.modules.watching.authorities import IssuedPair, issued_client
-from hortus.domains.modules.watching.secrets import LABELS, CertificateSecret, read_outline, read_tls
+from hortus.domains.modules.watching.secrets import ISSUED_AT, LABELS, CertificateSecret, read_outline, read_tls
 from hortus.domains.modules.watching.settings import CERT_MANAGER, CertificateSettings
 from hortus.engine import Applier, Cache, metadata_of
 from hortus.engine.remote import SECRETS
@@ -210,7 +210,7 @@ class SelfIssuedCertificates:
                     "name": wanted.name,
                     "namespace": settings.namespace,
                     "labels": LABELS,
-                    "annotations": {NAMES: _names(wanted)},
+                    "annotations": {NAMES: _names(wanted), ISSUED_AT: format_time(self._clock.now())},
                 },
                 "type": "kubernetes.io/tls",
                 "data": {name: base64.b64encode(value).decode() for name, value in values.items()},

@@ -5,15 +5,15 @@
     await installer.remove(remote)                     # deletion step 5: the same
     installer.forget(key)                              # the Kyma is gone, or another replica's
 
-A reconcile that finds certificate, settings and Watchers as they were asks the cluster for two objects, the webhook
-configuration and the Deployment. All of them are compared, and applied where they differ, when anything changed, once
-an hour, and as long as events do not arrive.
+All objects are applied when certificate, settings or Watchers changed, when somebody edited the webhook configuration
+or the Deployment, once an hour, and as long as events do not arrive. Any other reconcile only asks for these two.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final, Protocol
 
 import msgspec
@@ -34,16 +34,15 @@ from hortus.domains.modules.watching.webhook import (
     WEBHOOK_CONFIGURATIONS,
     AgentFacts,
     Material,
-    Placed,
     identities,
     resources,
 )
-from hortus.engine import Actor, Applier, StepError
+from hortus.engine import Actor, StepError, metadata_of
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client
 from hortus.kube.clock import Clock
-from hortus.kube.errors import NotFound, NotServed
-from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.errors import NotFound
+from hortus.kube.objects import Object, ObjectKey, Resource
 
 APPLY_EVERY: Final = 3600.0
 """Seconds after which every object is compared, even if nothing seems to have changed."""
@@ -76,6 +75,8 @@ class _Installed(msgspec.Struct):
 
     fingerprint: bytes
     at: float
+    marks: dict[Resource, tuple[str, int]]
+    """Uid and generation of the objects that each reconcile looks at: an edit changes one of them."""
 
 
 class WebhookInstaller:
@@ -220,35 +221,31 @@ class WebhookInstaller:
         bundle = gateway.bundle.encode()
         fingerprint = _fingerprint(facts, watchers, bundle)
         known, now = self._installed.get(key), self._clock.monotonic()
-        is_known = known is not None and known.fingerprint == fingerprint and now - known.at < APPLY_EVERY
-        if is_known and not thorough and (deployment := await self._as_known(facts, watchers, bundle, remote)):
-            return deployment
+        if known is not None and known.fingerprint == fingerprint and now - known.at < APPLY_EVERY and not thorough:
+            found = await self._look(remote)
+            if _marks(found) == known.marks:
+                return found[DEPLOYMENTS]
         self._installed.pop(key, None)
         secret = read_tls(await self._client.get(SECRETS, wanted.name, self._settings.certificates.namespace))
         material = Material(secret.value("tls.crt"), secret.value("tls.key"), bundle)
-        deployment = {}
+        applied: dict[Resource, Object] = {}
         for placed in resources(facts, material, watchers):
-            applied = await _applied(placed, remote)
-            if placed.resource is DEPLOYMENTS:
-                deployment = applied
+            applied[placed.resource] = await remote.apply(
+                placed.resource, placed.object, field_manager=FieldOwner.LIFECYCLE
+            )
         if secret.metadata.resource_version == agent.metadata.resource_version:
-            self._installed[key] = _Installed(fingerprint, now)
-        return deployment
+            marks = _marks({resource: applied[resource] for resource in _LOOKED_AT})
+            self._installed[key] = _Installed(fingerprint, now, marks)
+        return applied[DEPLOYMENTS]
 
-    async def _as_known(
-        self, facts: AgentFacts, watchers: Iterable[Watcher], bundle: bytes, remote: Client
-    ) -> Object | None:
-        """The Deployment, where it and the configuration are in the cluster as they were applied."""
-        deployment: Object | None = None
-        for placed in resources(facts, Material(b"", b"", bundle), watchers):
-            if placed.resource not in (DEPLOYMENTS, WEBHOOK_CONFIGURATIONS):
-                continue
-            live = await _live(placed, remote)
-            if live is None or not _applier(remote).matches(live, placed.object):
-                return None
-            if placed.resource is DEPLOYMENTS:
-                deployment = live
-        return deployment
+    async def _look(self, remote: Client) -> dict[Resource, Object]:
+        """The objects that each reconcile looks at, as far as they are there."""
+        found = {}
+        for resource in _LOOKED_AT:
+            namespace = self._settings.namespace if resource.namespaced else ""
+            with suppress(NotFound):
+                found[resource] = await remote.get(resource, NAME, namespace, metadata_only=resource is not DEPLOYMENTS)
+        return found
 
     async def _check_pods(self, remote: Client) -> None:
         """Raises StepError where a pod of the agent will not start by itself."""
@@ -257,22 +254,12 @@ class WebhookInstaller:
                 raise StepError(problem, reason="AgentFailed", actor=Actor.PROVIDER)
 
 
-def _applier(remote: Client) -> Applier:
-    return Applier(remote, field_manager=FieldOwner.LIFECYCLE)
+_LOOKED_AT: Final = (WEBHOOK_CONFIGURATIONS, DEPLOYMENTS)
 
 
-async def _live(placed: Placed, remote: Client) -> Object | None:
-    try:
-        return await remote.get(placed.resource, placed.name, placed.namespace)
-    except NotServed:
-        raise
-    except NotFound:
-        return None
-
-
-async def _applied(placed: Placed, remote: Client) -> Object:
-    live = await _live(placed, remote)
-    return (await _applier(remote).apply(placed.resource, placed.object, live=live)).object
+def _marks(found: Mapping[Resource, Object]) -> dict[Resource, tuple[str, int]]:
+    metadata = {resource: metadata_of(obj) for resource, obj in found.items()}
+    return {resource: (one.uid, one.generation) for resource, one in metadata.items()}
 
 
 def _fingerprint(facts: AgentFacts, watchers: Iterable[Watcher], bundle: bytes) -> bytes:

@@ -19,6 +19,8 @@ from hortus.kube.objects import Object, parse_time
 PURPOSE: Final = "klm-watcher-cert-manager"
 LABELS: Final = {Label.PURPOSE: PURPOSE, Label.MANAGED_BY: MANAGED_BY_LIFECYCLE_MANAGER}
 """Labels of agents' Secrets in the control plane."""
+ISSUED_AT: Final = "watcher.hortus.dev/issued-at"
+"""Annotation of a Secret that Hortus issued: the time, which the certificate's notBefore precedes."""
 _CERTIFICATE: Final = "tls.crt"
 _BUNDLE: Final = "ca.crt"
 
@@ -37,7 +39,7 @@ class CertificateSecret(msgspec.Struct, frozen=True):
 
     metadata: SecretMetadata
     begins: float = 0.0
-    """Time of notBefore; 0 where the certificate cannot be read."""
+    """Time of notBefore, or of its issue where that is noted; 0 where the certificate cannot be read."""
     ends: float = 0.0
     """Time of notAfter; 0 where the certificate cannot be read."""
     bundle: str = ""
@@ -99,6 +101,9 @@ def _outlined(secret: Object, *, bundle: bool) -> Object:
     metadata = secret["metadata"]
     metadata.pop("managedFields", None)
     outlined: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "begins": start, "ends": end}
+    issued_at = found.metadata.annotations.get(ISSUED_AT)
+    if issued_at is not None:
+        outlined["begins"] = time_of(issued_at)
     if bundle:
         outlined["bundle"] = found.value(_BUNDLE).decode("ascii", "replace")
     return outlined
