@@ -112,6 +112,18 @@ _REGISTRY: Final = (
     Flag("oci-registry-host", "string", "", "Registry of the modules; http:// before it allows plain HTTP."),
     Flag("oci-registry-cred-secret", "string", "", "Secret with the registry's host and credentials, instead."),
     Flag("modules-repository-subpath", "string", "", "Path of the modules in the registry."),
+    Flag(
+        "modules-revalidation-interval",
+        "duration",
+        5 * _MINUTE,
+        "Time after which a version of a module is compared with the registry, to see that it was pushed again.",
+    ),
+    Flag(
+        "modules-cache-directory",
+        "string",
+        "",
+        "Folder for layers of modules, of this user alone; empty for one in the folder of temporary files.",
+    ),
 )
 _WATCHER: Final = (
     Flag("kyma-skr-listener-bind-address", "string", ":8082", "Address to which agents report changes; 0 for none."),
@@ -229,6 +241,8 @@ class RegistrySettings(msgspec.Struct, frozen=True):
     credentials: str
     """Name of a Secret in the control plane's namespace."""
     path: str
+    revalidation: float
+    cache_folder: str
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -273,6 +287,8 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
             host=values["oci-registry-host"],
             credentials=values["oci-registry-cred-secret"],
             path=values["modules-repository-subpath"],
+            revalidation=values["modules-revalidation-interval"],
+            cache_folder=values["modules-cache-directory"],
         ),
     )
 

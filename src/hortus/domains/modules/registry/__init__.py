@@ -1,12 +1,12 @@
 """Modules in an OCI registry: component descriptors, raw manifests and default custom resources.
 
-    access = access_from_host("europe-docker.pkg.dev", subpath="prod/modules")
-    registry = ModuleRegistry(ReadingLimits(), fixed(access), cache=ArtifactCache(folder))
+    registry = open_registry(manager, settings.registry, client=client, namespace="kcp-system")
     component = await registry.component("kyma-project.io/module/template-operator", "1.0.3")
     component.install                 # an InstallSource, written to Manifest.spec.install.source
     component.localized_images
     manifest = await registry.manifest(component.install)      # YAML, from a tar or not
-    await registry.close()
+
+In tests and commands: `ModuleRegistry(ReadingLimits(), fixed(access_from_host("localhost:5000")))`, to be closed.
 
 A component version is the manifest that the tag of the version names; its descriptor layer lists the resources of the
 module. Descriptors are kept in memory and compared by digest with the registry after a time, so that a version that was
@@ -26,6 +26,7 @@ from hortus.domains.modules.registry.access import (
     fixed,
 )
 from hortus.domains.modules.registry.components import Component
+from hortus.domains.modules.registry.composition import open_registry
 from hortus.domains.modules.registry.descriptors import (
     ComponentAccess,
     ComponentDescriptor,
@@ -58,4 +59,5 @@ __all__ = [
     "component_reference",
     "component_tag",
     "fixed",
+    "open_registry",
 ]
