@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from tests.domains.rollouts.world import APPLIANCE_KIND, FLEET, RolloutWorld
 
-from hortus.engine.rollouts.types import CHANGE_KINDS, ROLLOUT_POLICIES, ROLLOUTS, Rollout, RolloutPhase
+from hortus.engine.owners import own
+from hortus.engine.rollouts.types import (
+    CHANGE_KINDS,
+    PLACEMENT_DECISIONS,
+    ROLLOUT_POLICIES,
+    ROLLOUTS,
+    Label,
+    Rollout,
+    RolloutPhase,
+)
 from hortus.kube.errors import Invalid
 
 ONE = [{"name": "all", "maxConcurrency": 1}]
@@ -96,6 +105,45 @@ async def test_a_halt_starts_the_way_back_where_the_policy_asks_for_it(here: Rol
         await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="by-hand-revert")
         assert await here.admitted("by-hand-revert") == admitted
     assert set((await here.versions()).values()) == {"1"}
+
+
+async def test_a_rollout_begins_without_the_clusters_of_a_deleted_one_of_its_name(here: RolloutWorld) -> None:
+    """Slices stay until garbage collection; here their owner lives on, so that they stay for the whole test."""
+    await _fleet(here)
+    await here.set_policy(stages=ONE)
+    await here.start("other", change={"kind": "appliance", "subject": "none", "to": "2"})
+    owner = await here.client.get(ROLLOUTS, "other", FLEET)
+    entry = {"clusterProfileRef": {"name": "c0"}, "reason": "admitted 2020-01-01T00:00:00Z in stage all"}
+    left = {
+        "apiVersion": PLACEMENT_DECISIONS.api_version,
+        "kind": "PlacementDecision",
+        "metadata": {"name": "by-hand-9", "namespace": FLEET, "labels": {Label.DECISION_KEY: "by-hand"}},
+        "decisions": [entry],
+    }
+    own(left, owner)
+    await here.client.create(PLACEMENT_DECISIONS, left)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start(policyName="presses", execute="Patch")
+        ended = await here.until(lambda one: bool(one.status.ended_at), name="by-hand")
+    assert (ended.status.phase, ended.status.halts, ended.status.stages[0].succeeded) == (RolloutPhase.SUCCEEDED, 0, 4)
+    assert (await here.client.get(PLACEMENT_DECISIONS, "by-hand-9", FLEET))["decisions"] == [entry]
+
+
+async def test_a_slice_without_an_owner_in_the_way_is_named_until_it_is_deleted(here: RolloutWorld) -> None:
+    """`kubectl delete --cascade=orphan` leaves one."""
+    await _fleet(here)
+    left = {
+        "apiVersion": PLACEMENT_DECISIONS.api_version,
+        "kind": "PlacementDecision",
+        "metadata": {"name": "by-hand-0", "namespace": FLEET, "labels": {Label.DECISION_KEY: "by-hand"}},
+        "decisions": [],
+    }
+    await here.client.create(PLACEMENT_DECISIONS, left)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start(execute="Patch")
+        await here.until(lambda one: "PlacementDecision by-hand-0 is left" in _reason(one))
+        await here.client.delete(PLACEMENT_DECISIONS, "by-hand-0", FLEET)
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED)
 
 
 async def test_a_rollout_is_deleted_with_its_slices(here: RolloutWorld) -> None:

@@ -73,10 +73,10 @@ class Decider:
             self.cache.advance(self.shown)
 
     async def decide(self) -> None:
-        known = self.record.admitted("r")
+        known = self.record.admitted("u")
         names = (f"c{number}" for number in range(self.server.limit))
         admit = [AdmittedCluster(name, "all", 0.0) for name in names if name not in known]
-        if self.record.wait("r") == 0:
+        if self.record.wait("u") == 0:
             try:
                 await self.record.append(ROLLOUT, admit[: self.server.limit - len(known)])
             except RecordConflict:
@@ -188,7 +188,7 @@ async def test_while_a_slice_has_its_second_clusters_go_to_the_other_one() -> No
         await decider.decide()
         await server.clock.advance(0.25)
     assert [len(one["decisions"]) for one in server.objects.values()] == [1, 1]
-    assert decider.record.wait("r") == 0.25
+    assert decider.record.wait("u") == 0.25
     await server.clock.advance(0.25)
     await decider.decide()
     assert [len(one["decisions"]) for one in server.objects.values()] == [2, 1]

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hortus.domains.rollouts import report
-from hortus.domains.rollouts.decisions import Orders, RolloutDecision, RolloutMemory, decide
+from hortus.domains.rollouts.decisions import AdmittedCluster, Orders, RolloutDecision, RolloutMemory, decide
 from hortus.domains.rollouts.executing import ObjectSetter
 from hortus.domains.rollouts.fleet import FleetClusters
 from hortus.domains.rollouts.kindset import KindSet
@@ -115,7 +115,7 @@ class RolloutController(KindController[RolloutContext]):
     async def _pace(self, context: RolloutContext) -> Result | None:
         now = self.wiring.clock.monotonic()
         left = self._decided.get(context.key, -PACE) + PACE - now
-        left = max(left, self._record.wait(context.key.name))
+        left = max(left, self._record.wait(context.object.metadata.uid))
         if left > 0:
             return Result(requeue_after=left)
         self._decided[context.key] = now
@@ -152,27 +152,33 @@ class RolloutController(KindController[RolloutContext]):
         await tracker.cache.synced()
 
     async def _find_members(self, context: RolloutContext) -> None:
-        rollout, name = context.object, context.key.name
+        rollout = context.object
         newer, earlier = self._order.neighbours(rollout)
         context.newer = "" if newer is None else newer.metadata.name
-        reverts = rollout.spec.reverts
         context.membership = Membership(
             rollout,
             context.tracker,
             self._fleet,
-            self._record.admitted(name),
+            self._record.admitted(rollout.metadata.uid),
             earlier=None if earlier is None else self._superseded(earlier),
-            reverted=self._record.admitted(reverts) if reverts else None,
+            reverted=self._reverted(context),
             refusals=self._execution.refusals(context.key),
             now=context.now,
         )
+
+    def _reverted(self, context: RolloutContext) -> dict[str, AdmittedCluster] | None:
+        """The clusters that the rollout to take back admitted; None for a rollout that takes none back."""
+        if not (name := context.object.spec.reverts):
+            return None
+        known = self.wiring.cache.get(ObjectKey(context.key.namespace, name))
+        return {} if known is None else self._record.admitted(known.metadata.uid)
 
     def _superseded(self, earlier: Rollout) -> EarlierRollout:
         stages = terms_of(earlier.spec.policy).stages
         limits = [stage.progress_deadline for stage in stages]
         return EarlierRollout(
             earlier.spec.change.to,
-            self._record.admitted(earlier.metadata.name),
+            self._record.admitted(earlier.metadata.uid),
             0.0 if 0.0 in limits else max(limits),
         )
 
@@ -217,6 +223,14 @@ class RolloutController(KindController[RolloutContext]):
         except RecordConflict:
             # Another decider was here.
             await self._record.read_again(context.key.name, context.key.namespace)
+            if name := self._record.left_over(context.object):
+                raise StepError(
+                    f"PlacementDecision {name} is left of a deleted rollout of this name: garbage collection deletes "
+                    "it; one that has lost its owner is deleted by you",
+                    reason="SliceLeftOver",
+                    actor=Actor.OPERATOR,
+                    after=STATUS_PERIOD,
+                ) from None
             return Result(requeue_after=PACE)
         return None
 
@@ -227,14 +241,14 @@ class RolloutController(KindController[RolloutContext]):
         await self._execution.stop(context.key)
         left = 0.0
         if waiting := context.membership.not_begun():
-            left = await self._record.withdraw(context.key.name, waiting)
+            left = await self._record.withdraw(context.object.metadata.uid, waiting)
         return Result(requeue_after=left) if left else None
 
     async def _set_objects(self, context: RolloutContext) -> None:
         rollout = context.object
         if rollout.spec.execute != "Patch" or rollout.spec.state == "Abort":
             return
-        admitted = () if context.newer else self._record.admitted(context.key.name)
+        admitted = () if context.newer else self._record.admitted(rollout.metadata.uid)
         keys = context.membership.to_set(admitted)
         self._execution.assign(context.key, context.tracker, keys, rollout.spec.change.to)
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from hortus.domains.rollouts.decisions import AdmittedCluster
-from hortus.engine import Cache, read
+from hortus.engine import Cache, by_owner_uid, read
 from hortus.engine.cache import number_of
 from hortus.engine.rollouts.types import (
     PLACEMENT_DECISIONS,
@@ -39,7 +39,7 @@ PERIOD: Final = 1.0
 """Seconds between two writes of a slice."""
 SCHEDULER: Final = "hortus"
 _REASON = re.compile(r"admitted (\S+) in stage (\S+)")
-_BY_KEY = "decision-key"
+_BY_OWNER = "owner"
 
 
 class RecordConflict(Exception):
@@ -47,7 +47,10 @@ class RecordConflict(Exception):
 
 
 class SliceRecord:
-    """The slices of all rollouts of one namespace."""
+    """The slices of all rollouts of one namespace.
+
+    Rollouts are named by uid: the slices of a deleted one stay for a moment, and are none of its namesake's.
+    """
 
     def __init__(self, client: Client, cache: Cache, *, field_manager: str, clock: Clock) -> None:
         self._client = client
@@ -57,13 +60,11 @@ class SliceRecord:
         self._written: dict[str, float] = {}
         """When this process last wrote a slice, on the monotonic clock, for those that it wrote lately."""
         self._parsed: dict[ObjectKey, tuple[Object, tuple[AdmittedCluster, ...]]] = {}
-        cache.add_index(
-            _BY_KEY, lambda obj: (read(PlacementDecision, obj).metadata.labels.get(Label.DECISION_KEY, ""),)
-        )
+        cache.add_index(_BY_OWNER, by_owner_uid)
 
-    def admitted(self, rollout: str) -> dict[str, AdmittedCluster]:
+    def admitted(self, uid: str) -> dict[str, AdmittedCluster]:
         """The clusters that were admitted, by name, as far as the cache knows."""
-        keys = self._cache.keys_by(_BY_KEY, rollout)
+        keys = self._cache.keys_by(_BY_OWNER, uid)
         return {one.cluster: one for key in keys for one in self._entries(key)}
 
     def _entries(self, key: ObjectKey) -> tuple[AdmittedCluster, ...]:
@@ -74,9 +75,9 @@ class SliceRecord:
             known = self._parsed[key] = obj, tuple(_entries(read(PlacementDecision, obj)))
         return known[1]
 
-    def wait(self, rollout: str) -> float:
+    def wait(self, uid: str) -> float:
         """Seconds until the record may be appended to."""
-        part = _next(self._slices(rollout))
+        part = _next(self._slices(uid))
         return 0.0 if part is None else self._wait(part)
 
     async def append(self, rollout: Rollout, clusters: Sequence[AdmittedCluster]) -> None:
@@ -84,12 +85,11 @@ class SliceRecord:
 
         Raises RecordConflict, after which part of `clusters` may be appended; KubeError.
         """
-        slices, left = self._slices(rollout.metadata.name), list(clusters)
+        slices, left = self._slices(rollout.metadata.uid), list(clusters)
         while left:
             part = _next(slices)
             if part is None:
-                number = max(map(_index, slices), default=-1) + 1
-                slices.append(await self._create(rollout, number, left[:CAPACITY]))
+                slices.append(await self._create(rollout, _number(slices), left[:CAPACITY]))
                 left = left[CAPACITY:]
             elif self._wait(part) > 0:
                 return
@@ -99,13 +99,13 @@ class SliceRecord:
                 slices[slices.index(part)] = written
                 left = left[room:]
 
-    async def withdraw(self, rollout: str, clusters: Collection[str]) -> float:
+    async def withdraw(self, uid: str, clusters: Collection[str]) -> float:
         """Take clusters that have not begun out of the record; returns the seconds until the others can be, 0 for none.
 
         Raises RecordConflict, KubeError.
         """
         later = 0.0
-        for part in self._slices(rollout):
+        for part in self._slices(uid):
             left = [one for one in part.decisions if one.cluster_profile_ref.name not in clusters]
             if len(left) == len(part.decisions):
                 continue
@@ -120,8 +120,14 @@ class SliceRecord:
         for one in (await self._client.list(PLACEMENT_DECISIONS, namespace, f"{Label.DECISION_KEY}={rollout}")).items:
             self._cache.learn(one)
 
-    def _slices(self, rollout: str) -> list[PlacementDecision]:
-        found = [read(PlacementDecision, obj) for obj in self._cache.by(_BY_KEY, rollout)]
+    def left_over(self, rollout: Rollout) -> str:
+        """The name of a slice of another owner that has the name of this rollout's next one; empty for none."""
+        metadata = rollout.metadata
+        key = ObjectKey(metadata.namespace, _name(rollout, _number(self._slices(metadata.uid))))
+        return "" if self._cache.get(key) is None else key.name
+
+    def _slices(self, uid: str) -> list[PlacementDecision]:
+        found = [read(PlacementDecision, obj) for obj in self._cache.by(_BY_OWNER, uid)]
         return sorted(found, key=_index)
 
     def _wait(self, part: PlacementDecision) -> float:
@@ -185,7 +191,7 @@ def _new_slice(rollout: Rollout, number: int, clusters: Iterable[AdmittedCluster
     }
     made = PlacementDecision(
         metadata=ObjectMeta(
-            name=f"{metadata.name}-{number}",
+            name=_name(rollout, number),
             namespace=metadata.namespace,
             labels={name: value for name, value in labels.items() if value},
             owner_references=(
@@ -196,6 +202,15 @@ def _new_slice(rollout: Rollout, number: int, clusters: Iterable[AdmittedCluster
         scheduler_name=SCHEDULER,
     )
     return encode(made)
+
+
+def _name(rollout: Rollout, number: int) -> str:
+    return f"{rollout.metadata.name}-{number}"
+
+
+def _number(slices: Iterable[PlacementDecision]) -> int:
+    """The number of the next slice."""
+    return max(map(_index, slices), default=-1) + 1
 
 
 def _index(part: PlacementDecision) -> int:

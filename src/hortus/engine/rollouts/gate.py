@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from hortus.engine.cache import Cache, Change
 from hortus.engine.context import ReconcileContext
+from hortus.engine.indexes import by_owner_uid
 from hortus.engine.queue import Priority
 from hortus.engine.rollouts.types import (
     ENDED,
@@ -28,7 +29,6 @@ from hortus.engine.rollouts.types import (
     ROLLOUT_POLICIES,
     ROLLOUTS,
     WANTS,
-    Label,
     Proposal,
     RolloutPhase,
     RolloutPolicy,
@@ -87,12 +87,13 @@ class RolloutGate:
         newest, decisions = self._newest(proposal.kind, proposal.subject), self._caches[2]
         if newest is None:
             return _without_rollout(self._policies, proposal)
-        name, phase = newest["metadata"]["name"], (newest.get("status") or {}).get("phase", "")
+        name, uid = newest["metadata"]["name"], newest["metadata"]["uid"]
+        phase = (newest.get("status") or {}).get("phase", "")
         if newest["spec"]["change"]["to"] != proposal.to:
             if phase in ENDED:
                 return _without_rollout(self._policies, proposal)
             return Answer(allowed=False, reason=f"rollout {name} to another version is under way", rollout=name)
-        if phase == RolloutPhase.SUCCEEDED or decisions.keys_by(_ADMITTED, f"{name}/{cluster}"):
+        if phase == RolloutPhase.SUCCEEDED or decisions.keys_by(_ADMITTED, f"{uid}/{cluster}"):
             return ALLOWED._replace(rollout=name)
         return Answer(allowed=False, reason=f"waits in rollout {name} ({phase or RolloutPhase.PENDING})", rollout=name)
 
@@ -263,8 +264,8 @@ def _phase(rollout: Object | None) -> str:
 
 
 def _admitted_by(decision: Object) -> Iterable[str]:
-    rollout = (decision["metadata"].get("labels") or {}).get(Label.DECISION_KEY, "")
-    return (f"{rollout}/{cluster}" for cluster in _clusters_of(decision))
+    """By uid: the slices of a deleted rollout stay for a moment, and admit nothing for one of the same name."""
+    return (f"{uid}/{cluster}" for uid in by_owner_uid(decision) for cluster in _clusters_of(decision))
 
 
 def _clusters_of(decision: Object | None) -> set[str]:

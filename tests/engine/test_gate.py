@@ -1,0 +1,51 @@
+"""The gate's answers, from caches of policies, Rollouts and PlacementDecisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hortus.engine import Cache
+from hortus.engine.rollouts import Proposal, RolloutGate
+from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUTS, Label
+from hortus.kube.objects import Object, Resource
+
+PROPOSAL = Proposal("press", "ink", "2")
+
+
+def _gate(rollouts: list[Object], slices: list[Object]) -> RolloutGate:
+    caches: dict[Resource, Cache] = {}
+
+    def cache(resource: Resource) -> Cache:
+        return caches.setdefault(resource, Cache(resource.plural))
+
+    gate = RolloutGate(cache)
+    for resource, made in caches.items():
+        made.replace({ROLLOUTS: rollouts, PLACEMENT_DECISIONS: slices}.get(resource, []), 1)
+    return gate
+
+
+def _rollout(name: str, uid: str, phase: str = "Progressing", *, to: str = "2") -> Object:
+    metadata: Object = {"name": name, "namespace": "fleet", "uid": uid, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    return {
+        "metadata": metadata,
+        "spec": {"change": {"kind": "press", "subject": "ink", "to": to}},
+        "status": {"phase": phase},
+    }
+
+
+def _slice(name: str, owner: str, *clusters: str) -> Object:
+    references: list[dict[str, Any]] = [{"uid": owner, "name": name, "controller": True}]
+    return {
+        "metadata": {"name": f"{name}-0", "labels": {Label.DECISION_KEY: name}, "ownerReferences": references},
+        "decisions": [{"clusterProfileRef": {"name": cluster}} for cluster in clusters],
+    }
+
+
+def test_a_cluster_changes_once_a_slice_of_the_rollout_has_it() -> None:
+    gate = _gate([_rollout("r", "new")], [_slice("r", "new", "one")])
+    assert gate.ask(PROPOSAL, "one").allowed
+    assert not gate.ask(PROPOSAL, "two").allowed
+
+
+def test_a_slice_of_a_deleted_rollout_admits_nothing_for_its_namesake() -> None:
+    assert not _gate([_rollout("r", "new")], [_slice("r", "old", "one")]).ask(PROPOSAL, "one").allowed
