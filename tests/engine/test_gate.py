@@ -49,3 +49,18 @@ def test_a_cluster_changes_once_a_slice_of_the_rollout_has_it() -> None:
 
 def test_a_slice_of_a_deleted_rollout_admits_nothing_for_its_namesake() -> None:
     assert not _gate([_rollout("r", "new")], [_slice("r", "old", "one")]).ask(PROPOSAL, "one").allowed
+
+
+def test_of_rollouts_made_within_one_second_the_one_with_the_greater_number_counts() -> None:
+    gate = _gate(
+        [_rollout("to-9-aaa-2", "a", to="9"), _rollout("to-2-bbb-10", "b")], [_slice("to-2-bbb-10", "b", "one")]
+    )
+    assert gate.ask(PROPOSAL, "one").rollout == "to-2-bbb-10"
+    assert gate.ask(PROPOSAL, "one").allowed
+
+
+def test_a_way_back_is_newer_than_its_rollout_within_the_same_second() -> None:
+    back = Proposal("press", "ink", "1")
+    gate = _gate([_rollout("r-3", "a"), _rollout("r-3-revert", "b", to="1")], [_slice("r-3-revert", "b", "one")])
+    assert gate.ask(back, "one").allowed
+    assert not gate.ask(PROPOSAL, "one").allowed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hortus.engine import Cache, TypedCache
-from hortus.engine.rollouts.types import ENDED, ROLLOUTS, Rollout, RolloutPhase
+from hortus.engine.rollouts.types import ENDED, ROLLOUTS, Rollout, RolloutPhase, age_of
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists
 from hortus.kube.objects import Object, ObjectKey
@@ -66,5 +66,5 @@ def is_at_rest(rollout: Rollout) -> bool:
     return not left
 
 
-def _age(rollout: Rollout) -> tuple[str, str]:
-    return rollout.metadata.creation_timestamp or "", rollout.metadata.name
+def _age(rollout: Rollout) -> tuple[str, int, str]:
+    return age_of(rollout.metadata.creation_timestamp or "", rollout.metadata.name)

@@ -18,6 +18,7 @@ from hortus.engine import ReconcileContext
 from hortus.engine.conditions import FALSE, TRUE
 from hortus.engine.rollouts.types import (
     ENDED,
+    REVERT,
     ClusterFailure,
     PolicyTerms,
     Rollout,
@@ -183,7 +184,7 @@ def revert_of(rollout: Rollout) -> Rollout | None:
         for one in stages
     )
     return Rollout(
-        metadata=ObjectMeta(name=f"{rollout.metadata.name}-revert", namespace=rollout.metadata.namespace),
+        metadata=ObjectMeta(name=f"{rollout.metadata.name}{REVERT}", namespace=rollout.metadata.namespace),
         spec=RolloutSpec(
             change=RolloutChange(change.kind, change.subject, to=change.from_, from_=change.to),
             policy=PolicyTerms(stages=back, unavailable=terms.unavailable if terms is not None else "Skip"),

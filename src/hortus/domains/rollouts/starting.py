@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from hortus.domains.rollouts.kindset import KindSet
@@ -17,7 +17,15 @@ from hortus.domains.rollouts.report import terms_to_copy
 from hortus.domains.rollouts.terms import DEFAULT_TERMS
 from hortus.domains.rollouts.tracking import ChangeTracker
 from hortus.engine.rollouts import policy_for
-from hortus.engine.rollouts.types import ENDED, ROLLOUTS, Rollout, RolloutChange, RolloutPolicy, RolloutSpec
+from hortus.engine.rollouts.types import (
+    ENDED,
+    ROLLOUTS,
+    Rollout,
+    RolloutChange,
+    RolloutPolicy,
+    RolloutSpec,
+    sequence_of,
+)
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import ObjectKey
@@ -58,7 +66,7 @@ class RolloutStarter:
         if not to:
             return
         change = RolloutChange(key.namespace, key.name, to=to, from_=_origin(tracker, key.name, to))
-        made = encode(new_rollout(policy, change, namespace=self._namespace, number=len(known)))
+        made = encode(new_rollout(policy, change, namespace=self._namespace, number=highest(known)))
         if await self._order.create(self._client, made):
             await self._prune(known)
 
@@ -91,8 +99,13 @@ def wanted_version(waiting: Counter[str], newest: Rollout | None) -> str:
     return version if count > waiting[to] else ""
 
 
+def highest(rollouts: Iterable[Rollout]) -> int:
+    """The highest number at the end of these rollouts' names; 0 for none. Their count falls when some are deleted."""
+    return max((sequence_of(one.metadata.name) for one in rollouts), default=0)
+
+
 def new_rollout(policy: RolloutPolicy | None, change: RolloutChange, *, namespace: str, number: int) -> Rollout:
-    """A rollout under a policy, after `number` others. The name follows from the arguments, so that it is made once."""
+    """A rollout under a policy, after that of `number`. Its name follows from the arguments: it is made once."""
     digest = hashlib.sha256("\0".join((change.kind, change.subject, change.to)).encode()).hexdigest()[:6]
     return Rollout(
         metadata=ObjectMeta(

@@ -32,6 +32,7 @@ from hortus.engine.rollouts.types import (
     Proposal,
     RolloutPhase,
     RolloutPolicy,
+    age_of,
 )
 from hortus.engine.sources import Add, Detach
 from hortus.engine.typed import NotReadable, read
@@ -254,9 +255,9 @@ def _changes_of(rollout: Object) -> Iterable[str]:
     return (_change(change["kind"], change["subject"]),)
 
 
-def _age(rollout: Object) -> tuple[str, str]:
+def _age(rollout: Object) -> tuple[str, int, str]:
     metadata = rollout["metadata"]
-    return metadata["creationTimestamp"], metadata["name"]
+    return age_of(metadata["creationTimestamp"], metadata["name"])
 
 
 def _phase(rollout: Object | None) -> str:
@@ -264,7 +265,7 @@ def _phase(rollout: Object | None) -> str:
 
 
 def _admitted_by(decision: Object) -> Iterable[str]:
-    """By uid: the slices of a deleted rollout stay for a moment, and admit nothing for one of the same name."""
+    """Files by uid: slices of a deleted rollout stay for a moment, and admit nothing for its namesake."""
     return (f"{uid}/{cluster}" for uid in by_owner_uid(decision) for cluster in _clusters_of(decision))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
@@ -11,6 +12,9 @@ from hortus.engine.rollouts.policies import PolicyTerms, Selector, StageName, Su
 from hortus.kube.objects import Resource
 from hortus.schema import AGE, Column, Condition, Fields, Format, Kind, ListMap, ListSet, ValidationRule, kind
 
+REVERT: Final = "-revert"
+"""The end of the name of a rollout that takes another one back."""
+_NUMBER: Final = re.compile(rf"-([0-9]{{1,9}})(?:{REVERT})?$")
 _Version = Annotated[str, Meta(max_length=253)]
 _Time = Annotated[str, Format("date-time")]
 _Count = Annotated[int, Meta(ge=0), Format("int32")]
@@ -180,3 +184,17 @@ class RolloutPhase:
 
 
 ENDED: Final = frozenset({RolloutPhase.ABORTED, RolloutPhase.SUPERSEDED, RolloutPhase.SUCCEEDED})
+
+
+def age_of(created: str, name: str) -> tuple[str, int, str]:
+    """The order of two rollouts of a subject, from creationTimestamp and name; the newest is the greatest.
+
+    Timestamps have whole seconds. Within one the number at the end of the name counts, which grows with each rollout.
+    """
+    return created, sequence_of(name), name
+
+
+def sequence_of(name: str) -> int:
+    """The number at the end of a rollout's name, that of its original for a revert; 0 for none."""
+    found = _NUMBER.search(name)
+    return int(found[1]) if found else 0

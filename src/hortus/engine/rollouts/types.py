@@ -34,6 +34,7 @@ from hortus.engine.rollouts.policies import (
 )
 from hortus.engine.rollouts.rollouts import (
     ENDED,
+    REVERT,
     ROLLOUTS,
     ClusterFailure,
     Rollout,
@@ -43,6 +44,8 @@ from hortus.engine.rollouts.rollouts import (
     RolloutSpec,
     RolloutStatus,
     StageStatus,
+    age_of,
+    sequence_of,
 )
 
 __all__ = [
@@ -50,6 +53,7 @@ __all__ = [
     "ENDED",
     "MOVED",
     "PLACEMENT_DECISIONS",
+    "REVERT",
     "ROLLOUTS",
     "ROLLOUT_POLICIES",
     "WANTS",
@@ -76,4 +80,6 @@ __all__ = [
     "RolloutStatus",
     "Stage",
     "StageStatus",
+    "age_of",
+    "sequence_of",
 ]
