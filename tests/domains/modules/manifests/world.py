@@ -16,7 +16,8 @@ from hortus.domains.modules.manifests.composition import add_controller
 from hortus.domains.modules.metrics import RequeueMetrics
 from hortus.domains.modules.names import Label
 from hortus.domains.modules.types import KYMAS, MANIFESTS, InstallSource, Kyma, Manifest
-from hortus.engine import Actor, Manager, StepError
+from hortus.engine import Actor, Manager, StepError, find_condition
+from hortus.engine.applysets import ClusterClient, readiness
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
@@ -25,7 +26,7 @@ from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, parse_time
 from hortus.schema import crd
 from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import wait_for
@@ -65,6 +66,16 @@ class Layers:
         if source.ref in self.broken:
             raise self.broken[source.ref]
         return self.layers[source.ref]
+
+
+class LaterClock(SystemClock):
+    """The machine's clock, moved."""
+
+    def __init__(self, offset: float) -> None:
+        self._offset = offset
+
+    def now(self) -> float:
+        return super().now() + self._offset
 
 
 class Requests:
@@ -115,6 +126,7 @@ class ModuleWorld:
             add_controller(
                 manager,
                 client=client,
+                namespace=HOME,
                 clusters=KymaClusters(pool, secrets),
                 layers=self.layers,
                 leftovers=LeftoverRecorder(client, HOME),
@@ -170,8 +182,41 @@ class ModuleWorld:
         """The Manifest as soon as `says` holds of it."""
         return await wait_for(self.client, MANIFESTS, name, HOME, until=lambda obj: bool(says(obj)), patience=PATIENCE)
 
+    async def until_inside(self, resource: Resource, name: str, namespace: str = MODULES) -> Object:
+        """An object of the Kyma's cluster as soon as it is there."""
+        return await wait_for(self.inside, resource, name, namespace, patience=PATIENCE)
+
+    async def unreachable(self) -> None:
+        """Makes the cluster of the Kyma answer no more: its kubeconfig leads to a port where nothing listens."""
+        document = self.server.kubeconfig_dict(f"{self.name}-one")
+        document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+        data = {"config": base64.b64encode(yaml.dump(document).encode()).decode()}
+        await self.client.patch(SECRETS, "kubeconfig-one", {"data": data}, HOME)
+
     async def until_gone(self, name: str = "one-module", resource: Resource = MANIFESTS) -> None:
         await gone(self.client, resource, name, HOME)
+
+    async def list_in_status(self, *names: str, kyma: str = "one") -> None:
+        """Makes the Kyma list these Manifests."""
+        modules = [
+            {
+                "name": name,
+                "state": "Ready",
+                "manifest": {"kind": "Manifest", "metadata": {"name": name, "namespace": HOME}},
+            }
+            for name in names
+        ]
+        await self.client.patch(KYMAS, kyma, {"status": {"modules": modules}}, HOME, subresource="status")
+
+    def later(self, obj: Object, seconds: float) -> Clock:
+        """A clock that shows a time so many seconds after the object was made, and goes on from there."""
+        return LaterClock(parse_time(obj["metadata"]["creationTimestamp"]) + seconds - SystemClock().now())
+
+    async def define_samples(self) -> None:
+        """Defines the kind of module resources in the cluster of the Kyma, and waits until it is served."""
+        made = await self.inside.create(CRDS, sample_definition())
+        if not readiness(made).ready:
+            await ClusterClient(self.inside).until(CRDS, made, lambda obj: readiness(obj).ready)
 
     async def read(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """An object of the Kyma's cluster; None where there is none."""
@@ -221,6 +266,12 @@ def state(obj: Object) -> str:
 
 def operation(obj: Object) -> str:
     return str(((obj.get("status") or {}).get("lastOperation") or {}).get("operation", ""))
+
+
+def condition(obj: Object, kind: str) -> tuple[str, str]:
+    """Status and message of a condition."""
+    found = find_condition(obj, kind) or {}
+    return found.get("status", ""), found.get("message", "")
 
 
 def is_ready(obj: Object) -> bool:

@@ -12,7 +12,7 @@ from hortus.domains.modules.manifests.resting import Resting
 from hortus.domains.modules.manifests.secrets import InjectedSecrets
 from hortus.domains.modules.manifests.watches import ModuleWatches
 from hortus.domains.modules.metrics import RequeueMetrics
-from hortus.domains.modules.names import CONTROL_NAMESPACE, Annotation, Label
+from hortus.domains.modules.names import Annotation, Label
 from hortus.domains.modules.settings import Settings
 from hortus.domains.modules.types import KYMAS, Kyma
 from hortus.engine import (
@@ -41,18 +41,19 @@ def add_controller(
     manager: Manager,
     *,
     client: Client,
+    namespace: str,
     clusters: KymaClusters,
     layers: LayerSource,
     leftovers: LeftoverRecorder,
     requeues: RequeueMetrics,
     settings: Settings,
 ) -> ManifestController:
-    """Add the controller to `manager`. `client` is the management cluster, `clusters` leads into the others."""
+    """Add the controller to `manager`. `client` is the control plane, `clusters` leads into the others."""
     events = EventRecorder(client, component=NAME, clock=manager.clock)
     manager.add_server(events)
-    wiring = wire(manager, ManifestController, client=client, events=events, namespace=CONTROL_NAMESPACE)
+    wiring = wire(manager, ManifestController, client=client, events=events, namespace=namespace)
     manifests = wiring.cache.raw
-    kymas = manager.cache(KYMAS, namespace=CONTROL_NAMESPACE, transform=without_managed_fields)
+    kymas = manager.cache(KYMAS, namespace=namespace, transform=without_managed_fields)
     watches = ModuleWatches(clusters, manifests, kymas)
     resting = Resting(
         clock=manager.clock,

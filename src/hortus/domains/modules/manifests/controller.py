@@ -23,7 +23,7 @@ from hortus.domains.modules.manifests.context import (
     ManifestContext,
     ManifestError,
 )
-from hortus.domains.modules.manifests.installing import Installing
+from hortus.domains.modules.manifests.installing import SILENT, Installing
 from hortus.domains.modules.manifests.metrics import ManifestMetrics
 from hortus.domains.modules.manifests.observing import Observing
 from hortus.domains.modules.manifests.removal import ModuleRemoval
@@ -35,7 +35,7 @@ from hortus.domains.modules.types import Kyma, Manifest
 from hortus.engine import Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
 from hortus.engine.conditions import find_condition
 from hortus.engine.leftovers.types import LeftoverReason
-from hortus.kube.errors import KubeError, TransportError, Unauthorized
+from hortus.kube.errors import KubeError, Unauthorized
 from hortus.kube.objects import Object, ObjectKey, parse_time
 
 ORPHAN_AGE: Final = 300.0
@@ -214,7 +214,8 @@ class ManifestController(KindController[ManifestContext]):
     # Failures.
 
     async def on_error(self, context: ManifestContext, error: StepError | KubeError) -> StepError | None:
-        if context.is_deleting and _is_silent(error) and await self._removal.detach_silent(context, str(error)):
+        silent = isinstance(error, SILENT)
+        if context.is_deleting and silent and await self._removal.detach_silent(context, str(error)):
             return None
         if isinstance(error, StepError):
             return error
@@ -222,7 +223,7 @@ class ManifestController(KindController[ManifestContext]):
             context.phase = "manifest_unauthorized"
         return StepError(
             f"cluster of Kyma {context.kyma}: {error}",
-            reason="ClusterUnreachable" if _is_silent(error) else "RequestRefused",
+            reason="ClusterUnreachable" if silent else "RequestRefused",
             actor=Actor.PROVIDER,
             after=getattr(error, "retry_after", None),
         )
@@ -267,11 +268,4 @@ def _lists(kyma: Kyma, key: ObjectKey) -> bool:
         module.manifest is not None
         and (module.manifest.metadata.namespace, module.manifest.metadata.name) == (key.namespace, key.name)
         for module in kyma.status.modules
-    )
-
-
-def _is_silent(error: BaseException) -> bool:
-    """Reports whether a cluster did not answer, or takes the credential no more."""
-    return isinstance(error, TransportError | Unauthorized) or isinstance(
-        error.__cause__, TransportError | Unauthorized
     )

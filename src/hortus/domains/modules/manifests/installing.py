@@ -21,9 +21,11 @@ from hortus.engine import Actor, Result, StepError
 from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, ObjectAction, UnknownKind
 from hortus.engine.applysets.resources import gvk_of
 from hortus.kube import Clock
-from hortus.kube.errors import AlreadyExists, NotFound
+from hortus.kube.errors import AlreadyExists, NotFound, TransportError, Unauthorized
 from hortus.kube.objects import Object, ObjectKey, Resource
 
+SILENT: Final = (TransportError, Unauthorized)
+"""Errors of a cluster that does not answer, or does not take the credential any more."""
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
@@ -85,8 +87,7 @@ class Installing:
                 reason="LayerTruncated",
             )
         report = await self._set(context).prune(context.rendered)
-        if report.failures:
-            raise _failure(context, report, "ObjectNotDeleted")
+        check(report, "ObjectNotDeleted")
         if report.complete:
             return None
         context.phase = "manifest_prune_diff_not_finished"
@@ -97,9 +98,9 @@ class Installing:
         context.phase = "manifest_sync_resources"
         objects = await self._without_shared(context)
         report = await self._set(context).apply(objects, whole=True)
-        unapplied = report.of(ObjectAction.FAILED, ObjectAction.WAITING)
-        if unapplied:
-            raise _failure(context, report, "ObjectNotApplied")
+        check(report, "ObjectNotApplied")
+        if report.of(ObjectAction.WAITING):
+            raise StepError(report.message(), reason="ObjectsWait", after=self._settings.manifest.requeue.busy)
 
     async def create_resource(self, context: ManifestContext) -> None:
         """Creates the default module CR, once: one that its user deleted stays deleted."""
@@ -236,10 +237,13 @@ def _parts(identity: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _failure(context: ManifestContext, report: ApplyReport, reason: str) -> StepError:
-    """One failure for those of many objects."""
-    errors = [one.error for one in report.failures if one.error is not None]
-    error = StepError(report.message(), reason=reason, actor=Actor.PROVIDER, after=report.retry_after)
-    if errors:
-        error.__cause__ = errors[0]
-    return error
+def check(report: ApplyReport, reason: str) -> None:
+    """Raises one failure for those of many objects; of a cluster that does not answer, its own."""
+    unfinished = report.of(ObjectAction.FAILED)
+    errors = [one.error for one in unfinished if one.error is not None]
+    if errors and len(errors) == len(unfinished) and all(isinstance(error, SILENT) for error in errors):
+        raise errors[0]
+    if unfinished:
+        raise StepError(report.message(), reason=reason, actor=Actor.PROVIDER, after=report.retry_after) from next(
+            iter(errors), None
+        )

@@ -8,7 +8,7 @@ import structlog
 
 from hortus.domains.modules.manifests.context import DELETION, ManifestContext, ManifestError
 from hortus.domains.modules.manifests.debts import debt_of
-from hortus.domains.modules.manifests.installing import Installing, resource_kind
+from hortus.domains.modules.manifests.installing import Installing, check, resource_kind
 from hortus.domains.modules.manifests.rendering import ObjectId, id_of
 from hortus.domains.modules.names import CustomResourcePolicy, Finalizer, Label, State
 from hortus.domains.modules.settings import ManifestSettings
@@ -98,14 +98,7 @@ class ModuleRemoval:
     async def delete_objects(self, context: ManifestContext) -> Result | None:
         context.phase = "manifest_prune_diff"
         report = await self._installing.delete(context)
-        if report.failures:
-            raise ManifestError(
-                report.message(),
-                state=State.ERROR,
-                reason="ObjectNotDeleted",
-                actor=Actor.PROVIDER,
-                after=report.retry_after,
-            )
+        check(report, "ObjectNotDeleted")
         if report.complete:
             return None
         context.phase = "manifest_prune_diff_not_finished"
