@@ -17,6 +17,9 @@ SETTLED = 15.0
 """Seconds before the end after which whatever somebody deletes in a cluster is there again."""
 
 
+Blow = Callable[[World, Process], None]
+
+
 class Outcome:
     """The result of one schedule."""
 
@@ -27,19 +30,19 @@ class Outcome:
         self.reconciles = 0
 
 
-def play(seed: object, *, storm: float = STORM, calm: float = CALM) -> Outcome:
-    """One schedule from its seed; always the same."""
+def play(seed: object, *, storm: float = STORM, calm: float = CALM, blows: Sequence[Blow] = ()) -> Outcome:
+    """One schedule from its seed; always the same. `blows` takes the place of all that may befall a replica."""
     with asyncio.Runner() as runner:
-        return runner.run(_play(seed, storm, calm))
+        return runner.run(_play(seed, storm, calm, blows or _BLOWS))
 
 
-async def _play(seed: object, storm: float, calm: float) -> Outcome:
+async def _play(seed: object, storm: float, calm: float, blows: Sequence[Blow]) -> Outcome:
     world = World(seed)
     for _ in range(world.random.choice((1, 2, 2, 3))):
         world.join()
     moments = sorted(world.random.uniform(0, storm) for _ in range(world.random.randint(2, 7)))
     for moment in moments:
-        world.clock.call_later(moment, lambda: _strike(world, _BLOWS))
+        world.clock.call_later(moment, lambda: _strike(world, blows))
     for _ in range(world.random.randint(0, 5)):
         world.clock.call_later(world.random.uniform(0, storm), lambda: _strike(world, _CLUSTER_BLOWS))
     await world.clock.advance(storm)
@@ -56,7 +59,7 @@ async def _play(seed: object, storm: float, calm: float) -> Outcome:
     return outcome
 
 
-def _strike(world: World, blows: Sequence[Callable[[World, Process], None]]) -> None:
+def _strike(world: World, blows: Sequence[Blow]) -> None:
     """Something happens to somebody."""
     blow = world.random.choice(blows)
     victims = world.living
@@ -76,7 +79,7 @@ def _kill(world: World, victim: Process) -> None:
         _later(world, world.random.uniform(0, 10), world.join)
 
 
-def _pause(world: World, victim: Process) -> None:
+def pause(world: World, victim: Process) -> None:
     if not victim.paused:
         victim.pause()
         _later(world, world.random.choice((1, 4, 6, 9, 12, 16, 25, 60)) * world.random.uniform(0.8, 1.2), victim.resume)
@@ -105,7 +108,7 @@ def _server_away(world: World, victim: Process) -> None:
     _later(world, world.random.uniform(1, 30), back)
 
 
-def _watch_hangs(world: World, victim: Process) -> None:
+def watch_hangs(world: World, victim: Process) -> None:
     victim.hang_watch(hangs=True)
     _later(world, world.random.uniform(5, 60), lambda: victim.hang_watch(hangs=False))
 
@@ -175,7 +178,7 @@ def _some_cluster(world: World) -> Cluster:
     return world.random.choice([*world.clusters.values()])
 
 
-_BLOWS = (_kill, _kill, _pause, _pause, _pause, _cut_off, _cut_off, _server_away, _watch_hangs, _clock_jumps, _join)
+_BLOWS = (_kill, _kill, pause, pause, pause, _cut_off, _cut_off, _server_away, watch_hangs, _clock_jumps, _join)
 _BLOWS = (*_BLOWS, _join, _stop, _touch)
 _CLUSTER_BLOWS = (_cluster_away, _cluster_away, _cluster_hangs, _cluster_recreated, _rotate, _rotate_in_trouble)
 
