@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 from hortus.schema import Condition, Fields, Kind, ListMap, ObjectMeta, kind
 from hortus.testing import FakeClock, TestCluster, condition_is, install, wait_for, wait_gone
 from hortus.testing.apiserver import TestServer
+from hortus.testing.clusters import RunningControllers
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 SECRETS = Resource("", "v1", "secrets", "Secret")
@@ -148,8 +150,8 @@ def note(name: str, text: str = "") -> Note:
     return Note(metadata=ObjectMeta(name=name), spec=NoteSpec(text=text))
 
 
-async def _lives(cluster: TestCluster) -> None:
-    """A Note is kept, changed and deleted."""
+async def _expect_life(cluster: TestCluster) -> None:
+    """Asserts that a Note is kept, changed and deleted."""
     async with cluster.running(Keeper) as running:
         made = await running.create(note("a", "good day"))
         assert made.metadata.namespace == "default"
@@ -161,7 +163,7 @@ async def _lives(cluster: TestCluster) -> None:
 
 
 async def test_the_permissions_that_follow_from_a_controller_are_enough(hortus_cluster: TestCluster) -> None:
-    await _lives(hortus_cluster)
+    await _expect_life(hortus_cluster)
     async with hortus_cluster.client() as client:
         await wait_gone(client, CONFIG_MAPS, "a")
 
@@ -173,12 +175,20 @@ async def test_they_are_enough_on_a_real_server_that_checks_owners(tmp_path: Pat
         pytest.skip(why_none())
     flags = ("--enable-admission-plugins=OwnerReferencesPermissionEnforcement",)
     with running_control_plane(assets, tmp_path, flags=flags, with_controllers=False) as server:
-        await _lives(TestCluster(server.kubeconfig))
+        await _expect_life(TestCluster(server.kubeconfig))
+
+
+async def _failed(running: RunningControllers) -> None:
+    """Return when a reconcile has failed; waits are short from then on."""
+    while not running._failures:
+        await asyncio.sleep(0.01)
+    running._patience = 0.5
 
 
 async def test_a_request_without_permission_fails_the_test_with_the_fix(hortus_cluster: TestCluster) -> None:
-    async with hortus_cluster.running(Reader, patience=0.5) as running:
+    async with hortus_cluster.running(Reader) as running:
         await running.create(note("a", "s"))
+        await _failed(running)
         with pytest.raises(AssertionError) as error:
             await running.wait_for(Note, "a", until=condition_is("Ready"))
     text = str(error.value)
@@ -213,10 +223,8 @@ async def test_controllers_that_cannot_start_fail_the_test(hortus_cluster: TestC
     class Widgets(Keeper):
         owns = (Resource("example.org", "v1", "widgets", "Widget"),)
 
-    with pytest.raises(
-        AssertionError, match=r"did not start within 0\.5 s: .*the CRD widgets\.example\.org is not inst"
-    ):
-        async with hortus_cluster.running(Widgets, patience=0.5):
+    with pytest.raises(AssertionError, match=r"did not start within 3 s: .*the CRD widgets\.example\.org is not inst"):
+        async with hortus_cluster.running(Widgets, patience=3.0):
             raise RuntimeError("it started")
 
 
@@ -251,7 +259,7 @@ async def test_a_failure_shows_no_value_of_a_secret(hortus_cluster: TestCluster)
         metadata = {"name": "s", "namespace": "default"}
         await client.create(SECRETS, {"metadata": metadata, "stringData": {"key": "hunter2"}})
         with pytest.raises(AssertionError) as error:
-            await wait_for(client, SECRETS, "s", until=lambda one: False, patience=0.1)
+            await wait_for(client, SECRETS, "s", until=lambda one: False, patience=2.0)
     assert "data:\n- key\n" in str(error.value)
     assert "aHVudGVyMg" not in str(error.value)
 
@@ -271,8 +279,9 @@ async def test_a_failed_reconcile_is_logged_with_its_object_and_without_variable
             password = context.object.spec.text
             raise RuntimeError(f"{len(password)} characters")
 
-    async with hortus_cluster.running(Careless, patience=0.5) as running:
+    async with hortus_cluster.running(Careless) as running:
         await running.create(note("a", "hunter2"))
+        await _failed(running)
         with pytest.raises(AssertionError, match="default/a failed: RuntimeError: 7 characters"):
             await running.wait_for(Note, "a", until=condition_is("Ready"))
     printed = capsys.readouterr().out

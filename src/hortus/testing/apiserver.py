@@ -37,7 +37,7 @@ T = TypeVar("T")
 Store = Literal["memory", "sqlite"]
 
 ADMIN = UserInfo(username="kubernetes-admin", groups=("system:masters", "system:authenticated"))
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 """Seconds after which a server that neither starts nor stops fails the test."""
 
 
