@@ -119,10 +119,10 @@ steps = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(steps)
 def test_keys_are_processed_once_their_cluster_is_healthy(history: list[tuple[str, str]]) -> None:
-    asyncio.run(_lived(history))
+    asyncio.run(_expect_all_processed(history))
 
 
-async def _lived(history: list[tuple[str, str]]) -> None:
+async def _expect_all_processed(history: list[tuple[str, str]]) -> None:
     loop = Loop()
     await loop.queue.start()
     added = set[str]()

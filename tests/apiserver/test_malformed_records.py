@@ -307,10 +307,10 @@ def test_no_record_of_one_cluster_keeps_another_from_working(
     for file in furnished.glob("state.db*"):
         if not file.name.endswith(".lock"):
             (folder / file.name).write_bytes(file.read_bytes())
-    asyncio.run(_spoil_and_serve(folder, data))
+    asyncio.run(_expect_others_served(folder, data))
 
 
-async def _spoil_and_serve(folder: Path, data: st.DataObject) -> None:
+async def _expect_others_served(folder: Path, data: st.DataObject) -> None:
     async with served(folder) as server:
         storage = server.server.context.storage
         buckets = [each for each in server.run(storage.backend.buckets("")) if each.startswith("broken/")]

@@ -128,6 +128,8 @@ async def _entries(cluster: Client) -> None:
 @settings(max_examples=150, deadline=None)
 @given(bodies=st.lists(BODIES, min_size=1, max_size=5))
 def test_whatever_a_cluster_says_is_no_unplanned_error(reader: str, bodies: list[Object]) -> None:
+    """Any other error than these two fails the test by itself."""
+
     async def read() -> None:
         liar = Liar(bodies)
         try:

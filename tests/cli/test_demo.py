@@ -132,6 +132,7 @@ async def test_progress_ends_when_every_object_is_ready(client: Client) -> None:
     await reports.until("runtimes 2/2, clusteraccesses 1/1", is_last=True)
     async with asyncio.timeout(60):
         await following
+    assert [progress for progress, is_last in reports.said if is_last] == ["runtimes 2/2, clusteraccesses 1/1"]
 
 
 async def test_objects_that_the_server_refuses_for_a_while_are_created_later(client: Client) -> None:

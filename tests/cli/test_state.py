@@ -228,6 +228,7 @@ def test_a_folder_of_ones_own_that_others_may_read_and_a_sticky_one_above_are_ta
     directory = StateDirectory(tmp_path / "above" / "state")
     directory.path.mkdir(mode=0o755)
     directory.acquire()
+    assert (directory.path / "lock").stat().st_mode & 0o777 == 0o600
     directory.release()
 
 

@@ -105,6 +105,8 @@ async def test_a_client_certificate_in_files_is_taken_again_when_it_changes(
 
 
 async def test_closing_drops_sessions_of_former_certificates_too(tmp_path: Path, ca: Pair, server: Pair) -> None:
+    """A session that stays open warns when it is collected, and warnings are errors."""
+
     class Patient(FakeTime):
         async def sleep(self, seconds: float) -> None:
             await asyncio.Event().wait()

@@ -194,7 +194,8 @@ async def test_the_purpose_infrastructure_is_gardeners_own(garden: Client, purpo
 
 async def test_a_binding_that_no_object_can_be_is_a_placeholder(garden: Client) -> None:
     """The samples of the Go system have one, and are to work as they are."""
-    await garden.create(SHOOTS, shoot("placeholder", secretBindingName="hyperscaler secret"))
+    made = await garden.create(SHOOTS, shoot("placeholder", secretBindingName="hyperscaler secret"))
+    assert made["spec"]["secretBindingName"] == "hyperscaler secret"
 
 
 CHANGES = {

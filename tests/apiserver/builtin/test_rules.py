@@ -201,7 +201,8 @@ def test_a_job_may_not_restart_its_pods_for_ever(rules: Rules) -> None:
 @pytest.mark.parametrize("schedule", ["* * * * *", "*/5 0-6 1,15 jan mon-fri", "@hourly", "@every 5m"])
 def test_a_sane_schedule_is_taken(rules: Rules, schedule: str) -> None:
     template = {"spec": {"template": {"spec": {**_POD, "restartPolicy": "Never"}}}}
-    rules.create(_object("CronJob", "batch/v1", spec={"schedule": schedule, "jobTemplate": template}))
+    made = rules.create(_object("CronJob", "batch/v1", spec={"schedule": schedule, "jobTemplate": template}))
+    assert made["spec"]["schedule"] == schedule
 
 
 @pytest.mark.parametrize("schedule", ["* * * *", "61 * * * *", "* * 0 * *", "a * * * *", "*/0 * * * *", "5-1 * * * *"])

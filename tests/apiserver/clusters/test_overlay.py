@@ -104,10 +104,10 @@ steps = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(steps)
 def test_an_overlay_behaves_as_a_store_that_holds_the_objects(history: list[tuple[str, str, str]]) -> None:
-    asyncio.run(_compare(history))
+    asyncio.run(_expect_the_same(history))
 
 
-async def _compare(history: list[tuple[str, str, str]]) -> None:
+async def _expect_the_same(history: list[tuple[str, str, str]]) -> None:
     plain, beneath = MemoryBackend(), MemoryBackend()
     overlay = Overlay(beneath, BORN)
     for name in BORN["core/namespaces"]:

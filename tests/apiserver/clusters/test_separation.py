@@ -25,10 +25,10 @@ steps = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(steps)
 def test_a_credential_counts_in_the_one_cluster_that_issued_it_while_that_lives(history: list[tuple[str, str]]) -> None:
-    asyncio.run(_live(history))
+    asyncio.run(_expect_separation(history))
 
 
-async def _live(history: list[tuple[str, str]]) -> None:
+async def _expect_separation(history: list[tuple[str, str]]) -> None:
     async with world() as here:
         await here.write(StoreKey("root/core/serviceaccounts", "ns/bot"), ACCOUNT)
         credentials: list[tuple[str, dict[str, str | bytes]]] = []

@@ -81,7 +81,8 @@ async def test_rights_that_wait_for_an_account_of_that_name_are_not_handed_out(h
         await inside.create(CLUSTER_BINDINGS, binding)
     async with here.controlled():
         await here.ask(namespaces=["default"], serviceAccount={**ACCOUNT, "namespace": "ci" if group else "default"})
-        await here.until_reason("MoreThanAsked")
+        condition = await here.until_reason("MoreThanAsked")
+        assert condition["status"] == "False"
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "kube-node-lease"])

@@ -67,6 +67,8 @@ async def test_what_is_edited_in_the_cluster_is_mended(here: World) -> None:
             gone = (await inside.get(BINDINGS, name, "default"))["metadata"]["uid"]
             await inside.delete(BINDINGS, name, "default")
             await here.until_inside(BINDINGS, name, "default", lambda obj: obj and obj["metadata"]["uid"] != gone)
+        secret = await here.until_secret()
+        assert await here.as_client(secret, lambda client: client.list(CONFIGMAPS, "default"))
 
 
 async def test_a_secret_that_somebody_edits_gets_a_new_kubeconfig(here: World) -> None:

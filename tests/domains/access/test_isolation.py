@@ -168,6 +168,7 @@ async def test_what_the_cluster_gives_to_everybody_is_not_more_than_asked(here: 
     async with here.controlled():
         await here.ask()
         await here.until_reason("Issued")
+        assert content(await here.until_secret())
 
 
 BAD = [

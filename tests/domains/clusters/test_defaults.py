@@ -115,6 +115,7 @@ async def test_an_owner_who_chooses_a_version_waits_for_no_rollout(fleet: World)
         await fleet.change({"spec": {"shoot": {"kubernetes": {"version": "1.32.1"}}}}, "rt-1")
         await fleet.until("Shoot", "c-rt-1", lambda obj: version_of(obj) == "1.32.1")
         await fleet.until("Runtime", "rt-1", lambda obj: is_ready(obj) and not annotations(obj))
+        assert version_of(await fleet.shoot("c-rt-2")) == "1.31", "the others wait"
 
 
 async def test_a_new_cluster_begins_with_the_default_whatever_a_policy_says(fleet: World) -> None:
@@ -141,7 +142,8 @@ async def test_the_default_machine_image_waits_as_well(fleet: World) -> None:
     async with fleet.controlled():
         for name in ("rt-1", "rt-2"):
             await fleet.until("Shoot", f"c-{name}", lambda obj: image_of(obj) == "1600.2.0")
-            await fleet.until("Runtime", name, lambda obj: f"{MOVED}{MACHINE_IMAGE}" in annotations(obj))
+            moved = await fleet.until("Runtime", name, lambda obj: f"{MOVED}{MACHINE_IMAGE}" in annotations(obj))
+            assert annotations(moved)[f"{MOVED}{MACHINE_IMAGE}"] == "1600.2.0"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from hortus.testing.apiserver import TestServer
 FORCED = "confirmation.gardener.cloud/force-deletion"
 
 
-async def nothing_left(here: World) -> None:
+async def expect_nothing_left(here: World) -> None:
     assert (await here.garden.list(SHOOTS, here.garden_namespace)).items == []
     assert (await here.garden.list(CONFIG_MAPS, here.garden_namespace)).items == []
     assert (await here.client.list(GARDENER_CLUSTERS, here.namespace)).items == []
@@ -43,7 +43,7 @@ async def test_a_runtime_takes_everything_along(here: World) -> None:
         assert FORCED not in shoot["metadata"]["annotations"]
         await here.vanish()
         await here.until_gone()
-        await nothing_left(here)
+        await expect_nothing_left(here)
         assert [line for line in here.metrics() if "runtime_state{" in line] == []
 
 
@@ -61,7 +61,7 @@ async def test_so_does_one_whose_shoot_is_gone_already(here: World) -> None:
     await here.delete()
     async with here.controlled():
         await here.until_gone()
-    await nothing_left(here)
+    await expect_nothing_left(here)
 
 
 async def test_and_one_that_never_had_a_shoot(here: World) -> None:
@@ -72,7 +72,7 @@ async def test_and_one_that_never_had_a_shoot(here: World) -> None:
         assert len((await here.garden.list(CONFIG_MAPS, here.garden_namespace)).items) == 1
         await here.delete()
         await here.until_gone()
-        await nothing_left(here)
+        await expect_nothing_left(here)
 
 
 async def test_a_runtime_deleted_while_its_shoot_is_made_goes_with_it(here: World) -> None:
@@ -84,7 +84,7 @@ async def test_a_runtime_deleted_while_its_shoot_is_made_goes_with_it(here: Worl
         await deleting(here)
         await here.vanish()
         await here.until_gone()
-        await nothing_left(here)
+        await expect_nothing_left(here)
 
 
 async def test_while_the_garden_is_away_the_runtime_stays(here: World) -> None:
@@ -161,8 +161,10 @@ async def test_asked_for_later_the_deletion_is_forced_then(here: World) -> None:
         await here.delete()
         await deleting(here)
         await here.operate("Delete", "Failed", codes=("ERR_INFRA_UNAUTHORIZED",))
+        assert FORCED not in (await here.shoot())["metadata"]["annotations"]
         await here.annotate(Annotation.FORCE_DELETION)
-        await here.until("Shoot", "c-1", lambda found: FORCED in found["metadata"]["annotations"])
+        shoot = await here.until("Shoot", "c-1", lambda found: FORCED in found["metadata"]["annotations"])
+        assert shoot["metadata"]["annotations"][FORCED] == "true"
 
 
 async def test_a_forced_deletion_is_recorded_before_the_shoot_is_gone(here: World) -> None:

@@ -107,6 +107,7 @@ async def test_a_rotation_that_a_person_forces_waits_for_no_rollout(here: World)
         await connected(here, "one")
         await here.annotate("one")
         await here.until_condition("KubeconfigSecretRotated", "one")
+        assert len(here.garden.calls) == 2
 
 
 async def test_a_secret_that_is_damaged_waits_for_no_rollout(here: World) -> None:
@@ -120,6 +121,7 @@ async def test_a_secret_that_is_damaged_waits_for_no_rollout(here: World) -> Non
             lambda obj: obj and content(obj) not in (before, b"edited"),
             "kubeconfig-one",
         )
+        assert len(here.garden.calls) == 2
 
 
 async def test_without_a_policy_a_rotation_writes_what_it_writes_without_rollouts(here: World) -> None:

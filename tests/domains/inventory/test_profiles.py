@@ -114,6 +114,7 @@ async def test_a_secret_that_leads_elsewhere_now_gets_its_own_profile(here: Inve
         await here.client.patch(SECRETS, "second", {"data": {"config": here.kubeconfig("b")}}, HOME)
         await here.profile("second", is_joined)
         await here.profile("first", lambda found: len(sources(found)) == 1)
+        assert await here.names() == ["first", "second"]
 
 
 async def test_a_profile_ends_with_the_last_source_of_its_cluster(here: InventoryWorld) -> None:
@@ -126,6 +127,7 @@ async def test_a_profile_ends_with_the_last_source_of_its_cluster(here: Inventor
         await here.profile("rt-1", lambda found: sources(found) == [f"GardenerCluster/{HOME}/rt-1"])
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", HOME)
         await here.profile("rt-1", lambda found: not found)
+        assert await here.names() == []
 
 
 async def test_at_rest_and_after_a_restart_nothing_is_written(here: InventoryWorld) -> None:
@@ -384,4 +386,5 @@ async def test_an_ended_kubeconfig_is_not_fresh(here: InventoryWorld) -> None:
         await here.profile("rt-1", lambda found: condition(found, "CredentialsFresh")[0] == "True")
         ended = {"metadata": {"annotations": {"credentials.hortus.dev/expiration": "2020-01-01T00:00:00Z"}}}
         await here.client.patch(SECRETS, "kubeconfig-rt-1", ended, HOME)
-        await here.profile("rt-1", lambda found: condition(found, "CredentialsFresh") == ("False", "Expired"))
+        ended = await here.profile("rt-1", lambda found: condition(found, "CredentialsFresh")[0] == "False")
+        assert condition(ended, "CredentialsFresh") == ("False", "Expired")

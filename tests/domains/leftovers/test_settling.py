@@ -192,7 +192,8 @@ async def test_objects_of_the_garden_and_of_the_management_cluster_are_looked_at
         await here.until(lambda one: states(one) == ["Gone", "Gone", "Left", "Left"])
         await here.fell("rose")
         await here.client.delete(SECRETS, "kubeconfig-rose", here.namespace)
-        await here.until(settled)
+        found = await here.until(settled)
+        assert states(found) == ["Gone"] * 4
 
 
 async def test_infrastructure_is_settled_by_nobody(here: Ledger) -> None:

@@ -144,7 +144,8 @@ async def test_an_editor_may_start_pause_and_abort(admin: Client) -> None:
         await editor.create(ROLLOUTS, rollout("another", policyName="waves"))
         await editor.patch(ROLLOUTS, "another", {"spec": {"policy": TERMS}}, FLEET)
         for state in ("Pause", "Run", "Abort"):
-            await editor.patch(ROLLOUTS, "another", {"spec": {"state": state}}, FLEET)
+            changed = await editor.patch(ROLLOUTS, "another", {"spec": {"state": state}}, FLEET)
+            assert changed["spec"]["state"] == state
         await editor.delete(ROLLOUTS, "another", FLEET)
 
 

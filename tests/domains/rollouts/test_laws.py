@@ -139,6 +139,7 @@ def _history(data: st.DataObject, length: int) -> FleetModel:
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_history_breaks_a_law(data: st.DataObject) -> None:
+    """Each step of the model raises LawBroken when it breaks one, so the end is the claim."""
     _history(data, length=25)
 
 

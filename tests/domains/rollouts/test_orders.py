@@ -152,8 +152,10 @@ async def test_a_rollout_is_deleted_with_its_slices(here: RolloutWorld) -> None:
     async with here.controllers(), here.owner(follows=False):
         await here.start(policyName="presses", execute="Patch")
         await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED)
+        assert await here.admitted("by-hand")
         await here.client.delete(ROLLOUTS, "by-hand", FLEET)
         await here.until_no_slices()
+        assert not await here.admitted("by-hand")
 
 
 def _reason(rollout: Rollout) -> str:

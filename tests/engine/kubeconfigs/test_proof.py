@@ -41,6 +41,7 @@ def spoilt(config: Object, part: str, **fields: Any) -> bytes:
 
 
 async def test_a_kubeconfig_that_works_is_proven(cluster: TestServer, proof: ClusterProof) -> None:
+    """A proof raises for any other one."""
     await proof.prove(yaml.dump(cluster.kubeconfig_dict()).encode(), origin="kubeconfig of shoot c-1")
     await DocumentProof(advice=ADVICE).prove(
         yaml.dump(cluster.kubeconfig_dict()).encode(), origin="kubeconfig of shoot c-1"
