@@ -62,36 +62,39 @@ class BuiltModule(msgspec.Struct, frozen=True, kw_only=True):
 
 async def build(paths: BuildPaths, *, strict: bool = False) -> BuiltModule:
     """Read a config and its files, and make the module. Raises ConfigError, BadSource, BadImage."""
-    checked = read_config(_config(paths.config), str(paths.config), strict=strict)
-    config, folder = checked.config, paths.config.parent
+    data, folder = _config(paths.config), paths.config.parent
+    config = read_config(data, str(paths.config), strict=strict).config
     manifest = await read_source("manifest", config.manifest, folder)
-    objects = _objects("manifest", config.manifest, manifest)
     default_cr = await read_source("defaultCR", config.default_cr, folder) if config.default_cr else b""
-    resource = _default_resource(config.default_cr, default_cr) if default_cr else None
+    commit = head_commit(paths.sources) if paths.sources is not None else ""
+    return assemble(paths, config=data, manifest=manifest, default_cr=default_cr, commit=commit)
+
+
+def assemble(
+    paths: BuildPaths, *, config: bytes, manifest: bytes, default_cr: bytes = b"", commit: str = ""
+) -> BuiltModule:
+    """The module of a config and its files, without reading any. Raises ConfigError, BadSource, BadImage."""
+    checked = read_config(config, str(paths.config))
+    found = checked.config
+    objects = _objects("manifest", found.manifest, manifest)
+    resource = _default_resource(found.default_cr, default_cr) if default_cr else None
     scope = scope_of(resource, objects)
     warnings = list(checked.warnings)
     if resource is not None and scope is None:
         warnings.append(f"{paths.config}: defaultCR: the manifest has no CRD of its kind; taken to be namespaced")
     images = tuple(images_of(objects))
     clusterwide = scope == "Cluster"
-    template = module_template(config, default_cr=resource, cluster_scoped=clusterwide)
-    downloads = _downloads(config, manifest, default_cr)
-    constructor = constructor_of(
-        config,
-        images,
-        _files(config, paths),
-        cluster_scoped=clusterwide,
-        commit=head_commit(paths.sources) if paths.sources is not None else "",
-    )
+    template = module_template(found, default_cr=resource, cluster_scoped=clusterwide)
+    constructor = constructor_of(found, images, _files(found, paths), cluster_scoped=clusterwide, commit=commit)
     contents = {"raw-manifest": manifest, MODULE_TEMPLATE: template_text(template).encode()}
     return BuiltModule(
-        config=config,
+        config=found,
         warnings=tuple(warnings),
         images=images,
         template=template,
         constructor=constructor,
         contents=contents | ({"default-cr": default_cr} if default_cr else {}),
-        downloads=downloads,
+        downloads=_downloads(found, manifest, default_cr),
     )
 
 
