@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 import subprocess
@@ -15,8 +16,9 @@ from tests.scenarios.running import environment
 
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation
 from hortus.engine.kubeconfigs import SECRETS
-from hortus.kube import kubeconfig, yaml
+from hortus.kube import Client, kubeconfig, yaml
 from hortus.kube.objects import parse_time
+from hortus.simulation.garden.kinds import SHOOTS
 
 ESCAPE = "\x1b[31mred\x1b[0m\u202e\x9b1m\x7f"
 
@@ -210,6 +212,21 @@ def test_tree_shows_the_whole_way_with_health(fleet: Fleet) -> None:
     secret = as_json["children"][0]
     assert parse_time(secret["expires"]) - parse_time(secret["written"]) == 86400
     assert yaml.load(fleet.type("tree", "one", "-o", "yaml").out)["name"] == "kcp-system/one"
+
+
+def test_tree_of_a_hibernated_cluster_expects_no_answer(fleet: Fleet) -> None:
+    async def hibernate(*, hibernated: bool) -> None:
+        async with Client.from_kubeconfig(fleet.folder / "garden.kubeconfig") as garden:
+            status = {"status": {"hibernated": hibernated}}
+            await garden.patch(SHOOTS, "one", status, "garden-demo", subresource="status")
+
+    asyncio.run(hibernate(hibernated=True))
+    try:
+        code, out, _ = fleet.type("tree", "one")
+    finally:
+        asyncio.run(hibernate(hibernated=False))
+    assert code == 0, out
+    assert "│  └─ · Cluster one  hibernated: it answers once it is awake" in out
 
 
 def test_tree_of_an_unwell_cluster_ends_with_1(fleet: Fleet) -> None:

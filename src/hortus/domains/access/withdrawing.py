@@ -97,8 +97,11 @@ class AccessRemoval:
             return Obstacle(str(error), LeftoverReason.NOT_PRUNED)
         if report.complete:
             return None
-        silent = any(isinstance(outcome.error, TransportError) for outcome in report.failures)
-        return Obstacle(report.message(), LeftoverReason.CLUSTER_UNREACHABLE if silent else LeftoverReason.NOT_PRUNED)
+        # One obstacle is enough: the other objects wait for the same, or for this one.
+        for outcome in report.failures:
+            if isinstance(outcome.error, TransportError):
+                return Obstacle(str(outcome.error), LeftoverReason.CLUSTER_UNREACHABLE)
+        return Obstacle(report.message(limit=1), LeftoverReason.NOT_PRUNED)
 
     async def _record(self, context: AccessContext, obstacle: Obstacle) -> None:
         """Record the objects that may be left, before the request is released. Raises KubeError."""

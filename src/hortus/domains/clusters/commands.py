@@ -224,5 +224,5 @@ async def _retire(client: Client, runtime: Runtime, *, force: bool, timeout: flo
     problem = await gone(client, runtime, timeout)
     if problem is not None:
         raise CommandError(f"runtime/{metadata.name}: {problem}", code=EXIT_TIMEOUT)
-    left = "".join(f"\n  {one}" for one in await left_of(client, metadata.namespace, all_names(runtime)))
+    left = "".join(f"; {one}" for one in await left_of(client, metadata.namespace, all_names(runtime)))
     return f"runtime/{metadata.name} retired in {time.monotonic() - began:.1f} s{left}"

@@ -22,6 +22,7 @@ from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.schema import Kind
 from hortus.terminal import CommandError, ProjectGarden
+from hortus.terminal.gardens import GardenObject
 from hortus.terminal.kubeconfigs import StoredKubeconfig
 
 _PROOF_TIMEOUT = 5.0
@@ -121,7 +122,7 @@ async def _tree_of(
     except NotFound:
         root.children = [Node(kind="GardenerCluster", name=f"{namespace}/{identity}", note="does not exist yet")]
         if runtime.spec is not None:
-            root.children.append(await _shoot(garden, runtime.spec.shoot.name))
+            root.children.append(_shoot_node(await garden.read(SHOOTS, runtime.spec.shoot.name)))
     else:
         root.children = [await _cluster_tree(client, garden, cluster, now)]
     shoot = runtime.spec.shoot.name if runtime.spec is not None else ""
@@ -150,14 +151,17 @@ async def _cluster_tree(client: Client, garden: ProjectGarden, cluster: Gardener
     root = cluster_node(cluster)
     secret = await find_secret(client, cluster)
     leaf = secret_node(cluster, secret, now)
-    if secret is not None:
+    answer = await garden.read(SHOOTS, cluster.shoot)
+    shoot = _typed(GardenerShoot, answer.found) if answer.found is not None else None
+    if shoot is not None and shoot.status.hibernated:
+        leaf.children = [Node(kind="Cluster", name=cluster.shoot, note="hibernated: it answers once it is awake")]
+    elif secret is not None:
         leaf.children = [await _reached(cluster, secret)]
-    root.children = [leaf, await _shoot(garden, cluster.shoot)]
+    root.children = [leaf, _shoot_node(answer)]
     return root
 
 
-async def _shoot(garden: ProjectGarden, name: str) -> Node:
-    answer = await garden.read(SHOOTS, name)
+def _shoot_node(answer: GardenObject) -> Node:
     if answer.unseen:
         return Node(kind="Shoot", name=answer.key, note=answer.unseen)
     return shoot_node(_typed(GardenerShoot, answer.found) if answer.found is not None else None, answer.key)

@@ -55,7 +55,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
         hortus clusters -l topology.kubernetes.io/region=eu-central-1
         hortus clusters demo-1 -o json
 
-        A state other than Ready is explained with -o json, and by `kubectl describe clusterprofile`.
+        -o wide and -o json explain a state other than Ready.
         """
         run(_clusters(connect(), names, labels, namespace, output))
 

@@ -21,7 +21,7 @@ from hortus.engine.rollouts.types import ENDED, Label, PlacementDecision, Rollou
 from hortus.schema import Condition
 
 HEADS: Final = ("Name", "State", "Version", "Region", "Provider", "Display name")
-WIDE: Final = (*HEADS, "Purpose", "Nodes", "Zones", "Manager", "Waves")
+WIDE: Final = (*HEADS, "Purpose", "Nodes", "Zones", "Manager", "Waves", "Message")
 _STAGE = re.compile(r"in stage (\S+)")
 
 
@@ -61,7 +61,7 @@ class ClusterRow(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
         narrow = [self.name, self.state, self.version, self.region, self.provider, self.display_name]
         if not wide:
             return narrow
-        return [*narrow, self.purpose, self.nodes, self.zones, self.manager, ", ".join(map(str, self.waves))]
+        return [*narrow, self.purpose, self.nodes, self.zones, self.manager, ", ".join(map(str, self.waves)), self.why]
 
 
 def row(profile: ClusterProfile, waves: Sequence[ClusterWave] = ()) -> ClusterRow:

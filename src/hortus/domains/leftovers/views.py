@@ -93,7 +93,8 @@ def details(leftover: Leftover) -> dict[str, Any]:
 def page(leftover: Leftover) -> Iterator[str]:
     """Yields the lines of one Leftover: source, cluster, reason, the items with their commands, the next step."""
     spec, status = leftover.spec, leftover.status
-    yield f"{source(leftover)} was deleted, and this may be left"
+    settled = status.phase == LeftoverPhase.SETTLED
+    yield f"{source(leftover)} was deleted, and {'all of this was seen to be gone' if settled else 'this may be left'}"
     yield f"state     {status.phase or LeftoverPhase.OPEN}"
     yield f"cluster   {place(leftover) or '(none)'}"
     yield f"reason    {spec.reason}: {spec.message}" if spec.message else f"reason    {spec.reason}"
@@ -110,10 +111,14 @@ def page(leftover: Leftover) -> Iterator[str]:
 def items_of(leftover: Leftover) -> Iterator[str]:
     """Yields the lines of the items: state, place, thing, owner of the next step, commands."""
     states = {item.id: item for item in leftover.status.items}
+    said = ""
     for item in leftover.spec.items:
         state = states.get(item.id)
         name, why = ("Unknown", "") if state is None else (state.state, state.message)
-        yield f"  {name.ljust(7)}  {item.what}, {_PLACES[item.where]}{f': {why}' if why else ''}"
+        yield f"  {name.ljust(7)}  {item.what}, {_PLACES[item.where]}"
+        if why:
+            yield f"           why     {why if why != said else 'as above'}"
+        said = why
         if name != "Gone":
             yield from _commands(item)
 
@@ -135,7 +140,9 @@ def _advice(leftover: Leftover) -> Iterator[str]:
         yield "The commands for items in the cluster need its kubeconfig:"
         yield f"  hortus kubeconfig {shlex.quote(cluster.name)} -n {shlex.quote(cluster.namespace)}"
     if leftover.spec.acknowledgement is None:
-        yield "What is seen to be gone is settled by itself. To take the rest out of the alert:"
+        if any(item.where != "Infrastructure" for item in items):
+            yield "An item that is seen to be gone is settled by itself."
+        yield "To take the Leftover out of the alert:"
         yield f"  hortus leftovers acknowledge {leftover.metadata.name} --reason TEXT"
 
 
