@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from tests.domains.inventory.test_profiles import sources
-from tests.domains.inventory.world import FLEET, HOME, InventoryWorld, is_joined, properties
+from tests.domains.inventory.world import FLEET, HOME, InventoryWorld, condition, is_joined, properties
 from tests.scenarios.running import environment
 
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.domains.inventory.types import CLUSTER_PROFILES, Property
+from hortus.domains.inventory.types import CLUSTER_PROFILES, ProfileLabel, Property
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube.objects import Object
 
@@ -81,9 +81,7 @@ async def test_kill_9_of_hortus_run_leaves_one_profile_for_each_cluster(here: In
         async with hortus_run(here, tmp_path):
             await seen.until_more(writes)
     async with hortus_run(here, tmp_path):
-        await asyncio.gather(*(here.profile(f"rt-{number}") for number in range(RUNTIMES_MADE)))
-        await seen.until(lambda: sum(map(_is_whole, seen.profiles.values())) == TWINS)
-        await seen.until(lambda: len(seen.profiles) == TWINS + RUNTIMES_MADE)
+        await seen.until(lambda: seen.whole == len(seen.profiles) == TWINS + RUNTIMES_MADE)
     assert {name.partition("-")[0] for name in seen.deleted} <= {"first", "second"}, "only twins are ever deleted"
     for number in range(TWINS):
         [profile] = [one for one in seen.profiles.values() if _origins(one) & _twins(number)]
@@ -128,7 +126,12 @@ class ProfileLog:
     async def until_more(self, events: int) -> None:
         """Return after so many further events, or when all profiles are whole."""
         last = self._events + events
-        await self.until(lambda: self._events >= last or sum(map(_is_whole, self.profiles.values())) == TWINS)
+        await self.until(lambda: self._events >= last or self.whole == TWINS + RUNTIMES_MADE)
+
+    @property
+    def whole(self) -> int:
+        """The number of profiles that have all that they will ever have."""
+        return sum(map(_is_whole, self.profiles.values()))
 
 
 @asynccontextmanager
@@ -158,4 +161,13 @@ def _twins(number: int) -> set[str]:
 
 
 def _is_whole(profile: Object) -> bool:
-    return len(sources(profile)) == 2 and is_joined(profile) and Property.NODES in properties(profile)
+    if not _origins(profile) <= {one for number in range(TWINS) for one in _twins(number)}:
+        return condition(profile, "CredentialsFresh") == ("Unknown", "NoKubeconfig")
+    status, conditions = profile.get("status") or {}, ("Joined", "ControlPlaneHealthy", "CredentialsFresh")
+    return (
+        len(sources(profile)) == 2
+        and all(condition(profile, kind)[0] == "True" for kind in conditions)
+        and {Property.NODES, Property.UID} <= properties(profile).keys()
+        and {"version", "accessProviders"} <= status.keys()
+        and ProfileLabel.KUBERNETES in profile["metadata"]["labels"]
+    )
