@@ -64,6 +64,33 @@ async def test_a_newer_change_takes_the_place_and_waits_for_clusters_in_flight(h
     assert set((await here.versions()).values()) == {"3"}
 
 
+async def test_clusters_in_flight_count_through_several_newer_changes(here: RolloutWorld) -> None:
+    await _fleet(here)
+    here.outcomes = lambda cluster: ""
+    await here.set_policy(stages=ONE)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start("first", policyName="presses", execute="Patch")
+        await here.until(_running, name="first")
+        await here.start("second", to="3", policyName="presses", execute="Patch")
+        await here.until(_running, name="second")
+        await here.start("third", to="4", policyName="presses", execute="Patch")
+        third = await here.until(_running, name="third")
+        assert third.status.stages[0].running == 1 and await here.admitted("third") == set()
+        (moving,) = await here.admitted("first")
+        await here.finish(moving, "2")
+        here.outcomes = lambda cluster: "Works"
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="third")
+
+
+async def test_a_rollout_whose_terms_cannot_be_followed_does_not_stop_the_next(here: RolloutWorld) -> None:
+    await _fleet(here)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start("first", policy={"stages": [{"name": "unselected"}]})
+        await here.until(lambda one: "the name is taken" in _reason(one), name="first")
+        await here.start("second", execute="Patch")
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="second")
+
+
 async def test_a_pause_of_rollout_or_policy_admits_nobody(here: RolloutWorld) -> None:
     await _fleet(here)
     await here.set_policy(stages=ONE, paused=True)

@@ -160,7 +160,7 @@ class RolloutController(KindController[RolloutContext]):
             context.tracker,
             self._fleet,
             self._record.admitted(rollout.metadata.uid),
-            earlier=None if earlier is None else self._superseded(earlier),
+            earlier=tuple(map(self._superseded, earlier)),
             reverted=self._reverted(context),
             refusals=self._execution.refusals(context.key),
             now=context.now,
@@ -174,8 +174,10 @@ class RolloutController(KindController[RolloutContext]):
         return {} if known is None else self._record.admitted(known.metadata.uid)
 
     def _superseded(self, earlier: Rollout) -> EarlierRollout:
-        stages = terms_of(earlier.spec.policy).stages
-        limits = [stage.progress_deadline for stage in stages]
+        try:
+            limits = [stage.progress_deadline for stage in terms_of(earlier.spec.policy).stages]
+        except TermsError:
+            limits = [0.0]
         return EarlierRollout(
             earlier.spec.change.to,
             self._record.admitted(earlier.metadata.uid),

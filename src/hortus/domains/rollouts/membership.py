@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hortus.domains.rollouts.changekinds import Identity, ObjectView
@@ -35,12 +35,12 @@ class Membership:
         fleet: FleetClusters,
         admitted: Mapping[str, AdmittedCluster],
         *,
-        earlier: EarlierRollout | None = None,
+        earlier: Sequence[EarlierRollout] = (),
         reverted: Mapping[str, AdmittedCluster] | None = None,
         refusals: Mapping[str, str],
         now: float,
     ) -> None:
-        """`earlier` is the rollout before this one where that did not succeed; `reverted` are the clusters admitted by
+        """`earlier` are the rollouts before this one that may be in flight; `reverted` are the clusters admitted by
         the rollout that this one takes back. `refusals` are clusters whose object could not be set, with the problem.
         """
         self._rollout = rollout
@@ -113,13 +113,14 @@ class Membership:
             if view.succeeded:
                 return State.SUCCEEDED, ""
             return (State.FAILED, view.message) if view.failed else (State.MOVING, "")
-        return (State.MOVING if self._is_busy(key, identity) else State.WAITING), ""
+        return (State.MOVING if self._is_busy(key, identity.cluster) else State.WAITING), ""
 
-    def _is_busy(self, key: ObjectKey, identity: Identity) -> bool:
-        """True while the cluster is on its way to the version of the rollout before."""
-        earlier = self._earlier
-        entry = None if earlier is None else earlier.admitted.get(identity.cluster)
-        if earlier is None or entry is None or 0 < earlier.deadline <= self._now - entry.at:
+    def _is_busy(self, key: ObjectKey, cluster: str) -> bool:
+        """True while the cluster is on its way to the version of a rollout before."""
+        return any(self._is_in_flight(key, earlier, earlier.admitted.get(cluster)) for earlier in self._earlier)
+
+    def _is_in_flight(self, key: ObjectKey, earlier: EarlierRollout, entry: AdmittedCluster | None) -> bool:
+        if entry is None or 0 < earlier.deadline <= self._now - entry.at:
             return False
         view = self._tracker.view(key, earlier.to)
         return view is not None and view.version == earlier.to and not view.succeeded and not view.failed

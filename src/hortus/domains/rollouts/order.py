@@ -36,14 +36,17 @@ class RolloutOrder:
         raw = self._cache.raw
         return [key for key in raw if (one := self._cache.get(key)) is not None and not is_at_rest(one)]
 
-    def neighbours(self, rollout: Rollout) -> tuple[Rollout | None, Rollout | None]:
-        """The newest rollout of the subject where that is another one, and the one before, unless it succeeded."""
+    def neighbours(self, rollout: Rollout) -> tuple[Rollout | None, list[Rollout]]:
+        """The newest rollout of the subject where that is another one, and those before that may be in flight.
+
+        The one before counts unless it succeeded; those before it while clusters of them are in work.
+        """
         change = rollout.spec.change
         known = self.of(change.kind, change.subject)
         newer = known[-1] if known and _age(known[-1]) > _age(rollout) else None
         older = [one for one in known if _age(one) < _age(rollout)]
-        before = older[-1] if older and older[-1].status.phase != RolloutPhase.SUCCEEDED else None
-        return newer, before
+        before = [one for one in older[-1:] if one.status.phase != RolloutPhase.SUCCEEDED]
+        return newer, before + [one for one in older[:-1] if not is_at_rest(one)]
 
     async def create(self, client: Client, rollout: Object) -> bool:
         """Create a rollout; returns False when one of that name is there. Raises KubeError."""
