@@ -67,6 +67,31 @@ async def test_a_rollout_of_no_change_kind_waits_for_it(here: RolloutWorld) -> N
         await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED)
 
 
+async def test_rollouts_of_a_kind_that_nobody_serves_say_so_and_leave_others_their_workers(here: RolloutWorld) -> None:
+    await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
+    ghosts = _kind(resource={"group": "example.org", "version": "v1", "resource": "ghosts"})
+    await here.client.create(CHANGE_KINDS, {**ghosts, "metadata": {"name": "ghost"}})
+    await here.add_cluster("c0")
+    async with here.controllers(sync_time=0.2), here.owner(follows=False):
+        for number in range(6):
+            await here.start(f"ghost-{number}", change={"kind": "ghost", "subject": f"{number}", "to": "2"})
+        for number in range(6):
+            found = await here.until(lambda one: _progressing(one)[0] == "NotListed", name=f"ghost-{number}")
+            assert "the objects of ChangeKind ghost are not listed" in _progressing(found)[1]
+        await here.start(execute="Patch")
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="by-hand")
+
+
+async def test_a_rollout_whose_selector_cannot_be_read_names_its_field(here: RolloutWorld) -> None:
+    await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
+    async with here.controllers():
+        await here.start(clusters={"matchExpressions": [{"key": "ring", "operator": "In"}]})
+        found = await here.until(lambda one: _progressing(one)[0] == "InvalidSelector")
+        assert "spec.clusters: " in _progressing(found)[1]
+        await here.order("by-hand", clusters={"matchExpressions": None})
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED)
+
+
 async def test_a_rollout_under_no_policy_of_that_name_waits_for_it(here: RolloutWorld) -> None:
     await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
     async with here.controllers():

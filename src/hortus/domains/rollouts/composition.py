@@ -60,7 +60,7 @@ def add_controllers(
     assembly.add_change_kinds(sync_time)
     assembly.add_policies()
     assembly.add_starter()
-    assembly.add_rollouts()
+    assembly.add_rollouts(sync_time)
 
 
 class _Announcements:
@@ -148,7 +148,7 @@ class _Assembly:
             ],
         )
 
-    def add_rollouts(self) -> None:
+    def add_rollouts(self, sync_time: float) -> None:
         RolloutMetrics(self._manager.registry, self._rollout_wiring.cache, self._manager.clock)
         clock, assigned = self._manager.clock, Trigger()
         setter = ObjectSetter(
@@ -167,6 +167,7 @@ class _Assembly:
             order=self._order,
             policies=TypedCache(RolloutPolicy, self._policies),
             execution=setter,
+            sync_time=sync_time,
         )
         self._manager.controller(
             NAME,

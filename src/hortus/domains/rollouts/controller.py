@@ -27,7 +27,9 @@ from hortus.domains.rollouts.tracking import ChangeTracker
 from hortus.engine import NEVER, Actor, KindController, ReconcileContext, Result, StepError, Steps, TypedCache, Wiring
 from hortus.engine.conditions import FALSE
 from hortus.engine.rollouts.types import Rollout, RolloutCondition, RolloutPhase, RolloutPolicy, RolloutStatus
+from hortus.engine.within import within
 from hortus.kube.objects import ObjectKey
+from hortus.kube.selectors import LabelSelector, SelectorError
 from hortus.schema import encode
 
 MANAGER = "hortus-rollouts"
@@ -65,7 +67,9 @@ class RolloutController(KindController[RolloutContext]):
         order: RolloutOrder,
         policies: TypedCache[RolloutPolicy],
         execution: ObjectSetter,
+        sync_time: float,
     ) -> None:
+        """`sync_time` is in seconds: so long the first list of a ChangeKind's objects may take."""
         super().__init__(wiring)
         self._kinds = kinds
         self._fleet = fleet
@@ -73,6 +77,7 @@ class RolloutController(KindController[RolloutContext]):
         self._order = order
         self._policies = policies
         self._execution = execution
+        self._sync_time = sync_time
         self._decided: dict[ObjectKey, float] = {}
         """When the last decision of each rollout began, on the monotonic clock."""
         self._reported: dict[ObjectKey, float] = {}
@@ -149,7 +154,15 @@ class RolloutController(KindController[RolloutContext]):
                 actor=Actor.USER,
                 after=NEVER,
             )
-        await tracker.cache.synced()
+        try:
+            await within(self.wiring.clock, self._sync_time, tracker.cache.synced())
+        except TimeoutError as error:
+            raise StepError(
+                f"the objects of ChangeKind {change.kind} are not listed: see `kubectl get changekinds`",
+                reason="NotListed",
+                actor=Actor.OPERATOR,
+                after=self._sync_time,
+            ) from error
 
     async def _find_members(self, context: RolloutContext) -> None:
         rollout = context.object
@@ -157,6 +170,7 @@ class RolloutController(KindController[RolloutContext]):
         context.newer = "" if newer is None else newer.metadata.name
         context.membership = Membership(
             rollout,
+            _selector_of(rollout),
             context.tracker,
             self._fleet,
             self._record.admitted(rollout.metadata.uid),
@@ -279,3 +293,11 @@ class RolloutController(KindController[RolloutContext]):
     def report(self, context: RolloutContext, error: StepError) -> None:
         context.set_status("observedGeneration", context.draft.generation)
         context.condition(RolloutCondition.PROGRESSING, FALSE, reason=error.reason, message=error.message)
+
+
+def _selector_of(rollout: Rollout) -> LabelSelector | None:
+    """The clusters that may take part; None selects none."""
+    try:
+        return LabelSelector.from_object(rollout.spec.clusters)
+    except SelectorError as error:
+        raise StepError(f"spec.clusters: {error}", reason="InvalidSelector", actor=Actor.USER, after=NEVER) from error

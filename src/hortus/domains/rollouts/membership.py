@@ -31,6 +31,7 @@ class Membership:
     def __init__(
         self,
         rollout: Rollout,
+        selector: LabelSelector | None,
         tracker: ChangeTracker,
         fleet: FleetClusters,
         admitted: Mapping[str, AdmittedCluster],
@@ -52,7 +53,7 @@ class Membership:
         self._earlier = earlier
         self._reverted = reverted
         self._refusals = refusals
-        self._selector = LabelSelector.from_object(rollout.spec.clusters)
+        self._selector = selector
         self._now = now
 
     def members(self) -> list[RolloutMember]:
