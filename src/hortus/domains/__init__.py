@@ -91,6 +91,21 @@ class LocalSetup(NamedTuple):
     """Files to write before these start."""
 
 
+REGISTRY_FILE = "registry.json"
+"""The registry of `hortus up`, in its state directory: a docker config with this one registry and who may push."""
+
+
+class LocalArtifact(NamedTuple):
+    """An OCI artifact in the registry of `hortus up`."""
+
+    repository: str
+    tag: str
+    manifest: bytes
+    media_type: str
+    blobs: Sequence[bytes]
+    """The manifest's config and layers."""
+
+
 class DemoFleet(NamedTuple):
     """The demo clusters of `hortus up`. Domains find them by their names."""
 
@@ -192,6 +207,10 @@ class Domain:
         """Flags and files of the controllers in `hortus up`: files in `folder`, for `project` of the garden."""
         return LocalSetup()
 
+    def local_artifacts(self, registry: str) -> Iterable[LocalArtifact]:
+        """Artifacts that the registry of `hortus up`, at the address `registry`, holds at each start."""
+        return ()
+
     def demo(self, fleet: DemoFleet) -> Iterable[tuple[Resource, Object]]:
         """Objects that `hortus up` creates on the management cluster, at each start, unless they exist.
 
@@ -223,4 +242,14 @@ def all_domains() -> tuple[Domain, ...]:
     return tuple(import_module(f"{__name__}.{name}").DOMAIN for name in names)
 
 
-__all__ = ["DemoFleet", "Domain", "LocalSetup", "ProcessContext", "RbacRules", "Reload", "all_domains"]
+__all__ = [
+    "REGISTRY_FILE",
+    "DemoFleet",
+    "Domain",
+    "LocalArtifact",
+    "LocalSetup",
+    "ProcessContext",
+    "RbacRules",
+    "Reload",
+    "all_domains",
+]

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from hortus.cli.up.demo import Demo
+from hortus.cli.up.registry import local_registry
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.supervisor import CannotRun, report
 from hortus.domains import DemoFleet
@@ -28,6 +29,7 @@ async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, An
     async with (
         Client.from_kubeconfig(state.garden_kubeconfig, settings=connection) as garden,
         Client.from_kubeconfig(state.simulation_kubeconfig, settings=connection) as management,
+        local_registry(state.path),
     ):
         await ensure_content(garden, settings.project, time.time(), seed_capacity=settings.seed_capacity)
         manager = Manager(garden, grace=2.0)

@@ -3,6 +3,9 @@
 kubeconfig            the management cluster, for people and tools, who may add contexts (0600)
 controllers.kubeconfig  the management cluster, for the controllers (0600)
 garden.kubeconfig     the simulated garden (0600)
+registry.json         the OCI registry, with the password of who may push (0600)
+registry/             its content
+modules/              layers of modules that the controllers have fetched
 state.db              every object (SQLite, written by the API server process alone)
 format                the version of this layout; below it `state.db`, once that file has been made
 run.json              who runs on it, or did last: process ids and addresses
@@ -23,6 +26,7 @@ from shlex import quote
 import msgspec
 
 from hortus.cli.up.ownership import Unsafe, check_file, check_folder
+from hortus.domains import REGISTRY_FILE
 
 FORMAT = 1
 """Version of the layout above. Raised when an older Hortus could not read what a newer one wrote."""
@@ -112,7 +116,7 @@ class StateDirectory:
             return
         try:
             check_folder(self.path)
-            own = (self.controllers_kubeconfig, self.simulation_kubeconfig, self.token)
+            own = (self.controllers_kubeconfig, self.simulation_kubeconfig, self.token, self.path / REGISTRY_FILE)
             secrets = {self.kubeconfig, self.garden_kubeconfig, *own}
             for path in sorted(self.path.iterdir()):
                 with suppress(FileNotFoundError):  # files are replaced while somebody runs here

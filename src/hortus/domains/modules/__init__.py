@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain
+from hortus.domains import Domain, LocalArtifact, LocalSetup
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
@@ -46,6 +47,16 @@ class _Modules(Domain):
         from hortus.domains.modules import commands
 
         commands.register(app, connect)
+
+    def local_setup(self, folder: Path, project: str) -> LocalSetup:
+        from hortus.domains.modules.local import local_setup
+
+        return local_setup(folder)
+
+    def local_artifacts(self, registry: str) -> Iterable[LocalArtifact]:
+        from hortus.domains.modules.local import local_artifacts
+
+        return local_artifacts(registry)
 
 
 DOMAIN = _Modules(__name__)

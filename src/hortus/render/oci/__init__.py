@@ -11,10 +11,19 @@ go to the registry and to its pinned token realm, nowhere else. Errors are those
 
 from hortus.render.oci.client import Artifact, OciClient, OciSettings
 from hortus.render.oci.credentials import BadCredentials, CredentialStore, RegistryCredentials
-from hortus.render.oci.manifests import ChartArtifact, Descriptor, ImageManifest, Index, Platform, manifest_bytes
+from hortus.render.oci.manifests import (
+    OCI_MANIFEST,
+    ChartArtifact,
+    Descriptor,
+    ImageManifest,
+    Index,
+    Platform,
+    manifest_bytes,
+)
 from hortus.render.oci.references import BadReference, Reference, parse_reference, tag_of_version
 
 __all__ = [
+    "OCI_MANIFEST",
     "Artifact",
     "BadCredentials",
     "BadReference",

@@ -168,9 +168,10 @@ def _register_push(module: CommandGroup, connect: Connect) -> None:
     @click.option(
         "--registry",
         "-r",
-        required=True,
+        default="",
         metavar="ADDRESS",
-        help="Registry, with the path of the modules in it; http:// before it allows plain HTTP.",
+        help="Registry, with the path of the modules in it; http:// before it allows plain HTTP. "
+        "[default: that of `hortus up` on this machine]",
     )
     @click.option(
         "--docker-config",
@@ -200,7 +201,7 @@ def _register_push(module: CommandGroup, connect: Connect) -> None:
         hortus module push --registry europe-docker.pkg.dev/acme/modules
         kubectl apply -n kcp-system -f template.yaml
         """
-        access = _access(registry, docker_config)
+        access = _access(registry, docker_config) if registry else _local_access(connect().local_state)
         run(_push(connect, _Request(**given), access, template_file, output, overwrite=overwrite))
 
 
@@ -345,3 +346,16 @@ def _access(address: str, docker_config: Path | None) -> RegistryAccess:
         return access_from_host(address, docker_config=credentials_file(docker_config))
     except (BadRegistryAccess, BadSource) as error:
         raise CommandError(str(error)) from None
+
+
+def _local_access(state: Path) -> RegistryAccess:
+    """The registry of `hortus up`. Raises CommandError."""
+    from hortus.domains import REGISTRY_FILE
+    from hortus.domains.modules.registry import BadRegistryAccess, access_from_docker_config
+
+    try:
+        return access_from_docker_config((state / REGISTRY_FILE).read_bytes())
+    except FileNotFoundError:
+        raise CommandError("no registry: name one with --registry, or start `hortus up`, which has one") from None
+    except (OSError, BadRegistryAccess) as error:
+        raise CommandError(f"{state / REGISTRY_FILE} cannot be used: {error}") from None
