@@ -1,8 +1,9 @@
 """The inventory over thousands of clusters: `python -m tests.benchmarks.inventory [CLUSTERS]`.
 
-One cluster in five is a logical cluster of an API server in another process, with a labelled Secret, and is watched.
-The others are Runtimes that have no kubeconfig yet. This process runs the controller: from an empty inventory to the
-last profile, then at rest, with new clusters one after the other, and from its start over the objects that are there.
+Two fleets, one after the other: Runtimes alone, which have no kubeconfig yet, and one in which every fifth cluster is a
+logical cluster of an API server in another process, with a labelled Secret, and is watched. This process runs the
+controller: from an empty inventory to the last profile, then at rest, with new clusters one after the other, and from
+its start over the objects that are there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Awaitable, Callable, Sequence
 from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
@@ -47,8 +49,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "Cust
 Figures = dict[str, float]
 
 
-def _serve(clusters: int, answers: Queue[str]) -> None:
-    watched = clusters // WATCHED
+def _serve(clusters: int, watched: int, answers: Queue[str]) -> None:
     names = [f"bench-{number}" for number in range(watched)]
     with started_apiserver(clusters=names) as server:
         root = server.server.local("root")
@@ -125,19 +126,19 @@ async def _until_reported(client: Client, count: int) -> None:
                 return
 
 
-async def _added(client: Client, numbers: range) -> list[float]:
-    """Seconds from the label on a Secret until its profile is seen, one cluster after the other."""
-    found = []
+async def _added(client: Client, names: Sequence[str], add: Callable[[str], Awaitable[object]]) -> Figures:
+    """The time from a source until its profile is seen, one cluster after the other."""
+    times = []
     async with client.watch(CLUSTER_PROFILES, "fleet") as events:
-        for number in numbers:
-            name = f"bench-{number}"
+        for name in names:
             began = time.monotonic()
-            await client.patch(SECRETS, name, {"metadata": {"labels": {SourceLabel.KUBECONFIG: "true"}}}, "later")
+            await add(name)
             async for event in events:
                 if event.object["metadata"]["name"] == name:
                     break
-            found.append(time.monotonic() - began)
-    return found
+            times.append(time.monotonic() - began)
+    times.sort()
+    return {"median ms": times[len(times) // 2] * 1000, "slowest ms": times[-1] * 1000}
 
 
 def _cpu() -> float:
@@ -150,13 +151,21 @@ def _resident() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-async def _measure(kubeconfig: Path, clusters: int) -> dict[str, Figures]:
+async def _measure(kubeconfig: Path, clusters: int, watched: int) -> dict[str, Figures]:
     figures: dict[str, Figures] = {}
-    first, counted = clusters - NEW, _Counted()
+    later = NEW if watched else 0
+    first, counted = clusters - later, _Counted()
     async with (
         Client.from_kubeconfig(kubeconfig) as watcher,
         Client.from_kubeconfig(kubeconfig, observer=counted) as client,
     ):
+
+        async def label(name: str) -> None:
+            await watcher.patch(SECRETS, name, {"metadata": {"labels": {SourceLabel.KUBECONFIG: "true"}}}, "later")
+
+        async def create(name: str) -> None:
+            await watcher.create(RUNTIMES, _runtime(name))
+
         before, began, memory = _cpu(), time.monotonic(), _resident()
         async with _Process(client).manager.running():
             await _until_reported(watcher, first)
@@ -166,7 +175,6 @@ async def _measure(kubeconfig: Path, clusters: int) -> dict[str, Figures]:
                 "s": seconds,
                 "CPU ms a cluster": cpu / first * 1000,
                 "writes a cluster": counted.writes / first,
-                "MiB": _resident(),
                 "KiB a cluster": (_resident() - memory) / first * 1024,
             }
             await asyncio.sleep(10.0)  # until the last facts of nodes are in
@@ -178,13 +186,11 @@ async def _measure(kubeconfig: Path, clusters: int) -> dict[str, Figures]:
                 "CPU % of a core": (_cpu() - before) / REST * 100,
                 "MiB": _resident(),
             }
-            watched = clusters // WATCHED
-            times = sorted(await _added(watcher, range(watched - NEW, watched)))
+            figures["a new Runtime"] = await _added(watcher, [f"new-{number}" for number in range(NEW)], create)
+            if later:
+                names = [f"bench-{number}" for number in range(watched - later, watched)]
+                figures["a new Secret"] = await _added(watcher, names, label)
             await asyncio.sleep(10.0)  # until their last facts are in
-            figures["a new cluster"] = {
-                "median ms": times[len(times) // 2] * 1000,
-                "p99 ms": times[int(len(times) * 0.99)] * 1000,
-            }
     counted = _Counted()
     async with Client.from_kubeconfig(kubeconfig, observer=counted) as client:
         before = _cpu()
@@ -194,18 +200,26 @@ async def _measure(kubeconfig: Path, clusters: int) -> dict[str, Figures]:
     return figures
 
 
-def run(clusters: int = CLUSTERS) -> dict[str, Any]:
+def _fleet(clusters: int, watched: int) -> dict[str, Figures]:
     context = multiprocessing.get_context("spawn")
     answers: Queue[str] = context.Queue()
-    server = context.Process(target=_serve, args=(clusters, answers), daemon=True)
+    server = context.Process(target=_serve, args=(clusters, watched, answers), daemon=True)
     server.start()
     try:
         with tempfile.TemporaryDirectory() as folder:
             kubeconfig = Path(folder) / "kubeconfig"
             kubeconfig.write_text(answers.get(timeout=600))
-            return uvloop.run(_measure(kubeconfig, clusters))
+            return uvloop.run(_measure(kubeconfig, clusters, watched))
     finally:
         server.kill()
+
+
+def run(clusters: int = CLUSTERS) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for watched in (0, clusters // WATCHED):
+        for subject, figures in _fleet(clusters, watched).items():
+            found[f"{watched:,} watched: {subject}"] = figures
+    return found
 
 
 if __name__ == "__main__":
