@@ -13,6 +13,7 @@ from typing import Any
 from hortus.domains.modules import settings
 from hortus.domains.modules.clusters import SECRET_SELECTOR, KymaClusters
 from hortus.domains.modules.manifests.composition import add_controller
+from hortus.domains.modules.manifests.controller import ManifestController
 from hortus.domains.modules.metrics import RequeueMetrics
 from hortus.domains.modules.names import Label
 from hortus.domains.modules.types import KYMAS, MANIFESTS, InstallSource, Kyma, Manifest
@@ -23,10 +24,10 @@ from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.leftovers.types import Leftover
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
-from hortus.kube import Client, Resource, yaml
+from hortus.kube import Client, PatchKind, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, parse_time
+from hortus.kube.objects import Object, ObjectKey, parse_time
 from hortus.schema import crd
 from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import wait_for
@@ -39,6 +40,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "Cust
 SAMPLES = Resource("operator.kyma-project.io", "v1alpha1", "samples", "Sample")
 HOME, MODULES = "kcp-system", "kyma-system"
 PATIENCE = 30.0
+MOST_RECONCILES = 500
 _numbers = itertools.count(1)
 
 
@@ -107,6 +109,7 @@ class ModuleWorld:
         self.clock: Clock = SystemClock()
         self.flags: list[str] = []
         self.pool: RemotePool | None = None
+        self.reconciler: ManifestController | None = None
 
     @asynccontextmanager
     async def controllers(self) -> AsyncIterator[Manager]:
@@ -123,7 +126,7 @@ class ModuleWorld:
                 observer=self.requests,
             )
             manager.on_stop(pool.close)
-            add_controller(
+            self.reconciler = add_controller(
                 manager,
                 client=client,
                 namespace=HOME,
@@ -135,6 +138,16 @@ class ModuleWorld:
             )
             async with manager.running():
                 yield manager
+
+    async def until_at_rest(self, name: str = "one-module") -> None:
+        """Return when a reconcile of the Manifest makes no call."""
+        assert self.reconciler is not None
+        for _ in range(MOST_RECONCILES):
+            self.requests.answers.clear()
+            await self.reconciler.reconcile(ObjectKey(HOME, name))
+            if not self.requests.answers:
+                return
+        raise AssertionError(f"not at rest after {MOST_RECONCILES} reconciles: {self.requests.answers}")
 
     # Objects of the control plane.
 
@@ -182,9 +195,29 @@ class ModuleWorld:
         """The Manifest as soon as `says` holds of it."""
         return await wait_for(self.client, MANIFESTS, name, HOME, until=lambda obj: bool(says(obj)), patience=PATIENCE)
 
-    async def until_inside(self, resource: Resource, name: str, namespace: str = MODULES) -> Object:
-        """An object of the Kyma's cluster as soon as it is there."""
-        return await wait_for(self.inside, resource, name, namespace, patience=PATIENCE)
+    async def until_inside(
+        self, resource: Resource, name: str, namespace: str = MODULES, *, until: Callable[[Object], bool] | None = None
+    ) -> Object:
+        """An object of the Kyma's cluster as soon as it is there, and `until` holds of it."""
+        return await wait_for(self.inside, resource, name, namespace, until=until, patience=PATIENCE)
+
+    async def edit(self, resource: Resource, name: str, operations: list[Object]) -> Object:
+        """Changes an object of the Kyma's cluster as its admin may."""
+        return await self.inside.patch(resource, name, operations, MODULES, PatchKind.JSON)
+
+    @asynccontextmanager
+    async def second_cluster(self) -> AsyncIterator[Client]:
+        """A second Kyma `two` with a cluster of its own."""
+        await asyncio.to_thread(self.server.create_cluster, f"{self.name}-two")
+        async with Client.from_kubeconfig(self.server.kubeconfig_for(f"{self.name}-two")) as inside:
+            await inside.create(NAMESPACES, {"metadata": {"name": MODULES}})
+            await self.secret("two", workload="two")
+            await self.kyma("two")
+            yield inside
+
+    async def restored(self, inside: Client, deployment: str) -> None:
+        """Return when a cluster has a Deployment."""
+        await wait_for(inside, DEPLOYMENTS, deployment, MODULES, patience=PATIENCE)
 
     async def unreachable(self) -> None:
         """Makes the cluster of the Kyma answer no more: its kubeconfig leads to a port where nothing listens."""

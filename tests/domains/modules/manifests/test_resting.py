@@ -1,0 +1,204 @@
+"""2.8: Manifests at rest cost no call, and drift is found by events."""
+
+from __future__ import annotations
+
+import pytest
+from tests.domains.modules.manifests.world import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    HOME,
+    MODULES,
+    ModuleWorld,
+    config_map,
+    deployment,
+    is_ready,
+    operation,
+    state,
+)
+
+from hortus.domains.modules.manifests.outline import change_matters, outline, owner_of
+from hortus.domains.modules.manifests.resting import Resting
+from hortus.domains.modules.names import Annotation
+from hortus.domains.modules.types import KYMAS
+from hortus.engine.cache import Change
+from hortus.engine.remote import KubeconfigRef
+from hortus.kube.objects import Object, ObjectKey
+from hortus.testing import FakeClock
+
+KEY = ObjectKey(HOME, "one-module")
+PLACE = KubeconfigRef(HOME, "kubeconfig-one", "config")
+
+
+async def at_rest(here: ModuleWorld) -> None:
+    await here.until(lambda obj: obj.get("status", {}).get("synced"))
+    await here.until_inside(DEPLOYMENTS, "operator")
+    await here.become_available("operator")
+    await here.until(is_ready)
+    await here.until_at_rest()
+
+
+async def test_a_ready_module_at_rest_makes_no_call(here: ModuleWorld) -> None:
+    await here.manifest(here.layers.push(config_map("one"), deployment()))
+    async with here.controllers():
+        await at_rest(here)
+        assert here.reconciler is not None
+        for _ in range(100):
+            result = await here.reconciler.reconcile(KEY)
+            assert result is not None
+            assert result.requeue_after == pytest.approx(300.0, rel=0.02)
+        assert here.requests.answers == []
+
+
+async def test_an_edited_deployment_is_restored_at_once(here: ModuleWorld) -> None:
+    await here.manifest(here.layers.push(config_map("one"), deployment()))
+    async with here.controllers():
+        await at_rest(here)
+        edit = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "evil:1"}]
+        edited = await here.edit(DEPLOYMENTS, "operator", edit)
+        await here.until_inside(
+            DEPLOYMENTS,
+            "operator",
+            until=lambda obj: obj["metadata"]["generation"] > edited["metadata"]["generation"],
+        )
+    found = await here.read(DEPLOYMENTS, "operator", MODULES)
+    assert found is not None
+    assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "example.org/operator:1.0.0"
+
+
+async def test_a_deleted_deployment_is_made_again_at_once(here: ModuleWorld) -> None:
+    await here.manifest(here.layers.push(config_map("one"), deployment()))
+    async with here.controllers():
+        await at_rest(here)
+        before = await here.read(DEPLOYMENTS, "operator", MODULES)
+        assert before is not None
+        await here.inside.delete(DEPLOYMENTS, "operator", MODULES)
+        await here.until_inside(
+            DEPLOYMENTS, "operator", until=lambda obj: obj["metadata"]["uid"] != before["metadata"]["uid"]
+        )
+
+
+async def test_a_state_that_changes_is_reported_at_once(here: ModuleWorld) -> None:
+    await here.manifest(here.layers.push(config_map("one"), deployment()))
+    async with here.controllers():
+        await at_rest(here)
+        await here.report_deployment("operator", "True", "ReplicaSetUpdated", "True")
+        await here.until(lambda obj: state(obj) == "Processing")
+
+
+async def test_an_object_that_no_watch_shows_is_restored_by_the_comparison(here: ModuleWorld) -> None:
+    here.flags = ["--module-comparison-interval=200ms", "--manifest-requeue-success-interval=100ms"]
+    await here.manifest(here.layers.push(config_map("one", a="1")))
+    async with here.controllers():
+        await here.until(is_ready)
+        await here.inside.delete(CONFIG_MAPS, "one", MODULES)
+        await here.until_inside(CONFIG_MAPS, "one")
+
+
+async def test_a_kyma_that_is_gone_ends_the_rest(here: ModuleWorld) -> None:
+    await here.manifest(here.layers.push(config_map("one"), deployment()))
+    async with here.controllers():
+        await at_rest(here)
+        await here.client.delete(KYMAS, "one", HOME)
+        await here.until(lambda obj: state(obj) == "Error")
+
+
+async def test_a_cluster_cannot_disturb_the_modules_of_another(here: ModuleWorld) -> None:
+    """The cluster of `two` holds a Deployment that names the Manifest of `one`."""
+    await here.manifest(here.layers.push(config_map("one"), deployment()))
+    hostile = {**deployment("hostile")}
+    labels = {"operator.kyma-project.io/managed-by": "kyma"}
+    marks = {Annotation.OWNED_BY: f"{HOME}/one-module"}
+    hostile["metadata"] = {**hostile["metadata"], "labels": labels, "annotations": marks}
+    async with here.second_cluster() as inside, here.controllers():
+        await at_rest(here)
+        await inside.create(DEPLOYMENTS, hostile)
+        await here.manifest(here.layers.push(deployment("own")), "two-module", kyma="two")
+        await here.until(lambda obj: operation(obj) == "waiting for resources to become ready", "two-module")
+        await inside.patch(DEPLOYMENTS, "hostile", {"spec": {"replicas": 3}}, MODULES)
+        # Events of one watch come in their order: that of the own Deployment, made later, is seen after the hostile's.
+        await inside.delete(DEPLOYMENTS, "own", MODULES)
+        await here.restored(inside, "own")
+        assert here.reconciler is not None
+        here.requests.answers.clear()
+        # A reconcile of a Manifest at rest awaits nothing, so no other runs in between.
+        await here.reconciler.reconcile(KEY)
+        assert here.requests.answers == []
+
+
+def manifest(version: str) -> Object:
+    return {"metadata": {"name": KEY.name, "namespace": KEY.namespace, "resourceVersion": version}}
+
+
+async def test_a_rest_ends_by_a_write_a_watch_that_is_not_current_a_disturbance_and_time() -> None:
+    clock, current = FakeClock(), True
+    resting = Resting(clock=clock, watched=lambda place: current, pause=300.0, comparison=1000.0)
+
+    def begin() -> None:
+        resting.begin(KEY)
+        resting.rest(KEY, manifest("1"), PLACE)
+
+    assert resting.pause(KEY, manifest("1")) is None
+    begin()
+    assert resting.pause(KEY, manifest("1")) == 300.0
+    assert resting.pause(KEY, manifest("2")) is None
+    assert resting.pause(KEY, manifest("1")) is None, "over is over"
+    begin()
+    current = False
+    assert resting.pause(KEY, manifest("1")) is None
+    current = True
+    begin()
+    resting.disturb(KEY)
+    assert resting.pause(KEY, manifest("1")) is None
+    begin()
+    await clock.advance(900.0)
+    assert resting.pause(KEY, manifest("1")) == 100.0
+    await clock.advance(100.0)
+    assert resting.pause(KEY, manifest("1")) is None
+
+
+def test_a_change_during_the_reconcile_leaves_no_rest() -> None:
+    resting = Resting(clock=FakeClock(), watched=lambda place: True, pause=300.0, comparison=1000.0)
+    resting.begin(KEY)
+    resting.disturb(KEY)
+    resting.rest(KEY, manifest("1"), PLACE)
+    assert resting.pause(KEY, manifest("1")) is None
+
+
+def reported(**changes: object) -> Object:
+    obj = deployment()
+    marks = {Annotation.OWNED_BY: f"{HOME}/one-module", "deployment.kubernetes.io/revision": "1"}
+    obj["metadata"] = {**obj["metadata"], "generation": 1, "uid": "u", "resourceVersion": "1", "annotations": marks}
+    conditions = [
+        {"type": kind, "status": "True", "reason": "NewReplicaSetAvailable"} for kind in ("Progressing", "Available")
+    ]
+    obj["status"] = {"conditions": conditions, "replicas": 1}
+    for path, value in changes.items():
+        part, _, field = path.partition("_")
+        obj[part] = {**obj[part], field: value}
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("changes", "matters"),
+    [
+        ({}, False),
+        ({"status_replicas": 2}, False),
+        ({"metadata_resourceVersion": "2"}, False),
+        ({"metadata_generation": 2}, True),
+        ({"metadata_uid": "v"}, True),
+        ({"metadata_labels": {"a": "b"}}, True),
+        ({"metadata_annotations": {Annotation.OWNED_BY: f"{HOME}/one-module"}}, False),
+        ({"metadata_annotations": {}}, True),
+        ({"metadata_deletionTimestamp": "2026-01-01T00:00:00Z"}, True),
+        ({"status_conditions": []}, True),
+        ({"status_conditions": "text"}, True),
+    ],
+)
+def test_only_edits_and_states_of_deployments_matter(changes: dict[str, object], matters: bool) -> None:
+    change = Change(KEY, outline(reported()), outline(reported(**changes)))
+    assert change_matters(change) is matters
+
+
+def test_the_owner_of_a_deployment_is_its_mark() -> None:
+    assert owner_of(outline(reported())) == KEY
+    assert owner_of(outline(deployment())) is None
