@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from hortus.testing.apiserver import TestServer
+
+# The time of an example says more about the machine and its load than about the code.
+settings.register_profile("any-machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")
 
 _UPSTREAM = Path(__file__).resolve().parents[2] / "shared" / "upstream"
 

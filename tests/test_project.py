@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import hortus
 
@@ -152,3 +153,8 @@ def test_the_source_distribution_has_what_a_wheel_is_built_from_and_nothing_else
     single = {"README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "pyproject.toml", "PKG-INFO", ".gitignore"}
     assert tops == single | {"src/hortus", "charts/hortus"}
     assert [name for name in files if "__pycache__" in name or name.endswith((".pyc", ".orig", ".rej"))] == []
+
+
+def test_no_example_of_a_property_has_a_deadline() -> None:
+    assert settings().deadline is None
+    assert HealthCheck.too_slow in settings().suppress_health_check

@@ -298,7 +298,7 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_record_of_one_cluster_keeps_another_from_working(
     furnished: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

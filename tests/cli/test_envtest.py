@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from tests.benchmarks.fleet import free_port
+from tests.apiserver.store.etcdserver import free_port
 
 from hortus.cli.envtest import write_assets
 from hortus.kube import Access, Client, Credentials, Secret

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from tests.oracles.programs import find_assets
+
+_PORTS = 12_000
+"""Ports to choose from, below those of outgoing connections."""
 
 
 def find_etcd() -> str | None:
@@ -23,10 +27,17 @@ def find_etcd() -> str | None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that nothing listens on, now or after a restart of what will: no outgoing connection gets it meanwhile."""
+    while True:
+        port = _lowest_outgoing() - 1 - secrets.randbelow(_PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def _lowest_outgoing() -> int:
+    ranges = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    return max(int(ranges.read_text().split()[0]) if ranges.exists() else 32768, 2 * _PORTS)
 
 
 def _drain(log: IO[str], ready: threading.Event) -> None:
@@ -51,7 +62,7 @@ def running_etcd(
         reader = threading.Thread(target=_drain, args=(process.stderr, ready))
         reader.start()
         try:
-            assert ready.wait(30), f"{binary} did not become ready"
+            assert ready.wait(60), f"{binary} did not become ready"
             yield process
         finally:
             process.kill()

@@ -70,7 +70,7 @@ def read_by_go(text: str, go_templates: GoTemplates) -> Any:
 
 
 @pytest.mark.oracle
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @example(values={"number": 1000650000, "filled": {"a": 1e9}})
 @given(values=VALUES)
 async def test_objects_hold_the_numbers_that_helm_gives_the_cluster(
