@@ -65,6 +65,24 @@ _CONTROLLERS: Final = (
         5 * _MINUTE,
         "Longest delay of a Kyma after a change of a ModuleReleaseMeta that no rollout policy governs; 0s for none.",
     ),
+    Flag(
+        "kyma-comparison-interval",
+        "duration",
+        _HOUR,
+        "Time between two comparisons of the objects copied to a cluster: namespace, CRDs, pull Secret and catalog.",
+    ),
+    Flag(
+        "kyma-detach-after",
+        "duration",
+        _HOUR,
+        "Time after which a Kyma that is deleted is released although its cluster does not answer.",
+    ),
+    Flag(
+        "kyma-windows-from-cluster",
+        "bool",
+        False,
+        "Take skipMaintenanceWindows from the Kyma in the cluster, as modules and channel are.",
+    ),
     Flag("sync-namespace", "string", "kyma-system", "Namespace of modules and the Kyma in managed clusters."),
     Flag(
         "skr-image-pull-secret", "string", "", "Secret of the control plane for pulling images, copied to all clusters."
@@ -218,6 +236,9 @@ class KymaSettings(msgspec.Struct, frozen=True):
     window_minimum: float
     window_policy: str
     """File with the maintenance windows."""
+    comparison: float
+    detach_after: float
+    windows_from_cluster: bool
 
 
 class ManifestSettings(msgspec.Struct, frozen=True):
@@ -272,6 +293,9 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
             restricted=frozenset(name for name in values["restricted-default-modules"].split(",") if name),
             window_minimum=values["min-maintenance-window-size"],
             window_policy=values["maintenance-policy-path"],
+            comparison=values["kyma-comparison-interval"],
+            detach_after=values["kyma-detach-after"],
+            windows_from_cluster=values["kyma-windows-from-cluster"],
         ),
         manifest=ManifestSettings(
             workers=values["max-concurrent-manifest-reconciles"],

@@ -1,0 +1,132 @@
+"""Changes of the catalog, as Kymas to reconcile: which ones a change concerns, and when.
+
+A change of a ModuleReleaseMeta reaches each Kyma after a delay of its own, so that a channel moves over a fleet in
+minutes, not in a moment. The delay follows from the Kyma, the module and the version, and counts from the time of the
+change that the API server recorded: a restart keeps it, and so does a reconcile for another reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from hortus.domains.modules.kyma.documents import changed_at
+from hortus.domains.modules.names import MANAGED_BY_LIFECYCLE_MANAGER, Label
+from hortus.domains.modules.types import Kyma, ModuleReleaseMeta
+from hortus.engine import Cache, Change, Priority, TypedCache, read
+from hortus.engine.delays import Delays
+from hortus.engine.sources import Add, Detach
+from hortus.kube.clock import Clock
+from hortus.kube.objects import Object, ObjectKey, key_of
+
+BY_MODULE: Final = "module"
+"""Index of managed Kymas by the modules of their status, each with its channel."""
+BY_TEMPLATE: Final = "template"
+"""Index of managed Kymas by the ModuleTemplates of their status."""
+MANAGED: Final = "managed"
+"""Index of all managed Kymas, by their namespace."""
+
+
+def spread_of(*parts: str) -> float:
+    """A number from 0 to 1 that follows from texts alone."""
+    digest = hashlib.sha256("\0".join(parts).encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64
+
+
+def upgrade_time(kyma: ObjectKey, module: str, version: str, *, changed: float, longest: float) -> float:
+    """The time, in seconds since the epoch, from which a Kyma takes a version that a release got at `changed`;
+    `longest` is the longest delay in seconds."""
+    return changed + longest * spread_of(*kyma, module, version)
+
+
+def upgrade_delay(kyma: ObjectKey, module: str, version: str, *, release: Object, now: float, longest: float) -> float:
+    """Seconds from `now` until a Kyma takes a version of a cached release that has just changed."""
+    due = upgrade_time(kyma, module, version, changed=changed_at(release) or now, longest=longest)
+    return min(max(0.0, due - now), longest)
+
+
+def index(kymas: TypedCache[Kyma]) -> None:
+    """File Kymas by the modules and the ModuleTemplates in their status."""
+    kymas.add_index(BY_MODULE, _modules)
+    kymas.add_index(BY_TEMPLATE, _templates)
+    kymas.add_index(MANAGED, lambda kyma: (kyma.metadata.namespace,) if _is_managed(kyma) else ())
+
+
+def _is_managed(kyma: Kyma) -> bool:
+    return kyma.metadata.labels.get(Label.MANAGED_BY) == MANAGED_BY_LIFECYCLE_MANAGER
+
+
+def _modules(kyma: Kyma) -> Iterator[str]:
+    for module in kyma.status.modules if _is_managed(kyma) else ():
+        yield _entry(kyma.metadata.namespace, module.name, module.channel or kyma.spec.channel)
+
+
+def _entry(namespace: str, module: str, channel: str) -> str:
+    return f"{namespace}/{module}/{channel}"
+
+
+def _templates(kyma: Kyma) -> Iterator[str]:
+    for module in kyma.status.modules if _is_managed(kyma) else ():
+        if module.channel and module.template is not None:
+            yield str(ObjectKey(module.template.metadata.namespace, module.template.metadata.name))
+
+
+def kymas_of_template(kymas: Cache) -> Callable[[Object], Iterable[ObjectKey]]:
+    """Maps a ModuleTemplate to the managed Kymas that have it in their status, in a channel."""
+    return lambda template: kymas.keys_by(BY_TEMPLATE, str(key_of(template)))
+
+
+def changed_channels(old: ModuleReleaseMeta, new: ModuleReleaseMeta | None) -> dict[str, str]:
+    """The channels in which two states of a release differ, with their new versions; empty for one that is gone."""
+    before = {one.channel: one.version for one in old.spec.channels}
+    after = {one.channel: one.version for one in new.spec.channels} if new is not None else {}
+    names = before.keys() | after.keys()
+    return {name: after.get(name, "") for name in names if before.get(name) != after.get(name)}
+
+
+class ReleaseChanges:
+    """A source: the Kymas that a change of a ModuleReleaseMeta concerns, each after its delay."""
+
+    def __init__(self, releases: Cache, kymas: Cache, *, longest: float) -> None:
+        """`longest` is the longest delay in seconds."""
+        self._releases = releases
+        self._kymas = kymas
+        self._longest = longest
+
+    def attach(self, add: Add, clock: Clock) -> Detach:
+        delays: Delays[ObjectKey] = Delays(clock, add)
+
+        def on_change(change: Change) -> None:
+            if change.initial or change.old is None:
+                return
+            for key, delay in self._concerned(change, change.old, clock.now()):
+                if delay:
+                    delays.add(key, delay, int(Priority.EVENT))
+                else:
+                    add(key, int(Priority.EVENT))
+
+        undo = self._releases.subscribe(on_change)
+
+        def detach() -> None:
+            undo()
+            delays.close()
+
+        return detach
+
+    async def ready(self) -> None:
+        await self._releases.synced()
+
+    def _concerned(self, change: Change, old: Object, now: float) -> Iterator[tuple[ObjectKey, float]]:
+        """The Kymas, each with its delay in seconds; none for a module that is gone."""
+        new = change.new
+        module = change.key.name
+        channels = changed_channels(
+            read(ModuleReleaseMeta, old), read(ModuleReleaseMeta, new) if new is not None else None
+        )
+        for channel, version in channels.items():
+            for key in self._kymas.keys_by(BY_MODULE, _entry(change.key.namespace, module, channel)):
+                if new is None:
+                    yield key, 0.0
+                else:
+                    yield key, upgrade_delay(key, module, version, release=new, now=now, longest=self._longest)
