@@ -156,6 +156,7 @@ def _named_in_sources() -> set[str]:
     places = (
         "domains/inventory/metrics.py",
         "domains/leftovers/metrics.py",
+        "domains/modules/watching/metrics.py",
         "domains/rollouts/metrics.py",
         "engine/remote/metrics.py",
         "engine/reloading.py",

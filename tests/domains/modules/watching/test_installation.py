@@ -229,6 +229,9 @@ async def test_a_silent_watcher_is_noticed_and_one_that_speaks_again_too(world: 
             await world.clock.advance(PATIENCE)
         assert (await world.install()).hearing is Hearing.SILENT
         assert world.metric("hortus_watcher_clusters", state="Silent") == 1
+        async with asyncio.timeout(60):
+            while "WatcherSilent" not in await world.event_reasons():
+                await asyncio.sleep(0.02)
         assert [one["metadata"]["name"] for one in (await world.remote.list(KYMAS, "kyma-system")).items] == ["default"]
         async with world.agent():
             await world.clock.advance(AFTER_FAILURE)

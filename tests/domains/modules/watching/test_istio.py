@@ -166,16 +166,11 @@ async def test_a_watcher_that_cannot_be_routed_is_in_error(world: World, spec: d
         found = await wait_for(world.control, WATCHERS, "watcher", "kcp-system", until=_state("Error"))
         assert found["status"]["conditions"][0]["message"] == "VirtualService is not configured"
         async with asyncio.timeout(60):
-            while reason not in await _reasons(world):
+            while reason not in await world.event_reasons():
                 await asyncio.sleep(0.02)
         if not spec:
             await world.control.create(GATEWAYS, gateway(("a.example.org", 443)))
             await wait_for(world.control, WATCHERS, "watcher", "kcp-system", until=_state("Ready"))
-
-
-async def _reasons(world: World) -> set[str]:
-    events = Resource("", "v1", "events", "Event")
-    return {one["reason"] for one in (await world.control.list(events, "kcp-system")).items}
 
 
 async def test_cert_manager_gets_the_certificate_of_the_contract(world: World) -> None:

@@ -38,6 +38,7 @@ from hortus.testing.apiserver import running_apiserver
 
 PATIENCE = 60.0
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+EVENTS = Resource("", "v1", "events", "Event")
 KEY = ObjectKey("kcp-system", "kyma-1")
 DIRECT = ("--cert-management=self", "--watcher-listener-address=127.0.0.1:1", "--watcher-hortus-agent")
 
@@ -186,6 +187,9 @@ class World:
 
     async def gateway(self) -> TlsSecret:
         return read_tls(await self.control.get(SECRETS, "klm-istio-gateway", "istio-system"))
+
+    async def event_reasons(self) -> set[str]:
+        return {one["reason"] for one in (await self.control.list(EVENTS, "kcp-system")).items}
 
     def metric(self, name: str, **labels: str) -> float:
         return self.registry.get_sample_value(name, labels) or 0.0

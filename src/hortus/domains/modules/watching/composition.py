@@ -101,6 +101,8 @@ def add_watcher(manager: Manager, *, client: Client, kymas: Cache, settings: Wat
     metrics = WatcherMetrics(manager.registry)
     health = WatcherHealth(every=settings.probe_every, namespace=settings.namespace, clock=manager.clock)
     metrics.watch(health.counts)
+    events = EventRecorder(client, component=FieldOwner.LIFECYCLE, clock=manager.clock)
+    manager.add_server(events)
     trigger = Trigger()
     watchers = manager.cache(WATCHERS, namespace=settings.control_namespace, transform=without_managed_fields)
     gateways = None if settings.direct_address else manager.cache(GATEWAYS, namespace=settings.gateway_namespace)
@@ -114,12 +116,13 @@ def add_watcher(manager: Manager, *, client: Client, kymas: Cache, settings: Wat
         address=_address(gateways, settings),
         health=health,
         metrics=metrics,
+        events=events,
         clock=manager.clock,
     )
     listener = None
     if settings.enabled:
         _add_rotation(manager, client, settings, metrics)
-        _add_controller(manager, client, settings, gateways)
+        _add_controller(manager, client, settings, gateways, events)
         listener = _add_listener(manager, client, settings, secrets, kymas, health, trigger, metrics)
     return WatcherParts(installer, (trigger,), listener)
 
@@ -181,9 +184,9 @@ def _add_rotation(manager: Manager, client: Client, settings: WatcherSettings, m
     )
 
 
-def _add_controller(manager: Manager, client: Client, settings: WatcherSettings, gateways: Cache | None) -> None:
-    events = EventRecorder(client, component=FieldOwner.LIFECYCLE, clock=manager.clock)
-    manager.add_server(events)
+def _add_controller(
+    manager: Manager, client: Client, settings: WatcherSettings, gateways: Cache | None, events: EventRecorder
+) -> None:
     kind = WatcherController if gateways is not None else DirectWatcherController
     wiring = wire(manager, kind, client=client, events=events, namespace=settings.control_namespace)
     controller = kind(wiring, gateways=gateways, settings=settings)

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 import msgspec
 
 from hortus.domains.modules.names import Annotation, FieldOwner, Label
-from hortus.domains.modules.types import Kyma, Watcher
+from hortus.domains.modules.types import KYMAS, Kyma, Watcher
 from hortus.domains.modules.watching.certificates import CertificateIssuer, WantedCertificate, certificate_name
 from hortus.domains.modules.watching.gateways import ListenerAddress
 from hortus.domains.modules.watching.health import Hearing, WatcherHealth
@@ -37,7 +37,7 @@ from hortus.domains.modules.watching.webhook import (
     identities,
     resources,
 )
-from hortus.engine import Actor, StepError, metadata_of
+from hortus.engine import WARNING, Actor, EventRecorder, StepError, metadata_of
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client
 from hortus.kube.clock import Clock
@@ -46,6 +46,9 @@ from hortus.kube.objects import Object, ObjectKey, Resource
 
 APPLY_EVERY: Final = 3600.0
 """Seconds after which every object is compared, even if nothing seems to have changed."""
+
+SILENT: Final = "WatcherSilent"
+"""Reason of the event for a Kyma whose watcher is Silent."""
 
 
 class InstallState(msgspec.Struct, frozen=True):
@@ -93,6 +96,7 @@ class WebhookInstaller:
         address: ListenerAddress,
         health: WatcherHealth,
         metrics: WatcherMetrics,
+        events: EventRecorder,
         clock: Clock,
     ) -> None:
         """`client` is that of the control plane."""
@@ -104,6 +108,7 @@ class WebhookInstaller:
         self._address = address
         self._health = health
         self._metrics = metrics
+        self._events = events
         self._clock = clock
         self._installed: dict[ObjectKey, _Installed] = {}
 
@@ -134,6 +139,10 @@ class WebhookInstaller:
                 ready=False, reason="AgentNotReady", message="the agent has no ready replica", hearing=hearing
             )
         hearing = await self._health.check(key, remote)
+        if hearing is Hearing.SILENT:
+            self._events.event(
+                _raw(kyma), WARNING, SILENT, "the watcher is installed and ready, its events do not arrive"
+            )
         return InstallState(ready=True, reason="Installed", message="the agent is ready", hearing=hearing)
 
     async def delete_certificate(self, kyma: str) -> bool:
@@ -252,6 +261,13 @@ class WebhookInstaller:
         for pod in (await remote.list(PODS, self._settings.namespace, f"app={NAME}")).items:
             if problem := agent_problem(pod):
                 raise StepError(problem, reason="AgentFailed", actor=Actor.PROVIDER)
+
+
+def _raw(kyma: Kyma) -> Object:
+    """The Kyma as events refer to it."""
+    metadata = kyma.metadata
+    identity = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
+    return {"apiVersion": KYMAS.api_version, "kind": KYMAS.kind, "metadata": identity}
 
 
 _LOOKED_AT: Final = (WEBHOOK_CONFIGURATIONS, DEPLOYMENTS)
