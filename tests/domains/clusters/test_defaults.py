@@ -18,7 +18,7 @@ from hortus.domains.clusters.outline import outline_of
 from hortus.domains.clusters.shoot import LiveShoot, patch_for, shoot_for
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.rollouts.changekinds import CompiledKind
-from hortus.engine.rollouts.types import MOVED, PLACEMENT_DECISIONS, ROLLOUT_POLICIES, ROLLOUTS, WANTS, RolloutPhase
+from hortus.engine.rollouts.types import MOVED, ROLLOUT_POLICIES, ROLLOUTS, WANTS, RolloutPhase
 from hortus.kube.clock import SystemClock
 from hortus.kube.objects import Object
 from hortus.schema import decode
@@ -77,24 +77,30 @@ def phase(rollout: Object) -> str:
     return str((rollout.get("status") or {}).get("phase", ""))
 
 
+def stage(rollout: Object) -> Object:
+    """The only stage of the policy."""
+    found = (rollout.get("status") or {}).get("stages") or ()
+    return next((one for one in found if one["name"] == "all"), {})
+
+
 async def test_a_changed_default_reaches_the_clusters_in_the_waves_of_its_rollout(fleet: World) -> None:
     await set_policy(fleet)
+    fleet.automatic = False
     async with fleet.controlled():
-        for name in ("rt-1", "rt-2"):
-            shoot = await fleet.until("Shoot", f"c-{name}", lambda obj: version_of(obj) == NEW)
-            assert image_of(shoot) == "1592.1.0"
-            moved = await fleet.until("Runtime", name, lambda obj: f"{MOVED}{KUBERNETES_VERSION}" in annotations(obj))
-            assert annotations(moved) == {f"{MOVED}{KUBERNETES_VERSION}": NEW}
+        await fleet.until("Shoot", "c-rt-1", lambda obj: version_of(obj) == NEW)
         [rollout] = (await fleet.client.list(ROLLOUTS, fleet.namespace)).items
-        done = await fleet.until("Rollout", rollout["metadata"]["name"], lambda o: phase(o) == RolloutPhase.SUCCEEDED)
-        [stage] = [one for one in done["status"]["stages"] if one["name"] == "all"]
-        assert stage["clusters"] == stage["succeeded"] == 2
-        times = [
-            one["reason"].split()[1]
-            for part in (await fleet.client.list(PLACEMENT_DECISIONS, fleet.namespace)).items
-            for one in part["decisions"]
-        ]
-        assert times[0] < times[1], "one after the other"
+        name = rollout["metadata"]["name"]
+        await fleet.until("Rollout", name, lambda obj: stage(obj).get("running") == 1)
+        assert version_of(await fleet.shoot("c-rt-2")) == "1.31", "one after the other"
+        fleet.automatic = True
+        await fleet.operate("Reconcile", "Succeeded", name="c-rt-1")
+        for runtime in ("rt-1", "rt-2"):
+            shoot = await fleet.until("Shoot", f"c-{runtime}", lambda obj: version_of(obj) == NEW)
+            assert image_of(shoot) == "1592.1.0"
+            moved = await fleet.until("Runtime", runtime, lambda o: f"{MOVED}{KUBERNETES_VERSION}" in annotations(o))
+            assert annotations(moved) == {f"{MOVED}{KUBERNETES_VERSION}": NEW}
+        done = await fleet.until("Rollout", name, lambda obj: phase(obj) == RolloutPhase.SUCCEEDED)
+        assert stage(done)["clusters"] == stage(done)["succeeded"] == 2
 
 
 async def test_a_cluster_that_waits_keeps_its_version_through_other_patches(fleet: World) -> None:
@@ -177,6 +183,15 @@ async def test_a_rollout_that_sets_objects_writes_the_version_into_the_runtimes(
         assert (version_of(shoot) if kind == KUBERNETES_VERSION else image_of(shoot)) == to
         assert KINDS[kind].view(runtime, to).version == to
     follower.cancel()
+
+
+def test_a_rollout_of_images_has_nothing_to_set_in_a_runtime_that_names_none() -> None:
+    runtime: Object = {
+        "metadata": {"name": "rt-1", "namespace": "kcp-system"},
+        "spec": {"shoot": {"provider": {"workers": [{"name": "a", "machine": {"type": "m"}}]}}},
+    }
+    assert not KINDS[MACHINE_IMAGE].sets(runtime, "1600.2.0")
+    assert KINDS[KUBERNETES_VERSION].sets(runtime, NEW)
 
 
 async def one(here: World) -> Object:

@@ -45,6 +45,18 @@ async def test_a_patch_sets_the_objects_of_admitted_clusters_only(here: RolloutW
         assert sorted((await here.versions()).values()) == ["1", "1", "1", "2", "2", "2"]
 
 
+async def test_an_object_that_the_patch_would_not_change_takes_no_part(here: RolloutWorld) -> None:
+    patch = "self.metadata.name == 'c1' ? [] : [{'op': 'replace', 'path': '/spec/version', 'value': to}]"
+    await here.client.create(CHANGE_KINDS, {**APPLIANCE_KIND, "spec": {**APPLIANCE_KIND["spec"], "patch": patch}})
+    for name in ("c0", "c1"):
+        await here.add_cluster(name)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start(execute="Patch")
+        ended = await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED)
+    assert (ended.status.stages[0].clusters, ended.status.stages[0].failed) == (1, 0)
+    assert await here.versions() == {"c0": "2", "c1": "1"}
+
+
 async def test_a_failure_beyond_the_budget_halts_and_a_resume_forgives_it(here: RolloutWorld) -> None:
     await _fleet(here)
     here.outcomes = lambda cluster: "Broken" if cluster == "c2" else "Works"

@@ -88,9 +88,14 @@ class CompiledKind:
             return dict(found)
         if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
             raise ExpressionError(f"patch of {_named(obj)} is neither a map nor a list of operations")
-        if not found:
-            raise ExpressionError(f"patch of {_named(obj)} changes nothing: it has no field for the version")
         return [dict(one) for one in found]
+
+    def sets(self, obj: Object, to: str) -> bool:
+        """True unless the patch is empty: the object has no field for the version."""
+        try:
+            return bool(self.patch(obj, to))
+        except ExpressionError:
+            return True  # reported when the object is to be set
 
     def _text(self, field: str, obj: Object, to: str) -> str:
         found = self._run(field, obj, to)

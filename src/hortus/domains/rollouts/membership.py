@@ -91,21 +91,24 @@ class Membership:
             return None
         name, entry = identity.cluster, self.admitted.get(identity.cluster)
         cluster = self._fleet.get(name)
-        if entry is None and not self._takes_part(identity, view, cluster.labels):
+        if entry is None and not self._takes_part(key, identity, view, cluster.labels):
             return None
         opens = 0.0 if cluster.window is None or entry is not None else cluster.window.opens(self._now)
         state, message = self._state(key, identity, view)
         return RolloutMember(name, cluster.labels, state, message, cluster.unavailable, opens)
 
-    def _takes_part(self, identity: Identity, view: ObjectView, labels: Mapping[str, str]) -> bool:
-        """A cluster that is at the new version without this rollout is none of its clusters."""
+    def _takes_part(self, key: ObjectKey, identity: Identity, view: ObjectView, labels: Mapping[str, str]) -> bool:
+        """A cluster that is at the new version without this rollout is none of its clusters, nor is one whose object
+        has no field for the version."""
         if view.version == self._change.to or self._selector is None or not self._selector.matches(labels):
             return False
         if self._reverted is not None and identity.cluster not in self._reverted:
             return False
         if self._rollout.spec.execute == "Owner":
             return identity.wanted == self._change.to
-        return not self._change.from_ or view.version == self._change.from_
+        if self._change.from_ and view.version != self._change.from_:
+            return False
+        return self._tracker.sets(key, self._change.to)
 
     def _state(self, key: ObjectKey, identity: Identity, view: ObjectView) -> tuple[State, str]:
         if refusal := self._refusals.get(identity.cluster):

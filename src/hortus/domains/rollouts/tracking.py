@@ -30,6 +30,7 @@ class ChangeTracker:
         self._identities: dict[ObjectKey, Identity] = {}
         self._subjects: dict[str, dict[ObjectKey, None]] = {}
         self._views: dict[ObjectKey, tuple[Object, dict[str, ObjectView]]] = {}
+        self._sets: dict[ObjectKey, tuple[Object, str, bool]] = {}
         self.detach = cache.subscribe(self._on_change)
 
     @property
@@ -58,12 +59,22 @@ class ChangeTracker:
             return None
         return found
 
+    def sets(self, key: ObjectKey, to: str) -> bool:
+        """True when the patch to version `to` changes the object."""
+        obj, known = self.cache.get(key), self._sets.get(key)
+        if obj is None:
+            return False
+        if known is None or known[0] is not obj or known[1] != to:
+            known = self._sets[key] = obj, to, self.kind.sets(obj, to)
+        return known[2]
+
     def _on_change(self, change: Change) -> None:
         key, before = change.key, self._identities.get(change.key)
         self.problems.pop(key, None)
         after = None
         if change.new is None:
             self._views.pop(key, None)
+            self._sets.pop(key, None)
         else:
             try:
                 after = self.kind.identify(change.new)
