@@ -95,18 +95,23 @@ def _print(
     memory: float,
     halts: int,
 ) -> None:
-    late = sorted(replay.latencies)
     failed = sum(one.failed for one in rollout.status.stages)
     print(f"clusters                 {clusters}, {failed} failed, halted {halts} times")
     print(f"time                     {seconds:.0f} s")
     print(f"most in work             {replay.most}; broken limits: {len(replay.problems)}")
-    p50, p99 = late[len(late) // 2], late[len(late) * 99 // 100]
-    print(f"outcome to admission     p50 {p50:.2f} s, p99 {p99:.2f} s, most {late[-1]:.2f} s")
-    print(f"resume to admission      {', '.join(f'{one:.2f} s' for one in replay.resumes) or 'none'}")
+    print_latencies(replay)
     print(f"CPU of the decider       {cpu:.1f} s, {cpu / clusters * 1000:.2f} ms a cluster")
     print(f"CPU of the API server    {api:.1f} s, {api / clusters * 1000:.2f} ms a cluster")
     print(f"writes of slices         {slices}, {slices / clusters:.3f} a cluster")
     print(f"memory of the decider    {memory:.0f} MiB")
+
+
+def print_latencies(replay: Replay) -> None:
+    """Prints the times from outcomes and resumes to the next admission."""
+    late = sorted(replay.latencies)
+    p50, p99 = late[len(late) // 2], late[len(late) * 99 // 100]
+    print(f"outcome to admission     p50 {p50:.2f} s, p99 {p99:.2f} s, most {late[-1]:.2f} s")
+    print(f"resume to admission      {', '.join(f'{one:.2f} s' for one in replay.resumes) or 'none'}")
 
 
 def _cpu(pid: int) -> float:

@@ -34,17 +34,18 @@ class Slice(NamedTuple):
     """The stage of each cluster."""
 
 
-class Resume(NamedTuple):
-    """Somebody resumed the rollout."""
-
-    times: int
+class RolloutState(NamedTuple):
+    halted: bool
+    """It halted and nobody has resumed it since."""
+    resumes: int
+    """Number of times that somebody resumed it."""
 
 
 class Moment(NamedTuple):
     version: int
     seen: float
     """Seconds, by this process's clock."""
-    event: Progress | Slice | Resume
+    event: Progress | Slice | RolloutState
 
 
 class Watched(NamedTuple):
@@ -74,6 +75,11 @@ class Observation:
         """Writes of slices."""
         return sum(isinstance(one.event, Slice) for one in self.moments)
 
+    @property
+    def rollouts(self) -> int:
+        """Writes of rollouts."""
+        return sum(isinstance(one.event, RolloutState) for one in self.moments)
+
     def replay(self, stages: Mapping[str, int]) -> Replay:
         """Check each moment against `stages`, the greatest number in work of each stage."""
         found = Replay(stages)
@@ -98,7 +104,8 @@ class Replay:
         self._finished: set[str] = set()
         self._outcomes: list[float] = []
         self._resumed: list[float] = []
-        self._forgiven = 0
+        self._resumes = 0
+        self._halted = False
 
     @property
     def admitted(self) -> int:
@@ -110,10 +117,12 @@ class Replay:
                 self._progress(progress, moment.seen)
             case Slice() as part:
                 self._admit(part, moment.seen)
-            case Resume(times) if times > self._forgiven:
-                self._forgiven = times
-                self._outcomes = [moment.seen] * len(self._outcomes)
-                self._resumed = [moment.seen]
+            case RolloutState(halted, resumes):
+                self._halted = halted
+                if resumes > self._resumes:
+                    self._resumes = resumes
+                    self._outcomes = [moment.seen] * len(self._outcomes)
+                    self._resumed = [moment.seen]
 
     def _progress(self, progress: Progress, seen: float) -> None:
         name = progress.cluster
@@ -132,6 +141,8 @@ class Replay:
             self._working[stage] = self._working.get(stage, 0) + (name not in self._finished)
         if not fresh:
             return
+        if self._halted:
+            self.problems.append(f"{len(fresh)} clusters were admitted while the rollout had halted")
         self.latencies += [max(0.0, seen - at) for at in self._outcomes]
         self.resumes += [max(0.0, seen - at) for at in self._resumed]
         self._outcomes, self._resumed = [], []
@@ -147,8 +158,9 @@ def _slice(obj: Object) -> Slice:
     return Slice(obj["metadata"]["name"], stages)
 
 
-def _resume(obj: Object) -> Resume:
-    return Resume(obj["spec"].get("resumes", 0))
+def _rollout(obj: Object) -> RolloutState:
+    resumes = obj["spec"].get("resumes", 0)
+    return RolloutState(obj.get("status", {}).get("halts", 0) > resumes, resumes)
 
 
 @asynccontextmanager
@@ -157,7 +169,7 @@ async def observing(client: Client, watched: Watched) -> AsyncIterator[Observati
     found = Observation()
 
     async def follow(
-        resource: Resource, namespace: str, event_of: Callable[[Object], Progress | Slice | Resume]
+        resource: Resource, namespace: str, event_of: Callable[[Object], Progress | Slice | RolloutState]
     ) -> None:
         async with client.watch(resource, namespace, initial_events=True) as events:
             async for event in events:
@@ -168,7 +180,7 @@ async def observing(client: Client, watched: Watched) -> AsyncIterator[Observati
     tasks = [
         asyncio.create_task(follow(*watched)),
         asyncio.create_task(follow(PLACEMENT_DECISIONS, FLEET, _slice)),
-        asyncio.create_task(follow(ROLLOUTS, FLEET, _resume)),
+        asyncio.create_task(follow(ROLLOUTS, FLEET, _rollout)),
     ]
     try:
         yield found

@@ -14,6 +14,7 @@ from hortus.domains.rollouts.rows import RolloutRows, RolloutSubject
 from hortus.engine import Actor
 from hortus.engine.fleet import FleetRow, RowStanding
 from hortus.engine.rollouts.types import CHANGE_KINDS, Rollout, RolloutPhase
+from hortus.kube import yaml
 from hortus.schema import decode
 
 RINGS = [
@@ -60,6 +61,18 @@ async def test_a_rollout_is_started_approved_and_followed_to_its_end(here: Rollo
     assert (
         await _typed(here, "list")
     ).stderr == "No rollouts under way in namespace fleet; 1 ended: `hortus rollout history`.\n"
+
+
+async def test_a_kind_is_found_by_its_only_subject_too(here: RolloutWorld) -> None:
+    spec = {**APPLIANCE_KIND["spec"], "subject": "'press'"}
+    await here.client.create(CHANGE_KINDS, {**APPLIANCE_KIND, "spec": spec})
+    document = yaml.load(await _said(here, "start", "press", "--to", "2", "--dry-run"))
+    assert document["spec"]["change"] == {"kind": "appliance", "subject": "press", "to": "2"}
+    refused = await _typed(here, "start", "pres", "--to", "2")
+    assert refused.stderr == "error: no ChangeKind pres; there are: appliance\n"
+    await here.client.create(CHANGE_KINDS, {**APPLIANCE_KIND, "metadata": {"name": "other"}, "spec": spec})
+    refused = await _typed(here, "start", "press", "--to", "2")
+    assert refused.stderr == "error: several ChangeKinds have the subject press; there are: appliance, other\n"
 
 
 async def test_a_halted_rollout_names_its_failures_and_both_ways_on(here: RolloutWorld) -> None:

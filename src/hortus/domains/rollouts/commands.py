@@ -152,7 +152,12 @@ def _register_orders(rollout: CommandGroup, connect: Connect) -> None:
 
 def _register_start(rollout: CommandGroup, connect: Connect) -> None:
     @rollout.command()
-    @click.argument("kind", metavar="KIND", help="Name of a ChangeKind.", shell_complete=completing(_kinds))
+    @click.argument(
+        "kind",
+        metavar="KIND",
+        help="Name of a ChangeKind, or of its only subject.",
+        shell_complete=completing(_kinds),
+    )
     @click.option("--to", required=True, metavar="VERSION", help="The new version.")
     @click.option("--from", "origin", default="", metavar="VERSION", help="Only clusters of this version change.")
     @click.option("--subject", default="", help="The subject that changes; the only one of the kind when left out.")
@@ -170,7 +175,7 @@ def _register_start(rollout: CommandGroup, connect: Connect) -> None:
 
         \b
         kubectl get changekinds
-        hortus rollout start kubernetes-version --from 1.33.4 --to 1.34.1 -l ring=one
+        hortus rollout start kubernetes --from 1.33.4 --to 1.34.1 -l ring=one
         hortus rollout watch NAME
         """
         from hortus.domains.rollouts import orders

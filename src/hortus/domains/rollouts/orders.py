@@ -23,7 +23,6 @@ from hortus.engine.rollouts.types import (
     RolloutSpec,
 )
 from hortus.kube import Client, PatchKind
-from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector, SelectorError
 from hortus.schema import ObjectMeta, encode
@@ -101,7 +100,8 @@ async def start(connections: Connections, request: StartRequest, namespace: str,
     async with connections.management() as client:
         kind = await _kind(client, request)
         policies = tuple(readable((await client.list(ROLLOUT_POLICIES, namespace)).items))
-        change = RolloutChange(request.kind, request.subject or _only_subject(kind), request.to, request.origin)
+        subject = request.subject or _only_subject(kind)
+        change = RolloutChange(kind.metadata.name, subject, request.to, request.origin)
         policy = _policy(policies, change, request.policy)
         others = (await client.list(ROLLOUTS, namespace)).items
         rollout = _rollout(policy, change, request, namespace, number=len(others))
@@ -113,24 +113,34 @@ async def start(connections: Connections, request: StartRequest, namespace: str,
 
 
 async def _kind(client: Client, request: StartRequest) -> ChangeKind:
-    try:
-        kind = read(ChangeKind, await client.get(CHANGE_KINDS, request.kind))
-    except NotFound:
-        names = [read(ChangeKind, one).metadata.name for one in (await client.list(CHANGE_KINDS)).items]
-        raise CommandError(f"no ChangeKind {request.kind}; there are: {', '.join(names) or 'none'}") from None
-    if not kind.spec.patch:
+    """The ChangeKind of that name, or the one whose only subject is called so."""
+    kinds = [read(ChangeKind, one) for one in (await client.list(CHANGE_KINDS)).items]
+    named = [one for one in kinds if one.metadata.name == request.kind]
+    found = named or [one for one in kinds if _literal(one.spec.subject) == request.kind]
+    if len(found) != 1:
+        known = ", ".join(sorted(one.metadata.name for one in found or kinds)) or "none"
+        problem = f"several ChangeKinds have the subject {request.kind}" if found else f"no ChangeKind {request.kind}"
+        raise CommandError(f"{problem}; there are: {known}")
+    if not found[0].spec.patch:
         raise CommandError(
-            f"ChangeKind {request.kind} has no patch, so its objects cannot be set: the change is begun by their owner"
+            f"ChangeKind {found[0].metadata.name} has no patch, so its objects cannot be set: the change is begun by "
+            "their owner"
         )
-    return kind
+    return found[0]
 
 
 def _only_subject(kind: ChangeKind) -> str:
-    """The subject of a kind whose expression is one literal, such as 'kubernetes'. Raises CommandError."""
-    text = kind.spec.subject.strip()
-    if len(text) > 2 and text[0] == text[-1] and text[0] in "'\"" and text[0] not in text[1:-1]:
-        return text[1:-1]
-    raise CommandError(f"ChangeKind {kind.metadata.name} has many subjects: give --subject")
+    """The subject of a kind that has one alone. Raises CommandError."""
+    if not (subject := _literal(kind.spec.subject)):
+        raise CommandError(f"ChangeKind {kind.metadata.name} has many subjects: give --subject")
+    return subject
+
+
+def _literal(expression: str) -> str:
+    """The text of an expression that is one literal, such as 'kubernetes'; empty for any other."""
+    text = expression.strip()
+    quoted = len(text) > 2 and text[0] == text[-1] and text[0] in "'\"" and text[0] not in text[1:-1]
+    return text[1:-1] if quoted else ""
 
 
 def _policy(policies: tuple[RolloutPolicy, ...], change: RolloutChange, name: str) -> RolloutPolicy | None:
