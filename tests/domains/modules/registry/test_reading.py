@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hortus.domains.modules.registry import (
     ReadingLimits,
     fixed,
 )
+from hortus.domains.modules.registry.reading import FAILURE_AGE
 from hortus.domains.modules.types import InstallSource
 from hortus.engine.outcomes import Actor
 from hortus.render.artifacts import ArtifactCache, digest_of
@@ -105,17 +107,56 @@ async def test_an_unchanged_version_costs_one_head(running: Shelf, tmp_path: Pat
     await reader.close()
 
 
-async def test_a_known_component_survives_an_outage_of_the_registry(running: Shelf) -> None:
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 503])
+async def test_a_known_component_survives_an_outage_of_the_registry(running: Shelf, status: int) -> None:
+    """Bad input: the registry is down, its storage is away, or it refuses the credentials."""
     reader = ModuleRegistry(ReadingLimits(revalidation=0.0), fixed(running.access), clock=FakeClock())
     await running.publish()
     first = await reader.component(NAME, VERSION)
 
-    async def denied(request: web.Request) -> web.StreamResponse:
-        return web.Response(status=429, headers={"Retry-After": "3600"})
+    async def broken(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=status, headers={"Retry-After": "3600", "WWW-Authenticate": "Basic"})
 
-    running.registry.fault = denied
-    assert await reader.component(NAME, VERSION) is not None
-    assert (await reader.component(NAME, VERSION)).digest == first.digest
+    running.registry.fault = broken
+    assert await reader.component(NAME, VERSION) is first
+    await reader.close()
+
+
+async def test_a_version_that_was_pushed_again_broken_is_an_error(running: Shelf) -> None:
+    clock = FakeClock()
+    reader = ModuleRegistry(ReadingLimits(revalidation=0.0), fixed(running.access), clock=clock)
+    await running.publish()
+    await reader.component(NAME, VERSION)
+    odd = {"name": "chart", "type": "helmChart", "version": "1", "relation": "local", "access": {"type": "helm"}}
+    await running.publish(component(resources=[odd]))
+    with pytest.raises(ModuleSourceError, match="access type 'helm'"):
+        await reader.component(NAME, VERSION)
+    await running.publish()
+    await clock.advance(FAILURE_AGE)
+    assert (await reader.component(NAME, VERSION)).version == VERSION
+    await reader.close()
+
+
+async def test_a_crowd_waits_for_a_failing_registry_once(running: Shelf) -> None:
+    """A reconcile does not wait for what another one has just seen to fail."""
+    clock = FakeClock()
+    reader = ModuleRegistry(ReadingLimits(), fixed(running.access), clock=clock)
+    results = await asyncio.gather(*(reader.component(NAME, VERSION) for _ in range(50)), return_exceptions=True)
+    assert all(isinstance(one, ModuleSourceError) for one in results)
+    assert [method for method, _ in running.asked] == ["HEAD", "GET"]
+    await running.publish()
+    await clock.advance(FAILURE_AGE)
+    assert (await reader.component(NAME, VERSION)).version == VERSION
+    await reader.close()
+
+
+async def test_a_crowd_fetches_a_component_once(running: Shelf) -> None:
+    reader = ModuleRegistry(ReadingLimits(), fixed(running.access), clock=FakeClock())
+    await running.publish()
+    before = len(running.asked)
+    found = await asyncio.gather(*(reader.component(NAME, VERSION) for _ in range(50)))
+    assert len({id(one) for one in found}) == 1
+    assert len(running.asked) - before == 4, "tag, manifest, config and descriptor"
     await reader.close()
 
 

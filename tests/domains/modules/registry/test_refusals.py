@@ -26,6 +26,7 @@ from hortus.domains.modules.registry import (
 )
 from hortus.domains.modules.registry.descriptors import BadDescriptor, parse_descriptor
 from hortus.domains.modules.registry.layers import manifest_of
+from hortus.domains.modules.registry.reading import FAILURE_AGE
 from hortus.domains.modules.types import InstallSource
 from hortus.engine import StepError
 from hortus.render.archive import ArchiveError
@@ -200,11 +201,13 @@ async def test_rotated_credentials_are_used_without_a_restart(running: Shelf) ->
         document = orjson.dumps({"auths": {running.site.url: entry}})
         return access_from_docker_config(document, subpath="prod/modules")
 
-    reader = ModuleRegistry(ReadingLimits(), access, clock=FakeClock())
+    clock = FakeClock()
+    reader = ModuleRegistry(ReadingLimits(), access, clock=clock)
     with pytest.raises(ModuleSourceError) as caught:
         await reader.component(NAME, VERSION)
     assert caught.value.reason == "ModuleRegistryAccessDenied" and "old" not in caught.value.message
     current = b"robot:new"
+    await clock.advance(FAILURE_AGE)
     assert (await reader.component(NAME, VERSION)).version == VERSION
     await reader.close()
 

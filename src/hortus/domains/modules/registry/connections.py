@@ -48,6 +48,11 @@ class RegistryClients:
             current.users -= 1
             await self._close_unused(current)
 
+    @property
+    def repository(self) -> str:
+        """Registry and path of the access that was read last; empty before the first."""
+        return self._current.access.repository if self._current is not None else ""
+
     async def close(self) -> None:
         current, self._current = self._current, None
         if current is not None:
@@ -76,6 +81,10 @@ def registry_client(
     """A client for one registry, to be closed. Raises BadCredentials."""
     hosts = frozenset((access.host,))
     transfer = TransferSettings(
+        connect_timeout=5.0,
+        idle_timeout=15.0,
+        whole_timeout=120.0,
+        attempts=2,  # a reconcile waits for it, and is retried
         plain_http=hosts if access.insecure else frozenset(),
         # The operator names this registry; it may well lie on a local address.
         local_hosts=hosts,
