@@ -175,6 +175,15 @@ async def test_a_policy_that_nothing_can_follow_says_why(
     assert message in found
 
 
+async def test_a_name_that_is_too_long_for_a_label_is_refused_at_once(here: RolloutWorld) -> None:
+    await here.set_policy("p" * 63, stages=STAGES)
+    with pytest.raises(Invalid, match="the name has more than 63 characters"):
+        await here.set_policy("p" * 64, stages=STAGES)
+    await here.start("r" * 63)
+    with pytest.raises(Invalid, match="the name has more than 63 characters"):
+        await here.start("r" * 64)
+
+
 async def test_of_two_policies_the_second_by_name_says_that_it_does_not_govern(here: RolloutWorld) -> None:
     await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
     await here.set_policy("a", stages=STAGES)

@@ -37,6 +37,8 @@ from hortus.schema import ObjectMeta
 MAX_FAILURES: Final = 20
 """Failures that the status lists; all are counted."""
 _MAX_MESSAGE: Final = 300
+_LONGEST_STEM: Final = 63 - len(REVERT)
+"""Characters of a rollout's name in that of its way back."""
 
 
 def memory_of(status: RolloutStatus) -> RolloutMemory:
@@ -184,7 +186,9 @@ def revert_of(rollout: Rollout) -> Rollout | None:
         for one in stages
     )
     return Rollout(
-        metadata=ObjectMeta(name=f"{rollout.metadata.name}{REVERT}", namespace=rollout.metadata.namespace),
+        metadata=ObjectMeta(
+            name=f"{rollout.metadata.name[:_LONGEST_STEM].rstrip('-.')}{REVERT}", namespace=rollout.metadata.namespace
+        ),
         spec=RolloutSpec(
             change=RolloutChange(change.kind, change.subject, to=change.from_, from_=change.to),
             policy=PolicyTerms(stages=back, unavailable=terms.unavailable if terms is not None else "Skip"),

@@ -37,6 +37,10 @@ Selector = Annotated[
 ]
 """A metav1.LabelSelector; an empty one selects everything."""
 
+NAME_FITS_LABEL: Final = ValidationRule(
+    "self.metadata.name.size() <= 63",
+    message="the name has more than 63 characters: PlacementDecisions have it as a label",
+)
 _DURATION = "^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 _Duration = Annotated[str, Meta(max_length=32, pattern=_DURATION)]
 
@@ -131,6 +135,8 @@ class RolloutPolicyStatus(Fields, frozen=True):
 )
 class RolloutPolicy(Kind, frozen=True):
     """The order, the rate and the failures under which changes reach clusters."""
+
+    __rules__ = (NAME_FITS_LABEL,)
 
     spec: RolloutPolicySpec
     """Changes and terms."""

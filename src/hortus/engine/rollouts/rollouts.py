@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, field
 
 from hortus.engine.rollouts.changekinds import GROUP, VERSION
-from hortus.engine.rollouts.policies import PolicyTerms, Selector, StageName, Subject
+from hortus.engine.rollouts.policies import NAME_FITS_LABEL, PolicyTerms, Selector, StageName, Subject
 from hortus.kube.objects import Resource
 from hortus.schema import AGE, Column, Condition, Fields, Format, Kind, ListMap, ListSet, ValidationRule, kind
 
@@ -150,6 +150,8 @@ class RolloutStatus(Fields, frozen=True):
 )
 class Rollout(Kind, frozen=True):
     """One change on its way through the clusters."""
+
+    __rules__ = (NAME_FITS_LABEL,)
 
     spec: RolloutSpec
     """The change, its terms, and the decisions of people about it."""
