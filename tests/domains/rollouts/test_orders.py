@@ -91,6 +91,21 @@ async def test_a_rollout_whose_terms_cannot_be_followed_does_not_stop_the_next(h
         await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="second")
 
 
+async def test_a_rollout_that_waited_for_approval_reports_when_it_began(here: RolloutWorld) -> None:
+    """The status that follows the admission is written up to a second later, by another decision."""
+    await _fleet(here)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start(
+            execute="Patch", policy={"stages": [{"name": "all", "maxConcurrency": 4, "approval": "Before"}]}
+        )
+        await here.until(lambda one: "waits for approval" in _reason(one))
+        await here.order("by-hand", approved=["all"])
+        ended = await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED)
+    slices = (await here.client.list(PLACEMENT_DECISIONS, FLEET)).items
+    reasons = {one["reason"] for each in slices for one in each["decisions"]}
+    assert reasons == {f"admitted {ended.status.started_at} in stage all"}
+
+
 async def test_a_pause_of_rollout_or_policy_admits_nobody(here: RolloutWorld) -> None:
     await _fleet(here)
     await here.set_policy(stages=ONE, paused=True)

@@ -283,7 +283,8 @@ class RolloutController(KindController[RolloutContext]):
             self._unreported[context.key] = context.object.status, context.decision.memory
         else:
             self._unreported.pop(context.key, None)
-            report.draft(context, context.decision, newer=context.newer)
+            admitted = self._record.admitted(context.object.metadata.uid).values()
+            report.draft(context, context.decision, admitted, newer=context.newer)
             if await context.checkpoint():
                 self._reported[context.key] = self.wiring.clock.monotonic()
         if (retry := self._execution.retry_after(context.key)) is not None:

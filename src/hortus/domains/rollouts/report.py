@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from hortus.domains.rollouts.decisions import (
     WAITS_FOR_APPROVAL,
+    AdmittedCluster,
     RolloutDecision,
     RolloutMemory,
     StageMemory,
@@ -53,8 +55,11 @@ def memory_of(status: RolloutStatus) -> RolloutMemory:
     )
 
 
-def draft(context: ReconcileContext[Rollout], decision: RolloutDecision, *, newer: str) -> None:
-    """Draft the status. `newer` is the rollout that took this one's place; empty while none has."""
+def draft(
+    context: ReconcileContext[Rollout], decision: RolloutDecision, admitted: Iterable[AdmittedCluster], *, newer: str
+) -> None:
+    """Draft the status. `admitted` are all admitted clusters; `newer` is the rollout that took this one's place, empty
+    while none has."""
     rollout = context.object
     phase, message = _phase(rollout, decision, newer)
     stages = [msgspec.to_builtins(_stage_of(view)) for view in decision.stages]
@@ -69,8 +74,9 @@ def draft(context: ReconcileContext[Rollout], decision: RolloutDecision, *, newe
         "halts": decision.memory.halts,
         "forgivenHalts": decision.memory.forgiven_halts,
     }
-    if rollout.status.started_at is None and decision.admit:
-        fields["startedAt"] = format_time(context.now)
+    began = min((one.at for one in admitted if one.at), default=None)
+    if rollout.status.started_at is None and began is not None:
+        fields["startedAt"] = format_time(began)
     fields["endedAt"] = (rollout.status.ended_at or format_time(context.now)) if phase in ENDED else None
     if phase in ENDED:
         fields["estimatedEnd"] = None
