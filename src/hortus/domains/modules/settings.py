@@ -193,6 +193,7 @@ _WATCHER: Final = (
         False,
         "The agent's image is that of Hortus, whose agent keeps events on disk and has health checks.",
     ),
+    Flag("watcher-agent-replicas", "int", 1, "Replicas of the agent; with two an event is not lost with a node."),
     Flag(
         "watcher-listener-address",
         "string",

@@ -13,10 +13,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from prometheus_client import CollectorRegistry
 
 from hortus.cli.flags import FLAGS
 from hortus.domains.modules.types import KYMAS, Kyma, Watcher
+from hortus.domains.modules.watching import rbac
 from hortus.domains.modules.watching import settings as watcher_settings
 from hortus.domains.modules.watching.agent.buffer import EventBuffer
 from hortus.domains.modules.watching.agent.metrics import AgentMetrics
@@ -29,8 +31,10 @@ from hortus.domains.modules.watching.secrets import TlsSecret, read_tls
 from hortus.domains.modules.watching.webhook import DEPLOYMENTS
 from hortus.engine import Manager, Result, read
 from hortus.engine.flags import FlagSet
+from hortus.engine.rbac import EVENTS as EVENTS_OF_OURS
+from hortus.engine.rbac import policy_rules
 from hortus.engine.remote import SECRETS
-from hortus.kube import Client
+from hortus.kube import Client, Impersonation
 from hortus.kube.clock import SystemClock
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.testing import FakeClock, install
@@ -39,6 +43,10 @@ from hortus.testing.apiserver import running_apiserver
 PATIENCE = 60.0
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = Resource("", "v1", "events", "Event")
+RBAC = "rbac.authorization.k8s.io"
+ROLES = Resource(RBAC, "v1", "roles", "Role")
+ROLE_BINDINGS = Resource(RBAC, "v1", "rolebindings", "RoleBinding")
+ACCOUNT = "watcher"
 KEY = ObjectKey("kcp-system", "kyma-1")
 DIRECT = ("--cert-management=self", "--watcher-listener-address=127.0.0.1:1", "--watcher-hortus-agent")
 
@@ -100,14 +108,27 @@ class World:
             ]
         )
         self.registry = CollectorRegistry()
-        manager = Manager(self.control, clock=self.clock, registry=self.registry, grace=0.0)
+        account = await self._account()
+        manager = Manager(account, clock=self.clock, registry=self.registry, grace=0.0)
         kymas = manager.cache(KYMAS, namespace="kcp-system")
-        self.parts = add_watcher(
-            manager, client=self.control, kymas=kymas, settings=watcher_settings.from_flags(values, {})
-        )
+        self.parts = add_watcher(manager, client=account, kymas=kymas, settings=watcher_settings.from_flags(values, {}))
         manager.controller("kymas", self.recorder, sources=[*self.parts.sources])
-        async with manager.running():
+        async with account, manager.running():
             yield self.parts
+
+    async def _account(self) -> Client:
+        """A client of an account that has the declared permissions and no other."""
+        for namespace, permissions in (("kcp-system", (*rbac.CONTROL, EVENTS_OF_OURS)), ("istio-system", rbac.ISTIO)):
+            subject = {"apiGroup": RBAC, "kind": "User", "name": ACCOUNT}
+            role = {"apiGroup": RBAC, "kind": "Role", "name": ACCOUNT}
+            metadata = {"name": ACCOUNT, "namespace": namespace}
+            await self.control.apply(
+                ROLES, {"metadata": metadata, "rules": policy_rules(permissions)}, field_manager="test"
+            )
+            binding = {"metadata": metadata, "roleRef": role, "subjects": [subject]}
+            await self.control.apply(ROLE_BINDINGS, binding, field_manager="test")
+        account = Impersonation(user=ACCOUNT, groups=("system:authenticated",))
+        return Client(msgspec.structs.replace(self.control.access, impersonate=account))
 
     async def install(self) -> InstallState:
         """One reconcile of the Kyma, as far as the watcher goes."""

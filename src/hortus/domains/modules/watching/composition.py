@@ -119,6 +119,7 @@ def add_watcher(manager: Manager, *, client: Client, kymas: Cache, settings: Wat
         events=events,
         clock=manager.clock,
     )
+    manager.on_handover(installer.shed)
     listener = None
     if settings.enabled:
         _add_rotation(manager, client, settings, metrics)

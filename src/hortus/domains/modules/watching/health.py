@@ -11,6 +11,7 @@ Times are kept in memory: after a restart a watcher is `Unproven` until it is he
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
@@ -101,7 +102,12 @@ class WatcherHealth:
         return hearing
 
     def forget(self, kyma: ObjectKey) -> None:
+        """Drop what is known of a Kyma."""
         self._ears.pop(kyma, None)
+
+    def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
+        """Drop what is known of Kymas that are another replica's."""
+        self._ears = {kyma: ear for kyma, ear in self._ears.items() if holds(kyma)}
 
     def counts(self) -> dict[str, int]:
         """The number of watchers in each standing."""

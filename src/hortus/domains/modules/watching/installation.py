@@ -177,6 +177,12 @@ class WebhookInstaller:
         self._health.forget(kyma)
         self._metrics.forget(kyma.name)
 
+    def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
+        """Drop what is remembered of Kymas that are another replica's."""
+        for kyma in [kyma for kyma in self._installed if not holds(kyma)]:
+            self.forget(kyma)
+        self._health.shed(holds)
+
     # The steps.
 
     def _wanted(self, kyma: Kyma) -> WantedCertificate:

@@ -10,6 +10,7 @@ import msgspec
 
 from hortus.domains.modules.names import CONTROL_NAMESPACE
 from hortus.engine.flags import FlagError
+from hortus.engine.health import parse_address
 
 CERT_MANAGER: Final = "cert-manager.io/v1"
 GARDENER_CERTIFICATES: Final = "cert.gardener.cloud/v1alpha1"
@@ -27,6 +28,7 @@ class AgentImage(msgspec.Struct, frozen=True):
     """Name of a Secret in the managed cluster; empty for none."""
     is_hortus: bool
     """True where the image is that of Hortus: its agent keeps events on disk and has health checks."""
+    replicas: int = 1
     godebug: str = ""
     """Value of GODEBUG, which is handed on."""
 
@@ -83,9 +85,44 @@ class WatcherSettings(msgspec.Struct, frozen=True):
 
 def from_flags(values: Mapping[str, Any], given: Mapping[str, str] = os.environ) -> WatcherSettings:
     """Returns the choices; `given` is the environment. Raises FlagError naming the flag whose value cannot be used."""
+    _check(values)
+    tag, direct = values["skr-watcher-image-tag"], values["watcher-listener-address"]
+    return WatcherSettings(
+        namespace=values["sync-namespace"],
+        control_namespace=CONTROL_NAMESPACE,
+        agent=AgentImage(
+            reference=f"{values['skr-watcher-image-registry']}/{values['skr-watcher-image-name']}:{tag}" if tag else "",
+            memory=values["skr-webhook-memory-limits"],
+            cpu=values["skr-webhook-cpu-limits"],
+            pull_secret=values["skr-image-pull-secret"],
+            is_hortus=values["watcher-hortus-agent"],
+            replicas=values["watcher-agent-replicas"],
+            godebug=given.get("GODEBUG", ""),
+        ),
+        certificates=_certificates(values),
+        bind_address=values["kyma-skr-listener-bind-address"],
+        direct_address=direct,
+        gateway_name=values["istio-gateway-name"],
+        gateway_namespace=values["istio-gateway-namespace"],
+        port_overwrite=values["listener-port-overwrite"],
+        workers=values["max-concurrent-watcher-reconciles"],
+        requeue=values["watcher-requeue-success-interval"],
+        probe_every=values["watcher-probe-interval"],
+    )
+
+
+def _check(values: Mapping[str, Any]) -> None:
     tag = values["skr-watcher-image-tag"]
+    if values["watcher-agent-replicas"] <= 0:
+        raise FlagError(
+            f"invalid value {values['watcher-agent-replicas']} for flag --watcher-agent-replicas: must be more than 0"
+        )
     if tag and not values["skr-watcher-image-registry"]:
         raise FlagError("flag --skr-watcher-image-tag needs --skr-watcher-image-registry")
+    try:
+        parse_address(values["kyma-skr-listener-bind-address"])
+    except ValueError as error:
+        raise FlagError(f"invalid value for flag --kyma-skr-listener-bind-address: {error}") from None
     direct = values["watcher-listener-address"]
     if direct and not _is_address(direct):
         raise FlagError(f"invalid value {direct!r} for flag --watcher-listener-address: must be host:port")
@@ -96,27 +133,6 @@ def from_flags(values: Mapping[str, Any], given: Mapping[str, str] = os.environ)
         raise FlagError(f"invalid value {overwrite!r} for flag --listener-port-overwrite: must be a port")
     if tag and values["cert-management"] == SELF and not direct:
         raise FlagError("flag --cert-management=self needs --watcher-listener-address")
-    return WatcherSettings(
-        namespace=values["sync-namespace"],
-        control_namespace=CONTROL_NAMESPACE,
-        agent=AgentImage(
-            reference=f"{values['skr-watcher-image-registry']}/{values['skr-watcher-image-name']}:{tag}" if tag else "",
-            memory=values["skr-webhook-memory-limits"],
-            cpu=values["skr-webhook-cpu-limits"],
-            pull_secret=values["skr-image-pull-secret"],
-            is_hortus=values["watcher-hortus-agent"],
-            godebug=given.get("GODEBUG", ""),
-        ),
-        certificates=_certificates(values),
-        bind_address=values["kyma-skr-listener-bind-address"],
-        direct_address=direct,
-        gateway_name=values["istio-gateway-name"],
-        gateway_namespace=values["istio-gateway-namespace"],
-        port_overwrite=overwrite,
-        workers=values["max-concurrent-watcher-reconciles"],
-        requeue=values["watcher-requeue-success-interval"],
-        probe_every=values["watcher-probe-interval"],
-    )
 
 
 def _certificates(values: Mapping[str, Any]) -> CertificateSettings:

@@ -198,7 +198,7 @@ def _deployment(facts: AgentFacts) -> Object:
         "kind": "Deployment",
         "metadata": {"name": NAME, "labels": _APP},
         "spec": {
-            "replicas": 1,
+            "replicas": facts.image.replicas,
             "selector": {"matchLabels": _APP},
             "template": {"metadata": {"labels": labels}, "spec": _pod(facts)},
         },
