@@ -1,5 +1,7 @@
 """Leftovers as domains meet them: the items of a debt, and the recorder to call before something is released."""
 
+from typing import TYPE_CHECKING
+
 from hortus.engine.leftovers.debts import (
     Debt,
     infrastructure_item,
@@ -9,7 +11,13 @@ from hortus.engine.leftovers.debts import (
     safe_text,
 )
 from hortus.engine.leftovers.finding import leftovers_about, open_items, sentence_of, summary_of
-from hortus.engine.leftovers.recorder import LeftoverRecorder
+from hortus.facade import lazy
+
+if TYPE_CHECKING:
+    from hortus.engine.leftovers.recorder import LeftoverRecorder
+else:
+    # The recorder logs, and commands that show leftovers do not load logging.
+    __getattr__ = lazy(__name__, {"recorder": "LeftoverRecorder"})
 
 __all__ = [
     "Debt",
