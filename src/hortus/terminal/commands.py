@@ -114,6 +114,8 @@ class CommandGroup(_Listed, click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         panels: dict[str, list[tuple[str, str]]] = {}
         for name, command in self.commands.items():
+            if command.hidden:
+                continue
             # Without a limit: click would cut the sentence off where the line ends.
             row = (name, command.get_short_help_str(limit=1000))
             panels.setdefault(getattr(command, "panel", "Commands"), []).append(row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hortus.domains.modules.commands import publishing
+from hortus.domains.modules.commands import publishing, using
 from hortus.terminal import CommandGroup, Connect
 
 _ABOUT = """Publish modules and use them.
@@ -16,4 +16,5 @@ def register(app: CommandGroup, connect: Connect) -> None:
     """Add this domain's commands to `app`; `connect` connects to the clusters that the user chose."""
     module = CommandGroup("module", panel="Fleet", help=_ABOUT, no_args_is_help=True)
     app.add_command(module)
+    using.register(module, connect)
     publishing.register(module, connect)

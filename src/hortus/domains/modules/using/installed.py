@@ -1,0 +1,94 @@
+"""The modules of a cluster as a table: those that its Kyma lists, and community modules. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from hortus.domains.modules.names import CustomResourcePolicy, State
+from hortus.domains.modules.types import Kyma, Module, ModuleStatus
+from hortus.kube.objects import Object, shaped
+
+HEADS: Final = ("Name", "Version", "CR Policy", "Managed", "Module Status", "Installation Status")
+NOT_RUNNING: Final = "NotRunning"
+UNKNOWN: Final = "Unknown"
+
+
+class InstalledModule(NamedTuple):
+    """One row."""
+
+    name: str
+    version: str
+    channel: str
+    policy: str
+    managed: bool
+    resource_state: str
+    """State of the module's default resource."""
+    state: str
+    """State of the installation."""
+    message: str = ""
+    """The reason for a state that needs somebody."""
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        return (
+            self.name,
+            f"{self.version}({self.channel})" if self.channel else self.version,
+            self.policy,
+            str(self.managed).lower(),
+            self.resource_state,
+            self.state,
+        )
+
+    def summary(self) -> dict[str, object]:
+        """The row as JSON."""
+        names = ("name", "version", "crPolicy", "managed", "moduleStatus", "installationStatus")
+        return dict(zip(names, self.row, strict=True))
+
+
+def installed(kyma: Kyma, resources: Mapping[str, str]) -> list[InstalledModule]:
+    """The modules of a Kyma, by name. `resources` holds the state of each module's default resource."""
+    listed = {module.name: module for module in kyma.spec.modules}
+    known = {status.name: status for status in kyma.status.modules}
+    return [
+        _row(name, listed.get(name), known.get(name), resources.get(name, UNKNOWN))
+        for name in sorted(listed.keys() | known.keys())
+    ]
+
+
+def _row(name: str, module: Module | None, status: ModuleStatus | None, resource_state: str) -> InstalledModule:
+    # A module that left the list is being removed; one that has no status yet is about to be installed.
+    policy = module.custom_resource_policy if module else CustomResourcePolicy.CREATE_AND_DELETE.value
+    return InstalledModule(
+        name=name,
+        version=status.version if status else "",
+        channel=status.channel if status else (module.channel or "" if module else ""),
+        policy=policy,
+        managed=module.managed if module else True,
+        resource_state=resource_state,
+        state=status.state if status else State.PROCESSING,
+        message=status.message if status else "",
+    )
+
+
+class _StateFields(msgspec.Struct):
+    state: str = ""
+
+
+class _Stated(msgspec.Struct):
+    status: _StateFields = msgspec.field(default_factory=_StateFields)
+
+
+def state_of(resource: Object | None) -> str:
+    """The state of a module's default resource; None stands for one that does not exist."""
+    if resource is None:
+        return NOT_RUNNING
+    found = shaped(resource, _Stated)
+    return (found.status.state if found else "") or UNKNOWN
+
+
+def problems(rows: Iterable[InstalledModule]) -> list[str]:
+    """A line for each module whose state needs somebody, with the reason."""
+    return [f"{row.name}: {row.state}: {row.message}" for row in rows if row.message]

@@ -1,0 +1,176 @@
+"""`hortus module` as people type it, against a real API server; the test stands in for the controllers."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.domains.modules.kyma.documents import release, template
+from tests.scenarios.running import hortus
+
+from hortus.domains.modules.names import MANAGED_BY_KYMA, Label
+from hortus.domains.modules.types import (
+    KYMAS,
+    MODULE_RELEASE_METAS,
+    MODULE_TEMPLATES,
+    Kyma,
+    ModuleReleaseMeta,
+    ModuleTemplate,
+)
+from hortus.engine.kubeconfigs import SECRETS
+from hortus.kube import Client
+from hortus.kube.objects import Object, Resource
+from hortus.schema import encode
+from hortus.testing.apiserver import TestServer, running_apiserver
+from hortus.testing.clusters import install
+from hortus.testing.waiting import wait_for
+
+NAMESPACE = "kyma-system"
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
+HOSTILE = "\x1b[2Jred\u202e; rm -rf /"
+
+
+class Cluster:
+    """A cluster with a Kyma and a catalog."""
+
+    def __init__(self, server: TestServer, client: Client) -> None:
+        self.server = server
+        self.client = client
+
+    async def typed(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return await asyncio.to_thread(hortus, "--kubeconfig", str(self.server.kubeconfig), "module", *words)
+
+    async def report(self, *modules: dict[str, Any]) -> None:
+        status = {"status": {"state": "Ready", "modules": list(modules)}}
+        await self.client.patch(KYMAS, "default", status, NAMESPACE, subresource="status")
+
+    async def until_listed(self, says: Any) -> list[Object]:
+        found = await wait_for(self.client, KYMAS, "default", NAMESPACE, until=lambda one: says(_modules(one)))
+        return _modules(found)
+
+
+def _modules(kyma: Object) -> list[Object]:
+    return list(kyma["spec"].get("modules") or [])
+
+
+@pytest.fixture
+async def here() -> AsyncIterator[Cluster]:
+    async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
+        await install(client, Kyma, ModuleReleaseMeta, ModuleTemplate)
+        for name in (NAMESPACE, "kcp-system"):
+            await client.create(NAMESPACES, {"metadata": {"name": name}})
+        kyma = {"metadata": {"name": "default", "namespace": NAMESPACE}, "spec": {"channel": "regular"}}
+        await client.create(KYMAS, {"apiVersion": KYMAS.api_version, "kind": "Kyma", **kyma})
+        copied = {Label.MANAGED_BY: MANAGED_BY_KYMA}
+        await client.create(MODULE_RELEASE_METAS, encode(release("istio", {"regular": "1.0.0", "fast": "1.1.0"})))
+        for version in ("1.0.0", "1.1.0"):
+            found = encode(template("istio", version, labels=copied))
+            found["spec"]["descriptor"] = {}
+            await client.create(MODULE_TEMPLATES, found)
+        yield Cluster(server, client)
+
+
+def istio(state: str, **fields: Any) -> dict[str, Any]:
+    return {"name": "istio", "state": state, "version": "1.0.0", "channel": "regular", **fields}
+
+
+async def test_a_module_is_offered_added_listed_and_removed(here: Cluster) -> None:
+    offered = await here.typed("catalog")
+    assert offered.stdout.splitlines()[1].split("  ")[0] == "istio", offered.stderr
+    assert "1.0.0(regular), 1.1.0(fast)" in offered.stdout
+    empty = await here.typed("list")
+    assert (empty.stdout, empty.stderr) == ("", "No modules. See what is offered: hortus module catalog\n")
+    adding = asyncio.create_task(here.typed("add", "istio", "--default-config-cr"))
+    [entry] = await here.until_listed(bool)
+    assert entry == {"name": "istio", "managed": True, "customResourcePolicy": "CreateAndDelete"}
+    await here.report(istio("Processing"))
+    await here.report(istio("Ready"))
+    added = await adding
+    assert added.stdout.splitlines()[-1] == "module istio is Ready: 1.0.0 from channel regular", added.stderr
+    [row] = json.loads((await here.typed("list", "-o", "json")).stdout)
+    assert row == {
+        "name": "istio",
+        "version": "1.0.0(regular)",
+        "crPolicy": "CreateAndDelete",
+        "managed": "true",
+        "moduleStatus": "Unknown",
+        "installationStatus": "Ready",
+    }
+    refused = await here.typed("remove", "istio")
+    assert refused.returncode == 2
+    assert "give -y to agree" in refused.stderr
+    removing = asyncio.create_task(here.typed("delete", "istio", "--auto-approve"))
+    await here.until_listed(lambda modules: not modules)
+    await here.report()
+    assert (await removing).stdout.splitlines()[-1] == "module istio is gone"
+
+
+async def test_an_owner_takes_a_module_over_and_gives_it_back(here: Cluster) -> None:
+    patch = {"spec": {"modules": [{"name": "istio", "managed": True, "channel": "fast"}]}}
+    await here.client.patch(KYMAS, "default", patch, NAMESPACE)
+    taking = asyncio.create_task(here.typed("unmanage", "istio"))
+    [entry] = await here.until_listed(lambda modules: not modules[0]["managed"])
+    assert entry == {"name": "istio", "managed": False, "customResourcePolicy": "Ignore", "channel": "fast"}
+    await here.report(istio("Unmanaged"))
+    assert "is unmanaged" in (await taking).stdout
+    giving = asyncio.create_task(here.typed("manage", "istio"))
+    [entry] = await here.until_listed(lambda modules: modules[0]["managed"])
+    assert (entry["customResourcePolicy"], entry["channel"]) == ("CreateAndDelete", "fast")
+    await here.report(istio("Ready"))
+    assert (await giving).stdout == "module istio is managed; it is Ready\n"
+
+
+async def test_resources_of_a_file_are_created_once_the_module_is_installed(here: Cluster, tmp_path: Path) -> None:
+    path = tmp_path / "sample.yaml"
+    path.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sample, namespace: default}\n")
+    adding = asyncio.create_task(here.typed("enable", "istio", "--config-cr-path", str(path)))
+    [entry] = await here.until_listed(bool)
+    assert entry["customResourcePolicy"] == "Ignore"
+    assert (await here.client.list(CONFIGMAPS, "default", fields="metadata.name=sample")).items == []
+    await here.report(istio("Warning", message="slow"))
+    assert "ConfigMap default/sample applied" in (await adding).stdout
+    assert (await here.client.get(CONFIGMAPS, "sample", "default"))["metadata"]["name"] == "sample"
+
+
+async def test_wrong_words_are_answered_with_the_right_ones(here: Cluster, tmp_path: Path) -> None:
+    unknown = await here.typed("add", "itsio")
+    assert unknown.returncode == 1
+    assert "module itsio is not in the catalog of this cluster; offered are: istio" in unknown.stderr
+    channel = await here.typed("add", "istio", "-c", "slow")
+    assert "module istio has no channel slow; its channels are: fast, regular" in channel.stderr
+    both = await here.typed("add", "istio", "--default-cr", "--cr-path", "x")
+    assert "exclude each other" in both.stderr
+    missing = await here.typed("add", "istio", "--cr-path", str(tmp_path / "none.yaml"))
+    assert "No such file" in missing.stderr
+    listed = await here.typed("remove", "nats", "-y")
+    assert "module nats is not in the list of Kyma default; listed are: none" in listed.stderr
+    cluster = await here.typed("list", "--cluster", "demo")
+    assert "one Secret in namespace kcp-system must lead to the cluster of Kyma demo" in cluster.stderr
+    late = await here.typed("add", "istio", "--timeout", "100ms")
+    assert late.stderr.startswith("error: module istio is still not known yet after 0.1 s"), late.stderr
+
+
+async def test_a_control_plane_reaches_the_cluster_of_a_kyma(here: Cluster) -> None:
+    content = base64.b64encode(here.server.kubeconfig.read_bytes()).decode()
+    secret = {
+        "metadata": {"name": "kubeconfig-demo", "namespace": "kcp-system", "labels": {Label.KYMA_NAME: "demo"}},
+        "data": {"config": content},
+    }
+    await here.client.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", **secret})
+    found = await here.typed("catalog", "--cluster", "demo", "-o", "json")
+    assert [offer["name"] for offer in json.loads(found.stdout)] == ["istio"], found.stderr
+
+
+async def test_texts_of_a_hostile_cluster_do_no_harm(here: Cluster) -> None:
+    await here.report(istio("Error", message=HOSTILE))
+    shown = await here.typed("list", "--show-errors")
+    assert "istio: Error:" in shown.stderr
+    assert "\x1b" not in shown.stderr
+    assert "\u202e" not in shown.stderr
