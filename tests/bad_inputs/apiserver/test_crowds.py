@@ -15,7 +15,7 @@ CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 JSON = "Content-Type: application/json"
 TOO_MANY = (429, "TooManyRequests")
 CONNECTIONS = 100
-SHORT = 1.0
+SHORT = 3.0
 """Seconds for everything that a client may take long for."""
 
 
