@@ -20,6 +20,7 @@ from hortus.domains.modules.types import (
     MODULE_RELEASE_METAS,
     MODULE_TEMPLATES,
     Kyma,
+    Manifest,
     ModuleReleaseMeta,
     ModuleTemplate,
 )
@@ -63,16 +64,19 @@ def _modules(kyma: Object) -> list[Object]:
 @pytest.fixture
 async def here() -> AsyncIterator[Cluster]:
     async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
-        await install(client, Kyma, ModuleReleaseMeta, ModuleTemplate)
+        await install(client, Kyma, Manifest, ModuleReleaseMeta, ModuleTemplate)
         for name in (NAMESPACE, "kcp-system"):
             await client.create(NAMESPACES, {"metadata": {"name": name}})
         kyma = {"metadata": {"name": "default", "namespace": NAMESPACE}, "spec": {"channel": "regular"}}
         await client.create(KYMAS, {"apiVersion": KYMAS.api_version, "kind": "Kyma", **kyma})
         copied = {Label.MANAGED_BY: MANAGED_BY_KYMA}
-        await client.create(MODULE_RELEASE_METAS, encode(release("istio", {"regular": "1.0.0", "fast": "1.1.0"})))
+        offered = encode(release("istio", {"regular": "1.0.0", "fast": "1.1.0"}))
+        offered["metadata"]["namespace"] = NAMESPACE
+        await client.create(MODULE_RELEASE_METAS, offered)
         for version in ("1.0.0", "1.1.0"):
             found = encode(template("istio", version, labels=copied))
             found["spec"]["descriptor"] = {}
+            found["metadata"]["namespace"] = NAMESPACE
             await client.create(MODULE_TEMPLATES, found)
         yield Cluster(server, client)
 
@@ -166,6 +170,24 @@ async def test_a_control_plane_reaches_the_cluster_of_a_kyma(here: Cluster) -> N
     await here.client.create(SECRETS, {"apiVersion": "v1", "kind": "Secret", **secret})
     found = await here.typed("catalog", "--cluster", "demo", "-o", "json")
     assert [offer["name"] for offer in json.loads(found.stdout)] == ["istio"], found.stderr
+
+
+async def test_a_control_plane_says_why_a_module_is_not_upgraded(here: Cluster) -> None:
+    await here.report(istio("Warning", version="1.2.0", template={"metadata": {"name": "istio-1.2.0"}}, message="low"))
+    shown = await here.typed("why", "default", "istio", "-n", NAMESPACE)
+    assert shown.stdout.splitlines() == [
+        "Module:      istio on kyma-system/default",
+        "State:       Warning",
+        "Because:     low",
+        "Wanted:      channel regular",
+        "Installed:   1.2.0 (channel regular)",
+        "Turn of:     cluster owner: stay in the channel, or remove the module and add it again",
+    ], shown.stderr
+    assert json.loads((await here.typed("why", "default", "istio", "-n", NAMESPACE, "-o", "json")).stdout)["turn"]
+    unknown = await here.typed("why", "default", "nats", "-n", NAMESPACE)
+    assert "Kyma default has no module nats; it has: istio" in unknown.stderr
+    other = await here.typed("why", "demo", "nats", "-n", NAMESPACE)
+    assert "no Kyma demo in namespace kyma-system; there are: default" in other.stderr
 
 
 async def test_texts_of_a_hostile_cluster_do_no_harm(here: Cluster) -> None:

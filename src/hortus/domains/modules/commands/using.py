@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from hortus.terminal import (
     DEFAULT_NAMESPACE,
@@ -22,6 +23,8 @@ from hortus.terminal import (
     clean,
     completing,
     confirm,
+    named,
+    names_of,
     plain,
     print_table,
     run,
@@ -69,6 +72,7 @@ def register(module: CommandGroup, connect: Connect) -> None:
     _register_add(module, connect)
     _register_remove(module, connect)
     _register_management(module, connect)
+    _register_why(module, connect)
 
 
 def _alias(module: CommandGroup, command: click.Command, name: str) -> None:
@@ -174,6 +178,29 @@ def _register_management(module: CommandGroup, connect: Connect) -> None:
         Nothing changes them any more: no upgrade, no repair, no removal.
         """
         run(_unmanage(connect(), name, cluster, namespace, timeout))
+
+
+def _register_why(module: CommandGroup, connect: Connect) -> None:
+    @module.command()
+    @click.argument("cluster", metavar="KYMA", shell_complete=completing(_kymas))
+    @click.argument("name", metavar="MODULE")
+    @click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of the Kyma.")
+    @OUTPUT
+    def why(cluster: str, name: str, namespace: str, output: OutputFormat) -> None:
+        """Explain the state of a module on a cluster and name the owner of the next step.
+
+        For the operator of a control plane: it reads the Kyma, the catalog and the Manifest there.
+
+        \b
+        hortus module why demo-1 template-operator
+        """
+        run(_why(connect(), cluster, name, namespace, output))
+
+
+async def _kymas(connections: Connections, given: Mapping[str, Any]) -> Iterable[str]:
+    from hortus.domains.modules.types import KYMAS
+
+    return await names_of(KYMAS, connections, given.get("namespace") or DEFAULT_NAMESPACE)
 
 
 async def _list(
@@ -292,3 +319,18 @@ async def _unmanage(connections: Connections, name: str, cluster: str, namespace
         await session.edit(lambda kyma: unmanaging(kyma, name))
         await session.await_state(name, ("Unmanaged",), seconds)
     click.echo(f"module {name} is unmanaged: its resources stay, and nothing changes them any more")
+
+
+async def _why(connections: Connections, cluster: str, name: str, namespace: str, output: OutputFormat) -> None:
+    from hortus.domains.modules.types import KYMAS, Kyma
+    from hortus.domains.modules.using.control import explained
+    from hortus.engine import read
+
+    async with connections.management() as client:
+        kyma = read(Kyma, await named(client, KYMAS, cluster, namespace))
+        explanation = await explained(client, kyma, name)
+    if output.tabular:
+        for line in explanation.lines():
+            click.echo(clean(line))
+    else:
+        plain(msgspec.to_builtins(explanation), output)
