@@ -129,6 +129,10 @@ class GardenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """Shoots that each of the garden's controllers works on at the same time."""
     nodes: bool = True
     """True when workload clusters show Node objects for their worker pools."""
+    workload_duration: float = 0.5
+    """Until a Deployment or StatefulSet in a workload cluster runs, or a module's operator has done its work."""
+    workload_clusters: int = 50
+    """Workload clusters in which they run at all; each costs a few watches."""
     scheduling: Literal["minimal-distance", "same-region"] = "minimal-distance"
     """The place of a shoot's seed: in the region with the most similar name, or in the shoot's own only."""
     seed_capacity: int = 0

@@ -16,6 +16,7 @@ from hortus.kube import Client, ConnectionSettings
 from hortus.simulation.garden.composition import add_controllers
 from hortus.simulation.garden.content import BINDING, ensure_content
 from hortus.simulation.settings import SettingsError, from_config
+from hortus.simulation.workloads import SimulatedWorkloads
 
 
 async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, Any], stop: asyncio.Event) -> None:
@@ -41,10 +42,15 @@ async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, An
             await demo.begin()
             example = {"example": fleet.names[0]} if fleet.names else {}
             report("ready", f"project {settings.project}, {_amount(clusters)} to begin with", **example)
-            following = asyncio.create_task(demo.complete(_report), name="demo objects")
+            workloads = SimulatedWorkloads(management, settings=settings, clock=manager.clock)
+            tasks = (
+                asyncio.create_task(demo.complete(_report), name="demo objects"),
+                asyncio.create_task(workloads.run(), name="workloads"),
+            )
             await stop.wait()
-            following.cancel()
-            await asyncio.wait((following,))
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
 
 def _amount(clusters: int) -> str:
