@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hortus.domains import Domain, LocalArtifact, LocalSetup
 
 if TYPE_CHECKING:
+    from hortus.domains import ProcessContext
     from hortus.engine.flags import Flag
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
@@ -42,6 +43,13 @@ class _Modules(Domain):
 
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         return "" if values["modules"] else "--modules is off (in the chart config.modules)"
+
+    def add_controllers(self, process: ProcessContext) -> None:
+        if not self.served(process.values):
+            return
+        from hortus.domains.modules import composition
+
+        composition.add_to(process)
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.modules import commands

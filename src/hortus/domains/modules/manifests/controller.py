@@ -255,11 +255,20 @@ class ManifestController(KindController[ManifestContext]):
         return Result(requeue_after=self._varied(seconds))
 
     def _varied(self, seconds: float) -> float:
-        """Seconds, now and then a little more or less, so that Manifests of one moment drift apart."""
         settings = self._settings
-        if self._random.random() >= settings.jitter_probability:
-            return seconds
-        return seconds * (1.0 + self._random.uniform(-settings.jitter_percentage, settings.jitter_percentage))
+        return varied(
+            seconds,
+            probability=settings.jitter_probability,
+            percentage=settings.jitter_percentage,
+            random=self._random,
+        )
+
+
+def varied(seconds: float, *, probability: float, percentage: float, random: Random) -> float:
+    """Seconds, with `probability` a little more or less, so that Manifests of one moment drift apart."""
+    if random.random() >= probability:
+        return seconds
+    return seconds * (1.0 + random.uniform(-percentage, percentage))
 
 
 def _lists(kyma: Kyma, key: ObjectKey) -> bool:
