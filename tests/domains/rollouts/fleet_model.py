@@ -54,6 +54,8 @@ class FleetModel:
     admitted: dict[str, AdmittedCluster] = field(default_factory=dict)
     memory: RolloutMemory = field(default_factory=RolloutMemory)
     last: RolloutDecision | None = None
+    begun: set[str] = field(default_factory=set)
+    """Stages that have ended with clusters; one that ended without is judged again."""
 
     def decide(self) -> RolloutDecision:
         return decisions.decide(
@@ -82,6 +84,7 @@ class FleetModel:
             self.admitted[one.cluster] = one
         if not lose_status:
             self.memory = decision.memory
+            self.begun |= {view.terms.name for view in decision.stages if view.memory.ended and view.clusters}
         self.last = decision
 
     # The laws.
@@ -157,7 +160,7 @@ class FleetModel:
                 continue
             for earlier in self.terms.stages[:index]:
                 past = self.memory.stages.get(earlier.name)
-                if past is not None and past.ended:
+                if past is not None and past.ended and earlier.name in self.begun:
                     continue
                 members = [name for name, its in home.items() if its == earlier.name]
                 if not members:

@@ -169,14 +169,20 @@ _MUTATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     "over its budget": ("_excess", lambda terms, stages: ""),
     "had soaked": (
         "_memory_of",
-        lambda view, orders, now: view.memory._replace(
+        lambda view, orders, is_awaited, now: view.memory._replace(
             settled_at=now if view.is_settled and view.memory.settled_at is None else view.memory.settled_at,
             ended=view.is_settled
             and view.excess <= 0
             and (view.terms.approval == "None" or view.terms.name in orders.approved),
         ),
     ),
-    "ended": ("_memory_of", lambda view, orders, now: view.memory._replace(ended=True)),
+    "ended": ("_memory_of", lambda view, orders, is_awaited, now: view.memory._replace(ended=True)),
+    "began before": (
+        "_memory_of",
+        lambda view, orders, is_awaited, now, real=decisions._memory_of: real(view, orders, is_awaited, now)._replace(
+            empty=False
+        ),
+    ),
     "outside of its window": (
         "_is_ready",
         lambda stage, one, now: one.standing is Standing.PENDING and not one.member.unavailable,
@@ -199,7 +205,7 @@ _MUTATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
         ),
     ),
     "succeeded while": ("_current", lambda stages: next((view for view in stages if not view.memory.ended), None)),
-    "belongs to": ("_stage_of", lambda terms, member: terms.stages[0].name),
+    "belongs to": ("_stage_of", lambda terms, labels: terms.stages[0].name),
 }
 
 

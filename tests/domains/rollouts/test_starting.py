@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.domains.rollouts.world import APPLIANCE_KIND, FLEET, RolloutWorld
 
+from hortus.domains.rollouts import membership
 from hortus.domains.rollouts.starting import new_rollout
 from hortus.engine.rollouts.types import CHANGE_KINDS, ROLLOUTS, Rollout, RolloutChange, RolloutPhase
 from hortus.schema import encode
@@ -34,3 +36,54 @@ async def test_a_version_that_a_rollout_of_the_history_had_is_rolled_out_again(h
 
 def _admits(rollout: Rollout) -> bool:
     return any(stage.clusters for stage in rollout.status.stages)
+
+
+CANARY = [
+    {"name": "canary", "clusters": {"matchLabels": {"ring": "canary"}}, "approval": "After"},
+    {"name": "rest", "maxConcurrency": 4},
+]
+
+
+async def _rings(here: RolloutWorld) -> None:
+    await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
+    await here.set_policy(stages=CANARY)
+    for number in range(4):
+        await here.add_cluster(f"c{number}", labels={"ring": "rest" if number else "canary"})
+
+
+async def test_canaries_come_first_though_another_cluster_asks_first(here: RolloutWorld) -> None:
+    await _rings(here)
+    async with here.controllers(), here.owner(follows=True):
+        await here.want("c3", "2")
+        await here.until(lambda one: "waits for clusters that have not asked yet" in _message(one))
+        for name in ("c2", "c1", "c0"):
+            await here.want(name, "2")
+        rollout = await here.until(lambda one: "waits for approval" in _message(one))
+        assert await here.versions() == {"c0": "2", "c1": "1", "c2": "1", "c3": "1"}
+        await here.order(rollout.metadata.name, approved=["canary"])
+        await _ended(here, rollout.metadata.name)
+    assert set((await here.versions()).values()) == {"2"}
+
+
+async def test_a_stage_that_ended_without_a_cluster_begins_with_its_first_one(
+    here: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membership, "SETTLING", 0.0)
+    await _rings(here)
+    here.outcomes = lambda cluster: ""
+    async with here.controllers(), here.owner(follows=True):
+        await here.want("c3", "2")
+        await here.until(lambda one: len(one.status.stages) > 1 and one.status.stages[1].running == 1)
+        await here.want("c0", "2")
+        rollout = await here.until(lambda one: one.status.stages[0].running == 1)
+        for name in ("c2", "c1"):
+            await here.want(name, "2")
+        await here.until(lambda one: one.status.stages[1].clusters == 3)
+        await here.finish("c3", "2")
+        await here.finish("c0", "2")
+        await here.until(lambda one: "waits for approval" in _message(one))
+        assert await here.admitted(rollout.metadata.name) == {"c0", "c3"}
+
+
+def _message(rollout: Rollout) -> str:
+    return next((one.message for one in rollout.status.conditions if one.type == "Progressing"), "")

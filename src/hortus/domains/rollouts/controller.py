@@ -206,6 +206,7 @@ class RolloutController(KindController[RolloutContext]):
             context.membership.admitted,
             self._memory(context),
             Orders(self._pause_of(context), frozenset(rollout.spec.approved), rollout.spec.resumes),
+            context.membership.expected(),
             now=context.now,
         )
 

@@ -10,9 +10,9 @@ starts again goes on where the last one was. `docs/rollouts.md` lists the laws t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hortus.domains.rollouts.terms import UNSELECTED, StageTerms, Terms, concurrency, number
 from hortus.engine.rollouts.types import RolloutPhase
@@ -65,6 +65,8 @@ class StageMemory(NamedTuple):
     """The next stage may begin. It stays so when a cluster joins the stage later."""
     forgiven: int = 0
     """Failures that do not count since the rollout was resumed."""
+    empty: bool = False
+    """It ended without a cluster. It begins with its first one, and the stages after it wait again."""
 
 
 class RolloutMemory(NamedTuple):
@@ -84,6 +86,18 @@ class Orders(NamedTuple):
     """The reason for which nothing is admitted; empty when it may."""
     approved: frozenset[str] = frozenset()
     resumes: int = 0
+
+
+class Expected(NamedTuple):
+    """Clusters that may still ask for a change that has just begun."""
+
+    labels: Sequence[Mapping[str, str]] = ()
+    """Their labels."""
+    until: float = 0.0
+    """When nobody is expected any more, in seconds since the epoch."""
+
+
+NOBODY: Final = Expected()
 
 
 class Standing(StrEnum):
@@ -147,24 +161,37 @@ def decide(
     admitted: Mapping[str, AdmittedCluster],
     memory: RolloutMemory,
     orders: Orders,
+    expected: Expected = NOBODY,
     *,
     now: float,
 ) -> RolloutDecision:
-    """Decide once. `admitted` holds all clusters admitted so far, by name. Times are seconds since the epoch."""
+    """Decide once. `admitted` holds all clusters admitted so far, by name. Times are seconds since the epoch.
+
+    A stage that is to get one of the `expected` clusters does not end before `expected.until`.
+    """
     judged, excluded = _placed(terms, members, admitted, now)
     stages = _forgiven(_views(terms, judged, memory), memory, orders)
     memory = memory._replace(forgiven_halts=min(memory.halts, orders.resumes))
     excess = _excess(terms, stages)
     if excess and memory.halts <= orders.resumes:
         memory = memory._replace(halts=orders.resumes + 1)
-    stages = tuple(_settled(stages, orders, now))
+    awaited = {_stage_of(terms, labels) for labels in expected.labels} if now < expected.until else set()
+    stages = tuple(_settled(stages, orders, awaited, now))
     memory = memory._replace(stages={view.terms.name: view.memory for view in stages})
     obstacle = _obstacle(terms, excluded, memory, orders, excess)
     admit = () if obstacle else _admissions(stages, orders, now)
     current = _current(stages)
-    phase, message = obstacle or _progress(current, admit, admitted, orders, now)
+    phase, message = obstacle or _progress(current, admit, admitted, orders, awaited, now)
+    due = [at for at in (_due(stages, now), expected.until if awaited else None) if at is not None]
     return RolloutDecision(
-        admit, phase, current.terms.name if current else "", message, stages, memory, excluded, _due(stages, now)
+        admit,
+        phase,
+        current.terms.name if current else "",
+        message,
+        stages,
+        memory,
+        excluded,
+        min(due, default=None),
     )
 
 
@@ -180,7 +207,7 @@ def _placed(
     excluded: list[str] = []
     for member in members:
         entry = admitted.get(member.cluster)
-        name = entry.stage if entry is not None and entry.stage in placed else _stage_of(terms, member)
+        name = entry.stage if entry is not None and entry.stage in placed else _stage_of(terms, member.labels)
         if name is None:
             excluded.append(member.cluster)
         else:
@@ -188,9 +215,9 @@ def _placed(
     return placed, tuple(sorted(excluded))
 
 
-def _stage_of(terms: Terms, member: RolloutMember) -> str | None:
+def _stage_of(terms: Terms, labels: Mapping[str, str]) -> str | None:
     for stage in terms.stages:
-        if stage.selector is not None and stage.selector.matches(member.labels):
+        if stage.selector is not None and stage.selector.matches(labels):
             return stage.name
     return UNSELECTED if terms.unselected == "Last" else None
 
@@ -275,24 +302,30 @@ def _excess(terms: Terms, stages: tuple[StageView, ...]) -> str:
 # Stages.
 
 
-def _settled(stages: Iterable[StageView], orders: Orders, now: float) -> Iterator[StageView]:
+def _settled(
+    stages: Iterable[StageView], orders: Orders, awaited: Collection[str | None], now: float
+) -> Iterator[StageView]:
     """The stages, each ended when all before it have, its clusters have, it has soaked, and it is approved."""
     is_open = True
     for view in stages:
         memory = view.memory
+        if memory.empty and view.clusters:
+            memory = memory._replace(ended=False, empty=False)
         if is_open and not memory.ended:
-            memory = _memory_of(view, orders, now)
+            memory = _memory_of(view._replace(memory=memory), orders, view.terms.name in awaited, now)
         is_open = memory.ended
         yield view._replace(memory=memory)
 
 
-def _memory_of(view: StageView, orders: Orders, now: float) -> StageMemory:
+def _memory_of(view: StageView, orders: Orders, is_awaited: bool, now: float) -> StageMemory:
     if not view.is_settled or view.excess > 0:
         return view.memory._replace(settled_at=None)
     settled_at = now if view.memory.settled_at is None else view.memory.settled_at
     soaked = now >= settled_at + view.terms.min_success_time
     approved = view.terms.approval == "None" or view.terms.name in orders.approved
-    return view.memory._replace(settled_at=settled_at, ended=not view.clusters or (soaked and approved))
+    empty = not view.clusters
+    ended = not is_awaited and (empty or (soaked and approved))
+    return view.memory._replace(settled_at=settled_at, ended=ended, empty=ended and empty)
 
 
 def _obstacle(
@@ -345,12 +378,15 @@ def _progress(
     admit: tuple[AdmittedCluster, ...],
     admitted: Mapping[str, AdmittedCluster],
     orders: Orders,
+    awaited: Collection[str | None],
     now: float,
 ) -> tuple[str, str]:
     if current is None:
         return RolloutPhase.SUCCEEDED, "all clusters have changed"
     phase = RolloutPhase.PROGRESSING if admit or admitted else RolloutPhase.PENDING
     stage, counts = current.terms, current.counts
+    if current.is_settled and stage.name in awaited:
+        return phase, f"stage {stage.name} waits for clusters that have not asked yet"
     if stage.name not in orders.approved and (stage.approval == "Before" or _waits_after(current, now)):
         return phase, f"stage {stage.name} {WAITS_FOR_APPROVAL}"
     if current.is_settled:

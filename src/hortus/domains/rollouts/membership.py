@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hortus.domains.rollouts.changekinds import Identity, ObjectView
-from hortus.domains.rollouts.decisions import AdmittedCluster, RolloutMember, State
+from hortus.domains.rollouts.decisions import NOBODY, AdmittedCluster, Expected, RolloutMember, State
 from hortus.domains.rollouts.fleet import FleetClusters
 from hortus.domains.rollouts.tracking import ChangeTracker
 from hortus.engine.rollouts.types import Rollout
-from hortus.kube.objects import ObjectKey
+from hortus.kube.objects import ObjectKey, parse_time
 from hortus.kube.selectors import LabelSelector
 
+SETTLING: Final = 30.0
+"""Seconds from the beginning of a rollout in which its clusters come to ask, each after its own reconcile. Without them
+the first cluster that asks would be all of the fleet, and every stage before its own would be over without a cluster.
+"""
 _WORST = (State.FAILED, State.MOVING, State.WAITING, State.SUCCEEDED)
 
 
@@ -68,6 +72,20 @@ class Membership:
                 found[member.cluster] = member
         return list(found.values())
 
+    def expected(self) -> Expected:
+        """The clusters at another version that have not asked; none where rollouts set the objects themselves."""
+        until = parse_time(self._rollout.metadata.creation_timestamp or "1970-01-01T00:00:00Z") + SETTLING
+        if self._rollout.spec.execute != "Owner" or self._now >= until:
+            return NOBODY
+        return Expected(list(self._silent()), until)
+
+    def _silent(self) -> Iterator[Mapping[str, str]]:
+        for key, identity in self._tracker.objects(self._change.subject):
+            view, labels = self._tracker.view(key, self._change.to), self._fleet.get(identity.cluster).labels
+            asks = identity.wanted == self._change.to or identity.cluster in self.admitted
+            if not asks and view is not None and view.version != self._change.to and self._selects(labels):
+                yield labels
+
     def to_set(self, admitted: Collection[str]) -> Iterator[tuple[ObjectKey, str]]:
         """The objects of admitted clusters that are not set to the new version, with their clusters."""
         for key, identity in self._tracker.objects(self._change.subject):
@@ -97,10 +115,13 @@ class Membership:
         state, message = self._state(key, identity, view)
         return RolloutMember(name, cluster.labels, state, message, cluster.unavailable, opens)
 
+    def _selects(self, labels: Mapping[str, str]) -> bool:
+        return self._selector is not None and self._selector.matches(labels)
+
     def _takes_part(self, key: ObjectKey, identity: Identity, view: ObjectView, labels: Mapping[str, str]) -> bool:
         """A cluster that is at the new version without this rollout is none of its clusters, nor is one whose object
         has no field for the version."""
-        if view.version == self._change.to or self._selector is None or not self._selector.matches(labels):
+        if view.version == self._change.to or not self._selects(labels):
             return False
         if self._reverted is not None and identity.cluster not in self._reverted:
             return False

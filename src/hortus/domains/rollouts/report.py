@@ -47,7 +47,12 @@ def memory_of(status: RolloutStatus) -> RolloutMemory:
     """The memory that a status keeps."""
     return RolloutMemory(
         {
-            one.name: StageMemory(parse_time(one.settled_at) if one.settled_at else None, one.ended, one.forgiven)
+            one.name: StageMemory(
+                parse_time(one.settled_at) if one.settled_at else None,
+                one.ended,
+                one.forgiven,
+                empty=one.ended and not one.clusters,
+            )
             for one in status.stages
         },
         status.halts,
