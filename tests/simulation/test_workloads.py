@@ -1,4 +1,4 @@
-"""SimulatedWorkloads of simulated clusters run, and operators of modules do their work, over real sockets."""
+"""Workloads of simulated clusters run, and operators of modules do their work, over real sockets."""
 
 from __future__ import annotations
 

@@ -14,11 +14,12 @@ from hortus.domains.modules.publishing.constructing import MODULE_TEMPLATE, Modu
 from hortus.domains.modules.publishing.constructor import Constructor
 from hortus.domains.modules.publishing.images import ModuleImage, images_of
 from hortus.domains.modules.publishing.layout import ComponentLayout, component_layout
-from hortus.domains.modules.publishing.sources import LARGEST_FILE, BadSource, head_commit, read_source
+from hortus.domains.modules.publishing.sources import DOWNLOADS, LARGEST_FILE, BadSource, head_commit, read_source
 from hortus.domains.modules.publishing.template import module_template, scope_of, template_text
 from hortus.domains.modules.registry import RegistryAccess
 from hortus.kube import yaml
 from hortus.kube.objects import Object, shaped
+from hortus.render.artifacts import TransferSettings
 
 _LIMITS = yaml.TextLimits(bytes=LARGEST_FILE, depth=100, nodes=1_000_000)
 _MANIFEST_FILE, _DEFAULT_CR_FILE = "raw-manifest.yaml", "default-cr.yaml"
@@ -60,12 +61,14 @@ class BuiltModule(msgspec.Struct, frozen=True, kw_only=True):
         return component_layout(self.constructor.components[0], self.contents, access=access)
 
 
-async def build(paths: BuildPaths, *, strict: bool = False) -> BuiltModule:
+async def build(paths: BuildPaths, *, strict: bool = False, downloads: TransferSettings = DOWNLOADS) -> BuiltModule:
     """Read a config and its files, and make the module. Raises ConfigError, BadSource, BadImage."""
     data, folder = _config(paths.config), paths.config.parent
     config = read_config(data, str(paths.config), strict=strict).config
-    manifest = await read_source("manifest", config.manifest, folder)
-    default_cr = await read_source("defaultCR", config.default_cr, folder) if config.default_cr else b""
+    manifest = await read_source("manifest", config.manifest, folder, downloads=downloads)
+    default_cr = b""
+    if config.default_cr:
+        default_cr = await read_source("defaultCR", config.default_cr, folder, downloads=downloads)
     commit = head_commit(paths.sources) if paths.sources is not None else ""
     return assemble(paths, config=data, manifest=manifest, default_cr=default_cr, commit=commit)
 

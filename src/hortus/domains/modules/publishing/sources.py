@@ -19,15 +19,17 @@ class BadSource(ValueError):
     """A file or repository that cannot be read; the message names the key, the place and the fix."""
 
 
-async def read_source(key: str, place: str, folder: Path) -> bytes:
+DOWNLOADS = TransferSettings(max_document=LARGEST_FILE, whole_timeout=_TIMEOUT)
+
+
+async def read_source(key: str, place: str, folder: Path, *, downloads: TransferSettings = DOWNLOADS) -> bytes:
     """The file that `key` of a config in `folder` names. Raises BadSource."""
-    return await _download(key, place) if place.startswith("https://") else _read(key, place, folder)
+    return await _download(key, place, downloads) if place.startswith("https://") else _read(key, place, folder)
 
 
-async def _download(key: str, address: str) -> bytes:
-    settings = TransferSettings(max_document=LARGEST_FILE, whole_timeout=_TIMEOUT)
+async def _download(key: str, address: str, downloads: TransferSettings) -> bytes:
     try:
-        async with Transfer(settings) as transfer:
+        async with Transfer(downloads) as transfer:
             answer = await transfer.document("GET", URL(address))
     except (ArtifactError, ValueError) as error:
         raise BadSource(f"{key}: {address}: {error}") from None
