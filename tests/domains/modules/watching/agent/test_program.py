@@ -115,3 +115,10 @@ def test_missing_variables_are_named_all_at_once(tmp_path: Path) -> None:
         1,
         "error: CA_CERT is not set; KCP_ADDR is not set; WEBHOOK_PORT is 'http': must be a number from 0 to 65535\n",
     )
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    names = ("CA_CERT", "TLS_CERT", "TLS_KEY")
+    environment = {name: str(tmp_path / name) for name in names} | {"KCP_ADDR": "h:1", "KCP_CONTRACT": "v2"}
+    done = subprocess.run(PROGRAM, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"error: {tmp_path}/CA_CERT: No such file or directory\n")

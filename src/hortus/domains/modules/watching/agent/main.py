@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from typing import NoReturn
 
 import structlog
 import uvloop
@@ -45,9 +46,15 @@ def main() -> None:
     configure_by_default()
     try:
         uvloop.run(_serve(from_environment(os.environ)))
-    except (AgentSettingsError, OSError, ValueError) as error:
-        sys.stderr.write(f"error: {error}\n")
-        raise SystemExit(1) from None
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except (AgentSettingsError, ValueError) as error:
+        _fail(str(error))
+
+
+def _fail(problem: str) -> NoReturn:
+    sys.stderr.write(f"error: {problem}\n")
+    raise SystemExit(1)
 
 
 async def _serve(settings: AgentSettings) -> None:
