@@ -114,13 +114,17 @@ class ObjectSetter:
     async def _drain(self, known: _Assignment, until: float) -> KubeError | None:
         """Set pending objects one after the other; returns the error that ended it."""
         while known.pending and self._clock.monotonic() < until:
-            key = next(iter(known.pending))
-            cluster = known.pending.pop(key)
+            pending = known.pending
+            key = next(iter(pending))
+            cluster = pending.pop(key)
             try:
                 problem = await self._set(known.tracker, key, known.to)
-            except KubeError as error:
-                known.pending.setdefault(key, cluster)
-                return error
+            except BaseException as error:
+                # It may have been set or not, which the next attempt sees; a later assignment or a stop stands.
+                pending.setdefault(key, cluster)
+                if isinstance(error, KubeError):
+                    return error
+                raise
             if problem:
                 known.refused[key] = cluster, problem, self._clock.now() + RETRY
             else:
