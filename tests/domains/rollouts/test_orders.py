@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.domains.rollouts.world import APPLIANCE_KIND, FLEET, RolloutWorld
 
+from hortus.domains.rollouts.orders import _approve
 from hortus.engine.owners import own
 from hortus.engine.rollouts.types import (
     CHANGE_KINDS,
@@ -16,6 +19,7 @@ from hortus.engine.rollouts.types import (
     RolloutPhase,
 )
 from hortus.kube.errors import Invalid
+from hortus.schema import decode
 
 ONE = [{"name": "all", "maxConcurrency": 1}]
 
@@ -104,6 +108,15 @@ async def test_a_rollout_that_waited_for_approval_reports_when_it_began(here: Ro
     slices = (await here.client.list(PLACEMENT_DECISIONS, FLEET)).items
     reasons = {one["reason"] for each in slices for one in each["decisions"]}
     assert reasons == {f"admitted {ended.status.started_at} in stage all"}
+
+
+async def test_approvals_at_the_same_time_all_count(here: RolloutWorld) -> None:
+    stages = [{"name": name, "approval": "Before"} for name in ("one", "two", "three")]
+    await here.start(policy={"stages": stages})
+    seen = decode(Rollout, await here.client.get(ROLLOUTS, "by-hand", FLEET))
+    await asyncio.gather(*(_approve(here.client, seen, stage) for stage in ("one", "two", "three", "one")))
+    approved = (await here.client.get(ROLLOUTS, "by-hand", FLEET))["spec"]["approved"]
+    assert sorted(approved) == ["one", "three", "two"]
 
 
 async def test_a_pause_of_rollout_or_policy_admits_nobody(here: RolloutWorld) -> None:

@@ -23,6 +23,7 @@ from hortus.engine.rollouts.types import (
     RolloutSpec,
 )
 from hortus.kube import Client, PatchKind
+from hortus.kube.errors import Conflict
 from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector, SelectorError
 from hortus.schema import ObjectMeta, encode
@@ -178,11 +179,21 @@ def _expect_running(rollout: Rollout) -> None:
 
 
 async def _approve(client: Client, rollout: Rollout, stage: str) -> None:
-    """Append to the list where there is one, so that two approvals at a time both count."""
-    metadata = rollout.metadata
-    path, value = ("/spec/approved/-", stage) if rollout.spec.approved else ("/spec/approved", [stage])
-    patch = [{"op": "add", "path": path, "value": value}]
-    await client.patch(ROLLOUTS, metadata.name, patch, metadata.namespace, PatchKind.JSON, field_manager=FIELD_MANAGER)
+    """Append to the list as it was read, and read it again after a conflict: approvals at the same time all count."""
+    while stage not in rollout.spec.approved:
+        metadata = rollout.metadata
+        path, value = ("/spec/approved/-", stage) if rollout.spec.approved else ("/spec/approved", [stage])
+        patch: list[Object] = [
+            {"op": "add", "path": "/metadata/resourceVersion", "value": metadata.resource_version},
+            {"op": "add", "path": path, "value": value},
+        ]
+        try:
+            await client.patch(
+                ROLLOUTS, metadata.name, patch, metadata.namespace, PatchKind.JSON, field_manager=FIELD_MANAGER
+            )
+            return
+        except Conflict:
+            rollout = await get_rollout(client, metadata.name, metadata.namespace)
 
 
 async def _patch(client: Client, rollout: Rollout, spec: Object) -> None:
