@@ -78,6 +78,16 @@ def generated() -> dict[Path, str]:
         "people": contents.PEOPLE,
     }
     rules |= {place: {name: policy_rules(part) for name, part in found.items()} for place, found in by_name.items()}
+    defaults = {flag.name: flag.default for flag in FLAGS}
+    rules["elsewhere"] = [
+        {
+            "flag": place.flag,
+            "namespaceFlag": place.namespace_flag,
+            "namespace": defaults[place.namespace_flag],
+            "rules": policy_rules(place.permissions),
+        }
+        for place in contents.ELSEWHERE
+    ]
     files[CHART / "files" / "rules.yaml"] = _NOTE + yaml.dump(rules)
     reloadable = [flag.name for flag in FLAGS if flag.reloadable]
     files[CHART / "files" / "reloadable.yaml"] = _NOTE + yaml.dump({"flags": reloadable})

@@ -69,6 +69,10 @@ CHOICES = {
         "nodeSelector": {"kubernetes.io/os": None},
     },
     "sharing": {"config": {"sharding": True}, "replicaCount": 5},
+    "watcher": {
+        "config": {"modules": True, "skr-watcher-image-tag": "1.0.0", "istio-namespace": "mesh"},
+        "networkPolicy": {"enabled": True},
+    },
     "own-namespace": {"createWatchNamespace": True, "watchNamespace": "fleet", "fullnameOverride": "other"},
 }
 
@@ -188,3 +192,22 @@ def test_the_wheel_carries_the_chart(tmp_path: Path) -> None:
         for path in (ROOT / "charts" / "hortus").rglob("*")
         if path.is_file()
     }
+
+
+def test_agents_reach_the_listener_where_the_watcher_runs_and_nothing_is_open_where_it_does_not() -> None:
+    made = _all_by_kind(CHOICES["watcher"])
+    [service] = [one for one in made["Service"] if one["metadata"]["name"] == "hortus-events"]
+    assert service["spec"]["ports"] == [{"name": "events", "port": 8082, "protocol": "TCP", "targetPort": "events"}]
+    [container] = made["Deployment"][0]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "events", "containerPort": 8082, "protocol": "TCP"} in container["ports"]
+    [policy] = made["NetworkPolicy"]
+    assert {"ports": [{"port": "events", "protocol": "TCP"}]} in policy["spec"]["ingress"]
+    without = _all_by_kind({"networkPolicy": {"enabled": True}})
+    assert "events" not in str([without["Service"], without["NetworkPolicy"]])
+
+
+def _all_by_kind(values: dict[str, Any]) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for one in objects("hortus-system", values):
+        found.setdefault(one["kind"], []).append(one)
+    return found

@@ -119,3 +119,8 @@ which excludes them only in one namespace. Infrastructure-manager's is in its ow
 {{- $rules := .context.Files.Get "files/rules.yaml" | fromYaml -}}
 {{- toYaml (get $rules .place) -}}
 {{- end -}}
+
+{{/* Not empty where agents in clusters report to this installation. */}}
+{{- define "hortus.watcher" -}}
+{{- if and .Values.config.modules (index .Values.config "skr-watcher-image-tag") }}true{{ end -}}
+{{- end -}}

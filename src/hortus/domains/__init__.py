@@ -36,6 +36,16 @@ Reload = Callable[[Mapping[str, Any]], None]
 """Takes over changed values of flags, which every domain has checked."""
 
 
+class NamespaceRules(NamedTuple):
+    """RBAC rules in a namespace of the management cluster that the operator names."""
+
+    permissions: Sequence[Permission]
+    namespace_flag: str
+    """Name of the flag that gives the namespace."""
+    flag: str
+    """Name of the flag without which the rules are not granted."""
+
+
 class RbacRules(NamedTuple):
     """RBAC rules that the controllers of a domain need; the roles of the chart are made from them."""
 
@@ -49,8 +59,10 @@ class RbacRules(NamedTuple):
     """In the garden, in the namespace of the project."""
     garden_wide: Sequence[Permission] = ()
     """In the garden, in all namespaces."""
+    elsewhere: Sequence[NamespaceRules] = ()
+    """On the management cluster, in namespaces that flags give."""
     flag: str = ""
-    """Name of a flag: the rules on the management cluster are granted only where it is set; empty grants always."""
+    """Name of a flag without which the other rules on the management cluster are not granted; empty grants always."""
 
 
 class ProcessContext(NamedTuple):
@@ -248,6 +260,7 @@ __all__ = [
     "Domain",
     "LocalArtifact",
     "LocalSetup",
+    "NamespaceRules",
     "ProcessContext",
     "RbacRules",
     "Reload",

@@ -279,6 +279,9 @@ async def _permissions(client: Client, parts: _Parts, values: Mapping[str, Any],
         ):
             chosen = [rule for flag, rules in by_flag.items() if values[flag] for rule in rules]
             denied += await _denied(client, chosen, place, user)
+        for found in contents.ELSEWHERE:
+            if values[found.flag]:
+                denied += await _denied(client, found.permissions, values[found.namespace_flag], user)
         denied += await _denied(client, leases, namespace, user)
     except Forbidden as error:
         return Finding("warning", "RBAC", f"you may not ask for the account's permissions: {error}")

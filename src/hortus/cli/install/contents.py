@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from hortus.domains import all_domains
+from hortus.domains import NamespaceRules, all_domains
 from hortus.engine.observing import FOLDER, Alert, Board, read_alerts, read_boards
 from hortus.engine.rbac import EVENTS, LEASES, SHARDS, Permission
 from hortus.kube.objects import Object, Resource
@@ -38,6 +38,9 @@ FLEET: Mapping[str, tuple[Permission, ...]] = {rules.flag: tuple(rules.fleet) fo
 
 WIDE: Mapping[str, tuple[Permission, ...]] = {rules.flag: tuple(rules.wide) for rules in _RULES if rules.wide}
 """Permissions in the whole management cluster, by the name of the flag that needs them."""
+
+ELSEWHERE: tuple[NamespaceRules, ...] = tuple(place for rules in _RULES for place in rules.elsewhere)
+"""Permissions in further namespaces of the management cluster."""
 
 REPLICAS: tuple[Permission, ...] = (LEASES,)
 """Permissions in Hortus' own namespace of the management cluster."""
