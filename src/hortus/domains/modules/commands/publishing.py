@@ -104,7 +104,8 @@ def _register_scaffold(module: CommandGroup) -> None:
         Files that are there are kept; --overwrite replaces the module-config alone.
 
         \b
-        hortus module scaffold --module-name kyma-project.io/module/hello --module-team acme/hello --gen-default-cr
+        hortus module scaffold --module-name kyma-project.io/module/hello \\
+          --module-team acme/hello --gen-default-cr
         """
         from hortus.domains.modules.publishing.scaffolding import FileExists, ScaffoldPlan
         from hortus.domains.modules.publishing.scaffolding import scaffold as make

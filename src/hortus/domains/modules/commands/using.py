@@ -131,7 +131,7 @@ def _register_add(module: CommandGroup, connect: Connect) -> None:
 
         \b
         hortus module add template-operator --default-config-cr
-        hortus module add template-operator --channel fast --config-cr-path sample.yaml
+        hortus module add template-operator --channel fast --config-cr-path cr.yaml
         """
         if default_cr and cr_path:
             raise click.UsageError("--default-config-cr and --config-cr-path exclude each other")
