@@ -61,7 +61,7 @@ def _described(path: list[str], command: click.Command, *, inherited: Sequence[s
         yield "\n| | |\n| --- | --- |\n"
         yield from (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
     if isinstance(command, click.Group):
-        for sub in command.commands.values():
+        for sub in (one for one in command.commands.values() if not one.hidden):
             yield from _described([*path, str(sub.name)], sub, inherited=[first for first, _ in common])
 
 
