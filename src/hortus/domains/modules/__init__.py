@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, LocalArtifact, LocalSetup
+from hortus.domains import Domain, LocalArtifact, LocalSetup, RbacRules
 
 if TYPE_CHECKING:
     from hortus.domains import ProcessContext
     from hortus.engine.flags import Flag
+    from hortus.engine.fleet import FleetView
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -27,6 +28,16 @@ class _Modules(Domain):
             types.MODULE_TEMPLATES: types.ModuleTemplate,
             types.WATCHERS: types.Watcher,
         }
+
+    def rules(self) -> RbacRules:
+        from hortus.domains.modules import rbac
+
+        return RbacRules(management=rbac.CONTROL, wide=rbac.WIDE, flag="modules")
+
+    def records(self) -> Sequence[Resource]:
+        from hortus.domains.modules.types import MANIFESTS
+
+        return (MANIFESTS,)
 
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.modules.settings import FLAGS
@@ -50,6 +61,14 @@ class _Modules(Domain):
         from hortus.domains.modules import composition
 
         composition.add_to(process)
+
+    def fleet_views(self) -> Sequence[FleetView[Any]]:
+        from hortus.domains.modules.rows import KymaRows
+
+        return (KymaRows(),)
+
+    def aliases(self) -> Mapping[str, str]:
+        return {"modules": "manifests"}
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.modules import commands

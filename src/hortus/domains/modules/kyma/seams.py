@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 from hortus.domains.modules.registry import Component
 from hortus.domains.modules.types import Kyma
+from hortus.domains.modules.watching.webhook import identities
 from hortus.kube import Client
+from hortus.kube.errors import NotFound
 from hortus.kube.objects import ObjectKey
 
 
@@ -47,3 +51,37 @@ class Agents(Protocol):
 
     def forget(self, kyma: ObjectKey) -> None:
         """Drop what is remembered of a Kyma that is gone, or another replica's."""
+
+
+class _Absent(msgspec.Struct, frozen=True):
+    ready: bool = True
+    message: str = "no agents are installed"
+
+
+class AbsentAgents:
+    """Clusters without agents. What an earlier process installed is removed with the Kyma."""
+
+    enabled = False
+
+    def __init__(self, namespace: str) -> None:
+        """`namespace` is that of the agent in clusters."""
+        self._namespace = namespace
+
+    async def install(self, kyma: Kyma, remote: Client) -> AgentState:
+        return _Absent()
+
+    async def delete_certificate(self, kyma: str) -> bool:
+        return False
+
+    async def remove(self, remote: Client) -> bool:
+        found = False
+        for resource, namespace, name in identities(self._namespace):
+            try:
+                await remote.delete(resource, name, namespace)
+                found = True
+            except NotFound:
+                continue
+        return found
+
+    def forget(self, kyma: ObjectKey) -> None:
+        return
