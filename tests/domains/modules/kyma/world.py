@@ -13,6 +13,7 @@ import msgspec
 
 from hortus.domains.modules import settings
 from hortus.domains.modules.kyma.composition import add_controllers, clusters_of
+from hortus.domains.modules.kyma.controller import KymaController
 from hortus.domains.modules.metrics import RequeueMetrics
 from hortus.domains.modules.names import GROUP, Label
 from hortus.domains.modules.registry import Component, ComponentDescriptor
@@ -34,7 +35,7 @@ from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, PatchKind, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, ObjectKey
 from hortus.kube.watch import BOOKMARK, DELETED
 from hortus.schema import crd
 from hortus.testing.apiserver import TestServer
@@ -142,6 +143,7 @@ class KymaWorld:
         self.flags: list[str] = []
         self.leftovers: LeftoverRecorder | None = None
         self.timeout = 20.0
+        self.controller: KymaController
 
     @asynccontextmanager
     async def controllers(self) -> AsyncIterator[Manager]:
@@ -158,7 +160,7 @@ class KymaWorld:
                 observer=self.requests,
             )
             manager.on_stop(pool.close)
-            add_controllers(
+            self.controller = add_controllers(
                 manager,
                 client=client,
                 namespace=HOME,
@@ -171,6 +173,22 @@ class KymaWorld:
             )
             async with manager.running():
                 yield manager
+
+    async def requests_of_a_reconcile(self, *, until: int | None = None) -> int:
+        """The number of requests that a reconcile makes now; with `until`, reconciles until one makes so many."""
+        me, made = asyncio.current_task(), 0
+
+        def count(method: str, host: str) -> None:
+            nonlocal made
+            made += asyncio.current_task() is me
+
+        self.requests.on_answer = count
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                made = 0
+                await self.controller.reconcile(ObjectKey(HOME, NAME))
+                if until is None or made == until:
+                    return made
 
     # Clusters and Kymas.
 
