@@ -12,6 +12,7 @@ from tests.domains.modules.kyma.world import (
     KymaWorld,
     conditions,
     is_ready,
+    labels,
     modules,
 )
 
@@ -71,7 +72,7 @@ async def test_what_is_offered_no_more_is_deleted_and_what_users_made_stays(here
             assert await _catalog(client) == ({}, {"community-1.0.0"})
 
 
-@pytest.mark.parametrize(("labels", "offered"), [({"tier": "gold"}, True), ({}, False)])
+@pytest.mark.parametrize(("given", "offered"), [({"tier": "gold"}, True), ({}, False)])
 async def test_a_restricted_module_is_for_selected_kymas(
     here: KymaWorld, labels: dict[str, str], offered: bool
 ) -> None:
@@ -79,7 +80,7 @@ async def test_a_restricted_module_is_for_selected_kymas(
     here.flags = ["--restricted-default-modules=deployer"]
     await here.cluster()
     await here.module("deployer", {"regular": "1.0.0"}, selector={"matchLabels": {"tier": "gold"}})
-    await here.kyma(labels=labels, modules=[{"name": "deployer", "managed": True}])
+    await here.kyma(labels=given, modules=[{"name": "deployer", "managed": True}])
     async with here.controllers():
         kyma = await here.until(
             lambda found: "deployer" in modules(found) and conditions(found)["ModuleCatalog"] == "True"
@@ -106,9 +107,10 @@ async def test_copies_that_somebody_changed_are_restored(here: KymaWorld) -> Non
             await client.patch(CRDS, name, {"metadata": {"labels": {f"{GROUP}/managed-by": None}}})
         await here.client.patch(KYMAS, NAME, {"metadata": {"labels": {"example.org/touched": "1"}}}, HOME)
         await here.until(bool, MODULE_TEMPLATES, "istio-1.2.0", INSIDE, cluster="skr")
-        async with here.inside() as client:
-            assert (await client.get(NAMESPACES, INSIDE))["metadata"]["labels"]["istio-injection"] == "enabled"
-            assert (await client.get(CRDS, name))["metadata"]["labels"][f"{GROUP}/managed-by"] == "kyma"
+        await here.until(
+            lambda found: labels(found).get("istio-injection") == "enabled", NAMESPACES, INSIDE, cluster="skr"
+        )
+        await here.until(lambda found: labels(found).get(f"{GROUP}/managed-by") == "kyma", CRDS, name, cluster="skr")
 
 
 async def test_the_pull_secret_is_copied(here: KymaWorld) -> None:

@@ -378,6 +378,10 @@ def is_ready(obj: Object) -> bool:
     return state(obj) == "Ready"
 
 
+def labels(obj: Object) -> dict[str, str]:
+    return dict((obj.get("metadata") or {}).get("labels") or {})
+
+
 def modules(obj: Object) -> dict[str, Object]:
     return {one["name"]: one for one in (obj.get("status") or {}).get("modules") or ()}
 
