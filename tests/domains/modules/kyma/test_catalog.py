@@ -73,9 +73,7 @@ async def test_what_is_offered_no_more_is_deleted_and_what_users_made_stays(here
 
 
 @pytest.mark.parametrize(("given", "offered"), [({"tier": "gold"}, True), ({}, False)])
-async def test_a_restricted_module_is_for_selected_kymas(
-    here: KymaWorld, given: dict[str, str], offered: bool
-) -> None:
+async def test_a_restricted_module_is_for_selected_kymas(here: KymaWorld, given: dict[str, str], offered: bool) -> None:
     """2.1.7: catalog and installation follow the selector."""
     here.flags = ["--restricted-default-modules=deployer"]
     await here.cluster()
