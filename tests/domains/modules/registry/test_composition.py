@@ -11,6 +11,7 @@ import pytest
 from hortus.domains.modules.registry.composition import SecretAccess, open_registry
 from hortus.domains.modules.settings import RegistrySettings
 from hortus.engine import Actor, Manager, StepError
+from hortus.engine.flags import FlagError
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client
 from hortus.testing.apiserver import TestServer
@@ -55,3 +56,11 @@ async def test_a_cache_that_cannot_be_used_is_left_out(server: TestServer, tmp_p
         chosen = settings(host="http://localhost:5000", credentials="", cache_folder=str(tmp_path))
         registry = open_registry(manager, chosen, client=client, namespace=NAMESPACE)
         await registry.close()
+
+
+async def test_an_address_that_names_no_registry_is_a_wrong_flag(server: TestServer) -> None:
+    async with Client.from_kubeconfig(server.kubeconfig) as client:
+        manager = Manager(client)
+        chosen = settings(host="modules", credentials="")
+        with pytest.raises(FlagError, match="flags --oci-registry-host and --modules-repository-subpath: "):
+            open_registry(manager, chosen, client=client, namespace=NAMESPACE)

@@ -13,6 +13,7 @@ import structlog
 
 from hortus.domains.modules.registry.access import (
     BadRegistryAccess,
+    ReadAccess,
     RegistryAccess,
     access_from_docker_config,
     access_from_host,
@@ -22,6 +23,7 @@ from hortus.domains.modules.registry.errors import DENIED
 from hortus.domains.modules.registry.reading import ModuleRegistry, ReadingLimits
 from hortus.domains.modules.settings import RegistrySettings
 from hortus.engine import Actor, Manager, StepError
+from hortus.engine.flags import FlagError
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
@@ -33,15 +35,11 @@ _DOCKER_CONFIG = ".dockerconfigjson"
 
 
 def open_registry(manager: Manager, settings: RegistrySettings, *, client: Client, namespace: str) -> ModuleRegistry:
-    """The registry that the flags name, closed with the manager; controllers share it. Raises BadRegistryAccess.
+    """The registry that the flags name, closed with the manager; controllers share it. Raises FlagError.
 
     The Secret is in `namespace` of the control plane, and read again when the registry refuses its credentials.
     """
-    access = (
-        SecretAccess(client, namespace, settings).read
-        if settings.credentials
-        else fixed(access_from_host(settings.host, subpath=settings.path))
-    )
+    access = SecretAccess(client, namespace, settings).read if settings.credentials else _fixed(settings)
     registry = ModuleRegistry(
         ReadingLimits(revalidation=settings.revalidation),
         access,
@@ -50,6 +48,13 @@ def open_registry(manager: Manager, settings: RegistrySettings, *, client: Clien
     )
     manager.on_stop(registry.close)
     return registry
+
+
+def _fixed(settings: RegistrySettings) -> ReadAccess:
+    try:
+        return fixed(access_from_host(settings.host, subpath=settings.path))
+    except BadRegistryAccess as error:
+        raise FlagError(f"flags --oci-registry-host and --modules-repository-subpath: {error}") from None
 
 
 class _Secret(msgspec.Struct):
