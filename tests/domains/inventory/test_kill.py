@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from tests.domains.inventory.test_profiles import sources
-from tests.domains.inventory.world import FLEET, HOME, InventoryWorld, condition, is_joined, properties
+from tests.domains.inventory.world import FLEET, HOME, InventoryWorld, condition, is_joined, owns_sources, properties
 from tests.scenarios.running import environment
 
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.domains.inventory.types import CLUSTER_PROFILES, ProfileAnnotation, ProfileLabel, Property
+from hortus.domains.inventory.types import CLUSTER_PROFILES, ProfileLabel, Property
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube.objects import Object
 
@@ -161,7 +161,7 @@ def _twins(number: int) -> set[str]:
 
 
 def _is_whole(profile: Object) -> bool:
-    if not _owns_sources(profile):
+    if not owns_sources(profile):
         return False  # the sources were handed over, and are not applied yet
     if not _origins(profile) <= {one for number in range(TWINS) for one in _twins(number)}:
         return condition(profile, "CredentialsFresh") == ("Unknown", "NoKubeconfig")
@@ -173,9 +173,3 @@ def _is_whole(profile: Object) -> bool:
         and {"version", "accessProviders"} <= status.keys()
         and ProfileLabel.KUBERNETES in profile["metadata"]["labels"]
     )
-
-
-def _owns_sources(profile: Object) -> bool:
-    entries = [one["fieldsV1"] for one in profile["metadata"]["managedFields"] if one["operation"] == "Apply"]
-    owned = [entry.get("f:metadata", {}).get("f:annotations", {}) for entry in entries]
-    return any(f"f:{ProfileAnnotation.SOURCES}" in annotations for annotations in owned)

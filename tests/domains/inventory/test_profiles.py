@@ -19,6 +19,7 @@ from tests.domains.inventory.world import (
     condition,
     is_joined,
     open_crd,
+    owns_sources,
     properties,
 )
 
@@ -145,7 +146,7 @@ async def test_at_rest_and_after_a_restart_nothing_is_written(here: InventoryWor
         await here.profile("rt-1", done)
         await here.profile("other", done)
         await here.secret("twin", "b")
-        await here.profile("other", lambda found: len(sources(found)) == 2)
+        await here.profile("other", lambda found: len(sources(found)) == 2 and owns_sources(found))
         names = await here.names()
         assert names == ["other", "rt-1"]
     before = {name: await here.profile(name) for name in names}

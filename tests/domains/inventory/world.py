@@ -15,7 +15,7 @@ from hortus.domains.credentials.types import Label as KymaLabel
 from hortus.domains.inventory import settings
 from hortus.domains.inventory.composition import add_controller
 from hortus.domains.inventory.shoots import outline
-from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile, SourceLabel
+from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile, ProfileAnnotation, SourceLabel
 from hortus.engine import Manager, find_condition
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, sealed
@@ -277,6 +277,13 @@ def condition(profile: Object, kind: str) -> tuple[str, str]:
 
 def properties(profile: Object) -> dict[str, str]:
     return {one["name"]: one["value"] for one in (profile.get("status") or {}).get("properties") or ()}
+
+
+def owns_sources(profile: Object) -> bool:
+    """True once sources that were handed over are applied as well: no write is to come."""
+    entries = [one["fieldsV1"] for one in profile["metadata"]["managedFields"] if one["operation"] == "Apply"]
+    owned = [entry.get("f:metadata", {}).get("f:annotations", {}) for entry in entries]
+    return any(f"f:{ProfileAnnotation.SOURCES}" in annotations for annotations in owned)
 
 
 def _typed(resource: Resource, obj: Object) -> Object:
