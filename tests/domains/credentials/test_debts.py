@@ -122,13 +122,12 @@ async def test_killed_at_any_call_there_is_one_record_before_the_cluster_is_gone
             await keeping(here)
             here.clock.skip(RELEASE_AFTER + 60)
             watching = asyncio.create_task(witness(here))
-            gone = asyncio.create_task(here.until("GardenerCluster", "rt-1", lambda obj: not obj))
             killer = Killer("gardener-cluster-controller", here.requests)
-            struck = await killed_at(killer, calls, here.controlled(), gone)
+            struck = await killed_at(killer, calls, here.controlled(), watching)
             if struck:
                 killer.rest()
                 async with here.controlled():
-                    await gone
+                    await watching
             assert await watching == 1, f"killed after {calls} calls"
             assert len(await recorded(here)) == 1
         if not struck:

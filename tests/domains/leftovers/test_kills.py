@@ -41,13 +41,12 @@ async def detached(here: Ledger, obstacle: str, calls: int) -> bool:
     await access.delete()
     access.clock.skip(60.0)
     watching = asyncio.create_task(witness(here))
-    gone = asyncio.create_task(access.until_gone())
     passing = asyncio.create_task(time_passes(here))
     killer = Killer("cluster-access-controller", access.requests, remote=True)
-    if struck := await killed_at(killer, calls, access.controlled(), gone):
+    if struck := await killed_at(killer, calls, access.controlled(), watching):
         killer.rest()
         async with access.controlled():
-            await gone
+            await watching
     passing.cancel()
     assert await watching == 1, f"the record comes first, also when killed after {calls} calls"
     found = await here.only()
