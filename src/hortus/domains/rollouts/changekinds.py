@@ -45,7 +45,7 @@ class CompiledKind:
         """Raises ChangeKindError."""
         spec = kind.spec
         self.name = kind.metadata.name
-        self.generation = kind.metadata.generation
+        self.edition = edition_of(kind)
         self.resource = Resource(spec.resource.group, spec.resource.version, spec.resource.resource, "")
         texts = {
             "cluster": (spec.cluster, "string"),
@@ -108,6 +108,11 @@ class CompiledKind:
             return self._programs[field].run({"self": obj, "to": to})
         except CelError as error:
             raise ExpressionError(f"{field} fails on {_named(obj)}: {error}") from error
+
+
+def edition_of(kind: ChangeKind) -> tuple[str, int | None]:
+    """The uid and the generation: a ChangeKind that was deleted and made again begins at the same generation."""
+    return kind.metadata.uid, kind.metadata.generation
 
 
 def _compiled(field: str, text: str, word: str) -> Program:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hortus.domains.rollouts.changekinds import ChangeKindError, CompiledKind
+from hortus.domains.rollouts.changekinds import ChangeKindError, CompiledKind, edition_of
 from hortus.domains.rollouts.tracking import Announce, ChangeTracker
 from hortus.engine import (
     NEVER,
@@ -65,7 +65,7 @@ class KindSet:
         name = change.key.name
         kind = None if change.new is None else _readable(change.new)
         known = self._trackers.get(name)
-        if known is not None and kind is not None and known.kind.generation == kind.metadata.generation:
+        if known is not None and kind is not None and known.kind.edition == edition_of(kind):
             return
         if known is not None:
             del self._trackers[name]
