@@ -108,6 +108,12 @@ _CONTROLLERS: Final = (
         "(the state of its default resource as well).",
     ),
     Flag(
+        "module-keep-default-resource",
+        "bool",
+        False,
+        "Create the default resource of a module again when it was deleted; otherwise it is created once.",
+    ),
+    Flag(
         "module-forbidden-namespaces",
         "string",
         "kube-system,kube-public,kube-node-lease",
@@ -251,6 +257,7 @@ class ManifestSettings(msgspec.Struct, frozen=True):
     jitter_percentage: float
     readiness: str
     """One of READINESS."""
+    keep_resource: bool
     forbidden_namespaces: frozenset[str]
     comparison: float
     detach_after: float
@@ -304,6 +311,7 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
             jitter_probability=values["manifest-requeue-jitter-probability"],
             jitter_percentage=values["manifest-requeue-jitter-percentage"],
             readiness=values["module-readiness"],
+            keep_resource=values["module-keep-default-resource"],
             forbidden_namespaces=frozenset(name for name in values["module-forbidden-namespaces"].split(",") if name),
             comparison=values["module-comparison-interval"],
             detach_after=values["module-detach-after"],

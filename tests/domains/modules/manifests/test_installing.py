@@ -224,6 +224,19 @@ async def test_12_the_default_resource_is_created_once(here: ModuleWorld) -> Non
     assert await here.read(SAMPLES, "default-sample", MODULES) is None
 
 
+async def test_12_by_option_the_default_resource_is_created_again(here: ModuleWorld) -> None:
+    """Limit (k)."""
+    here.flags = ["--module-keep-default-resource"]
+    await here.manifest(here.layers.push(sample_definition()), spec={"resource": sample()})
+    async with here.controllers():
+        await here.until(is_ready)
+        await here.inside.delete(SAMPLES, "default-sample", MODULES)
+        second = here.layers.push(sample_definition(), config_map("one"))
+        await here.move(second)
+        await here.until(lambda obj: noted(obj) == second)
+    assert await here.read(SAMPLES, "default-sample", MODULES) is not None
+
+
 async def test_12_a_resource_of_its_users_stays_as_it_is(here: ModuleWorld) -> None:
     await here.define_samples()
     await here.inside.create(SAMPLES, {**sample(), "spec": {"mine": True}})

@@ -94,6 +94,26 @@ async def test_an_object_that_no_watch_shows_is_restored_by_the_comparison(here:
         await here.until_inside(CONFIG_MAPS, "one")
 
 
+async def test_a_cluster_that_was_made_again_gets_its_modules_again(here: ModuleWorld) -> None:
+    await here.manifest(here.layers.push(config_map("one")))
+    async with here.controllers():
+        await here.until(is_ready)
+        await here.until_at_rest()
+        async with here.recreated() as inside:
+            await here.restored(inside, "one", CONFIG_MAPS)
+
+
+async def test_another_cluster_behind_the_same_credential_ends_the_rest(here: ModuleWorld) -> None:
+    await here.manifest(here.layers.push(config_map("one")))
+    async with here.controllers():
+        await here.until(is_ready)
+        await here.until_at_rest()
+        await here.inside.delete(CONFIG_MAPS, "one", MODULES)
+        assert here.pool is not None
+        here.pool.recreated(PLACE)
+        await here.until_inside(CONFIG_MAPS, "one")
+
+
 async def test_a_kyma_that_is_gone_ends_the_rest(here: ModuleWorld) -> None:
     await here.manifest(here.layers.push(config_map("one"), deployment()))
     async with here.controllers():

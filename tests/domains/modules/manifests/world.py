@@ -29,6 +29,7 @@ from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, parse_time
 from hortus.schema import crd
+from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
 from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import wait_for
 
@@ -215,16 +216,33 @@ class ModuleWorld:
             await self.kyma("two")
             yield inside
 
-    async def restored(self, inside: Client, deployment: str) -> None:
-        """Return when a cluster has a Deployment."""
-        await wait_for(inside, DEPLOYMENTS, deployment, MODULES, patience=PATIENCE)
+    async def restored(self, inside: Client, name: str, resource: Resource = DEPLOYMENTS) -> None:
+        """Return when a cluster has an object."""
+        await wait_for(inside, resource, name, MODULES, patience=PATIENCE)
 
     async def unreachable(self) -> None:
         """Makes the cluster of the Kyma answer no more: its kubeconfig leads to a port where nothing listens."""
         document = self.server.kubeconfig_dict(f"{self.name}-one")
         document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
-        data = {"config": base64.b64encode(yaml.dump(document).encode()).decode()}
+        await self.lead_to(document)
+
+    async def lead_to(self, kubeconfig: Object) -> None:
+        """Makes the Secret of the Kyma hold another kubeconfig."""
+        data = {"config": base64.b64encode(yaml.dump(kubeconfig).encode()).decode()}
         await self.client.patch(SECRETS, "kubeconfig-one", {"data": data}, HOME)
+
+    @asynccontextmanager
+    async def recreated(self) -> AsyncIterator[Client]:
+        """The cluster of the Kyma made again: empty, at the same address, with another credential."""
+        name = f"{self.name}-one"
+        async with Client.from_kubeconfig(self.server.kubeconfig_for("root")) as root:
+            await root.delete(LOGICAL_CLUSTERS, name)
+            await gone(root, LOGICAL_CLUSTERS, name)
+        await asyncio.to_thread(self.server.create_cluster, name)
+        async with Client.from_kubeconfig(self.server.kubeconfig_for(name)) as inside:
+            await inside.create(NAMESPACES, {"metadata": {"name": MODULES}})
+            await self.lead_to(self.server.kubeconfig_dict(name))
+            yield inside
 
     async def until_gone(self, name: str = "one-module", resource: Resource = MANIFESTS) -> None:
         await gone(self.client, resource, name, HOME)

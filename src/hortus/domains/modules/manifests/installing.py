@@ -103,9 +103,9 @@ class Installing:
             raise StepError(report.message(), reason="ObjectsWait", after=self._settings.manifest.requeue.busy)
 
     async def create_resource(self, context: ManifestContext) -> None:
-        """Creates the default module CR, once: one that its user deleted stays deleted."""
+        """Creates the default module CR, by the contract once: one that its user deleted stays deleted."""
         resource = context.resource
-        if resource is None or context.holds(MODULE_CR):
+        if resource is None or (context.holds(MODULE_CR) and not self._settings.manifest.keep_resource):
             return
         context.phase = "manifest_sync_resources"
         kind = await resource_kind(context, resource)

@@ -14,7 +14,7 @@ from hortus.domains.modules.manifests.outline import change_matters, outline, ow
 from hortus.domains.modules.manifests.resting import Resting
 from hortus.domains.modules.names import ACCESS_KEY, MANAGED_BY_KYMA, Label
 from hortus.domains.modules.types import Kyma
-from hortus.engine import Cache, Change, NotReadable, Selection, Watch, by_label, read
+from hortus.engine import Cache, Change, NotReadable, Selection, Trigger, Watch, by_label, read
 from hortus.engine.kubeconfigs import KubeconfigSecret
 from hortus.engine.remote import KubeconfigRef, RemoteStates, RemoteWatch
 from hortus.engine.sources import Source
@@ -40,6 +40,8 @@ class ModuleWatches:
         self._manifests = manifests
         self._kymas = kymas
         self._resting: Resting | None = None
+        self._recreated = Trigger()
+        clusters.pool.on_recreated(self._cluster_recreated)
         manifests.add_index(_KYMA_INDEX, by_label(Label.KYMA_NAME))
         self.deployments = RemoteWatch(
             clusters.pool,
@@ -68,7 +70,13 @@ class ModuleWatches:
             Watch(self._clusters.secrets, to=self._manifests_of_secret, when=_access_changed),
             self.deployments,
             RemoteStates(self._clusters.pool, to=self._manifests_at),
+            self._recreated,
         ]
+
+    def _cluster_recreated(self, place: KubeconfigRef) -> None:
+        """Another cluster answers, which has none of the modules."""
+        for key in self._manifests_at(place):
+            self._recreated.fire(key)
 
     # Keys.
 
