@@ -279,6 +279,7 @@ async def test_14_a_module_is_ready_when_its_workload_is_available(here: ModuleW
         await here.report_deployment("operator", "False", "ProgressDeadlineExceeded", "False")
         failed = await here.until(lambda obj: state(obj) == "Error")
         assert operation(failed) == "manager is in error state"
+        assert "Deployment kyma-system/operator" in await here.event("ManagerFailed")
         assert condition(failed, "Installation") == ("False", "installation is not ready")
         await here.become_available("operator")
         await here.until(is_ready)

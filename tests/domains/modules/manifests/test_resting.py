@@ -49,6 +49,18 @@ async def test_a_ready_module_at_rest_makes_no_call(here: ModuleWorld) -> None:
         assert here.requests.answers == []
 
 
+async def test_a_manifest_that_no_kyma_lists_does_not_rest(here: ModuleWorld) -> None:
+    """It becomes an orphan by time alone."""
+    await here.manifest(here.layers.push(config_map("one")))
+    async with here.controllers():
+        await here.until(is_ready)
+        assert here.reconciler is not None
+        for _ in range(3):
+            here.requests.answers.clear()
+            await here.reconciler.reconcile(KEY)
+            assert here.requests.answers
+
+
 async def test_an_edited_deployment_is_restored_at_once(here: ModuleWorld) -> None:
     await here.manifest(here.layers.push(config_map("one"), deployment()))
     async with here.controllers():

@@ -38,6 +38,7 @@ CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 SAMPLES = Resource("operator.kyma-project.io", "v1alpha1", "samples", "Sample")
 HOME, MODULES = "kcp-system", "kyma-system"
 PATIENCE = 30.0
@@ -141,14 +142,26 @@ class ModuleWorld:
                 yield manager
 
     async def until_at_rest(self, name: str = "one-module") -> None:
-        """Return when a reconcile of the Manifest makes no call."""
+        """Return when a reconcile of the Manifest, which its Kyma lists, makes no call."""
         assert self.reconciler is not None
+        await self.list_in_status(name)
         for _ in range(MOST_RECONCILES):
             self.requests.answers.clear()
             await self.reconciler.reconcile(ObjectKey(HOME, name))
             if not self.requests.answers:
                 return
         raise AssertionError(f"not at rest after {MOST_RECONCILES} reconciles: {self.requests.answers}")
+
+    async def event(self, reason: str) -> str:
+        """The text of the first event with that reason, as soon as there is one."""
+        async with (
+            asyncio.timeout(PATIENCE),
+            self.client.watch(EVENTS, HOME, initial_events=True) as events,
+        ):
+            async for event in events:
+                if event.object.get("reason") == reason:
+                    return str(event.object["note"])
+        raise AssertionError("the watch ended")
 
     # Objects of the control plane.
 

@@ -49,6 +49,8 @@ class ManifestContext(ReconcileContext[Manifest]):
     """Made by the first step that needs it; the same until the end."""
     phase: str = "manifest_retrieval"
     """The step, by its name in the requeue metric."""
+    is_listed: bool = False
+    """True when the status of the Kyma lists the Manifest, or need not."""
     settled: bool = False
     """True when the reconcile has found the module as it should be."""
 

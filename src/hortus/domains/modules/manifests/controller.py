@@ -26,6 +26,7 @@ from hortus.domains.modules.manifests.context import (
 from hortus.domains.modules.manifests.installing import SILENT, Installing
 from hortus.domains.modules.manifests.metrics import ManifestMetrics
 from hortus.domains.modules.manifests.observing import Observing
+from hortus.domains.modules.manifests.readiness import worst
 from hortus.domains.modules.manifests.removal import ModuleRemoval
 from hortus.domains.modules.manifests.resting import Resting
 from hortus.domains.modules.metrics import RequeueMetrics
@@ -34,6 +35,7 @@ from hortus.domains.modules.settings import ManifestSettings
 from hortus.domains.modules.types import Kyma, Manifest
 from hortus.engine import Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
 from hortus.engine.conditions import find_condition
+from hortus.engine.events import WARNING
 from hortus.engine.leftovers.types import LeftoverReason
 from hortus.kube.errors import KubeError, Unauthorized
 from hortus.kube.objects import Object, ObjectKey, parse_time
@@ -163,6 +165,7 @@ class ManifestController(KindController[ManifestContext]):
         if kyma is None:
             problem = f"Kyma {key} does not exist"
         elif context.is_mandatory or _lists(kyma, context.key):
+            context.is_listed = True
             return
         else:
             created = context.object.metadata.creation_timestamp
@@ -181,8 +184,12 @@ class ManifestController(KindController[ManifestContext]):
 
     async def _observe_workloads(self, context: ManifestContext) -> None:
         context.phase = "manifest_sync_state"
-        state = await self._observing.state(context)
+        states = await self._observing.states(context)
+        state = worst(states.values())
         if state is State.ERROR:
+            if context.state is not State.ERROR:
+                failed = ", ".join(name for name, one in states.items() if one is State.ERROR)
+                context.event(WARNING, "ManagerFailed", f"see the conditions of {failed} on the cluster")
             raise StepError(
                 "manager is in error state", reason="ManagerFailed", actor=Actor.PROVIDER, condition=INSTALLATION
             )
@@ -194,7 +201,8 @@ class ManifestController(KindController[ManifestContext]):
 
     async def _finish(self, context: ManifestContext) -> Result:
         requeue = self._settings.requeue
-        context.settled = context.state is State.READY
+        # One that no Kyma lists becomes an orphan by time alone.
+        context.settled = context.state is State.READY and context.is_listed
         pauses = {State.READY: requeue.success, State.WARNING: requeue.warning}
         return self._requeue(context, "manifest_reconcile_finished", pauses.get(context.state, requeue.busy))
 

@@ -12,9 +12,9 @@ from hortus.domains.modules.manifests.readiness import (
     pod_selector,
     resource_state,
     stateful_set_state,
-    worst,
 )
 from hortus.domains.modules.manifests.rendering import id_of
+from hortus.domains.modules.manifests.transforms import title
 from hortus.domains.modules.names import State
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource, key_of
@@ -30,13 +30,13 @@ class Observing:
     def __init__(self, readiness: str) -> None:
         self._readiness = readiness
 
-    async def state(self, context: ManifestContext) -> State:
-        """The state of the module. Raises KubeError, StepError."""
+    async def states(self, context: ManifestContext) -> dict[str, State]:
+        """The state of each object that counts, by kind and name. Raises KubeError, StepError."""
         found = judged(context.rendered, readiness=self._readiness, manager=context.spec.manager)
-        states = [await self._workload(context, obj) for obj in found]
+        states = {title(obj): await self._workload(context, obj) for obj in found}
         if self._readiness == "resource" and context.resource is not None:
-            states.append(await self._resource(context, context.resource))
-        return worst(states)
+            states[title(context.resource)] = await self._resource(context, context.resource)
+        return states
 
     async def _workload(self, context: ManifestContext, obj: Object) -> State:
         identity = id_of(obj)
