@@ -115,6 +115,22 @@ async def test_objects_that_the_server_refuses_count_as_failures_with_its_words(
         await here.until(lambda one: not one.status.failures)
 
 
+async def test_an_admitted_object_on_which_an_expression_fails_stays_in_work(
+    here: RolloutWorld,
+) -> None:
+    """As when the new version has no status yet: without it the rollout would go on through the whole fleet."""
+    succeeded = "self.spec.version == '2' && self.status.state == 'Works'"
+    await here.client.create(CHANGE_KINDS, _kind(succeeded=succeeded))
+    here.outcomes = lambda cluster: ""
+    for number in range(3):
+        await here.add_cluster(f"c{number}")
+    async with here.controllers(), here.owner(follows=False):
+        await here.start(execute="Patch", policy={"stages": [{"name": "all", "progressDeadline": "3s"}]})
+        halted = await here.until(lambda one: one.status.phase == RolloutPhase.HALTED)
+    assert [one.message for one in halted.status.failures] == ["has not succeeded within 3 s of its admission"]
+    assert sorted((await here.versions()).values()) == ["1", "1", "2"]
+
+
 async def test_clusters_that_no_stage_selects_stop_a_policy_that_refuses_them(here: RolloutWorld) -> None:
     await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
     await here.add_cluster("c0")

@@ -105,10 +105,12 @@ class Membership:
 
     def _member(self, key: ObjectKey, identity: Identity) -> RolloutMember | None:
         view = self._tracker.view(key, self._change.to)
-        if view is None:
-            return None
         name, entry = identity.cluster, self.admitted.get(identity.cluster)
         cluster = self._fleet.get(name)
+        if view is None:
+            # Nothing says that an admitted cluster has finished: it is in work until its deadline.
+            moving = RolloutMember(name, cluster.labels, State.MOVING, unavailable=cluster.unavailable)
+            return None if entry is None else moving
         if entry is None and not self._takes_part(key, identity, view, cluster.labels):
             return None
         opens = 0.0 if cluster.window is None or entry is not None else cluster.window.opens(self._now)
