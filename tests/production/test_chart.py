@@ -202,6 +202,8 @@ def test_agents_reach_the_listener_where_the_watcher_runs_and_nothing_is_open_wh
     assert {"name": "events", "containerPort": 8082, "protocol": "TCP"} in container["ports"]
     [policy] = made["NetworkPolicy"]
     assert {"ports": [{"port": "events", "protocol": "TCP"}]} in policy["spec"]["ingress"]
+    [role] = [one for one in made["Role"] if one["metadata"]["namespace"] == "mesh"]
+    assert any("secrets" in rule["resources"] for rule in role["rules"])
     without = _all_by_kind({"networkPolicy": {"enabled": True}})
     assert "events" not in str([without["Service"], without["NetworkPolicy"]])
 

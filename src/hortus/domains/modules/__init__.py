@@ -32,7 +32,7 @@ class _Modules(Domain):
     def rules(self) -> RbacRules:
         from hortus.domains.modules import rbac
 
-        return RbacRules(management=rbac.CONTROL, wide=rbac.WIDE, flag="modules")
+        return RbacRules(management=rbac.CONTROL, wide=rbac.WIDE, elsewhere=rbac.ELSEWHERE, flag="modules")
 
     def records(self) -> Sequence[Resource]:
         from hortus.domains.modules.types import MANIFESTS
@@ -46,8 +46,10 @@ class _Modules(Domain):
 
     def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.modules import settings
+        from hortus.domains.modules.watching import settings as watching
 
         settings.from_flags(values)
+        watching.from_flags(values)
 
     def served_by(self) -> str:
         return "modules"

@@ -5,9 +5,11 @@ Kymas, ModuleTemplates, ModuleReleaseMetas and Watchers are created and deleted 
 
 from __future__ import annotations
 
+from hortus.domains import NamespaceRules
 from hortus.domains.modules.kyma.documents import CRDS
 from hortus.domains.modules.types import KYMAS, MANIFESTS, MODULE_RELEASE_METAS, MODULE_TEMPLATES
 from hortus.domains.modules.watching.rbac import CONTROL as WATCHING
+from hortus.domains.modules.watching.rbac import ISTIO
 from hortus.engine.rbac import Permission
 
 _GROUP = KYMAS.group
@@ -32,3 +34,7 @@ CONTROL: tuple[Permission, ...] = (
 WIDE: tuple[Permission, ...] = (
     Permission(CRDS.group, (CRDS.plural,), ("get", "list", "watch"), "copies three CRDs to each cluster"),
 )
+ELSEWHERE: tuple[NamespaceRules, ...] = (
+    NamespaceRules(ISTIO, namespace_flag="istio-namespace", flag="skr-watcher-image-tag"),
+)
+"""In the namespace of certificates, where agents are installed."""
