@@ -84,7 +84,7 @@ class KymaClusters:
         before = _checksum(change.old)
         if before != _checksum(change.new):
             self._kinds.pop(place, None)
-            if before is not None and place in self.pool.places():
+            if place in self.pool.places():
                 self.pool.remote(place).credential_changed()
 
 
