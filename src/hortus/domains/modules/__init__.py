@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hortus.domains import ProcessContext
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView
+    from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -28,6 +29,11 @@ class _Modules(Domain):
             types.MODULE_TEMPLATES: types.ModuleTemplate,
             types.WATCHERS: types.Watcher,
         }
+
+    def change_kinds(self) -> Sequence[ChangeKind]:
+        from hortus.domains.modules.kyma.changes import MODULE_CHANGE
+
+        return (MODULE_CHANGE,)
 
     def rules(self) -> RbacRules:
         from hortus.domains.modules import rbac

@@ -38,6 +38,7 @@ def add_to(process: ProcessContext) -> None:
         agents=agents,
         leftovers=process.leftovers,
         requeues=requeues,
+        gate=process.gate,
         settings=settings,
         sources=sources,
     )

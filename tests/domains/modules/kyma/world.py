@@ -6,7 +6,7 @@ import asyncio
 import base64
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -33,8 +33,10 @@ from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
+from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client, PatchKind, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
+from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey
 from hortus.kube.watch import BOOKMARK, DELETED
 from hortus.schema import crd
@@ -143,7 +145,9 @@ class KymaWorld:
         self.flags: list[str] = []
         self.leftovers: LeftoverRecorder | None = None
         self.timeout = 20.0
+        self.gate: Callable[[Manager], RolloutGate] | None = None
         self.controller: KymaController
+        self.test_task = asyncio.current_task()
 
     @asynccontextmanager
     async def controllers(self) -> AsyncIterator[Manager]:
@@ -169,6 +173,7 @@ class KymaWorld:
                 agents=self.agents,
                 leftovers=self.leftovers or LeftoverRecorder(None, ""),
                 requeues=RequeueMetrics(manager.registry),
+                gate=self.gate(manager) if self.gate is not None else RolloutGate(None),
                 settings=chosen,
             )
             async with manager.running():
@@ -306,6 +311,11 @@ class KymaWorld:
     async def set_manifest_state(self, name: str, state: str) -> None:
         """Stand in for the controller of Manifests."""
         await self.client.patch(MANIFESTS, name, {"status": {"state": state}}, HOME, PatchKind.MERGE, "status")
+
+    async def delete_kyma(self, name: str = NAME) -> None:
+        """Delete a Kyma, which may be gone already."""
+        with suppress(NotFound):
+            await self.client.delete(KYMAS, name, HOME)
 
     async def create(self, resource: Resource, obj: Object) -> Object:
         typed = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}

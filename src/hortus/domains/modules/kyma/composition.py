@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -11,11 +11,12 @@ from prometheus_client import Gauge
 
 from hortus.domains.modules.clusters import SECRET_SELECTOR, KymaClusters
 from hortus.domains.modules.kyma.catalog import ModuleCatalog
+from hortus.domains.modules.kyma.changes import MODULE, WAITS
 from hortus.domains.modules.kyma.controller import KymaController
 from hortus.domains.modules.kyma.copies import ClusterCopies, CopySet
 from hortus.domains.modules.kyma.deletion import KymaDeletion
 from hortus.domains.modules.kyma.documents import CRDS, crd_copies, secret_copy, with_change_time
-from hortus.domains.modules.kyma.fanout import ReleaseChanges, index, kymas_of_template, spread_of
+from hortus.domains.modules.kyma.fanout import BY_CLUSTER, ReleaseChanges, index, kymas_of_template, spread_of
 from hortus.domains.modules.kyma.holding import UpgradeHolding
 from hortus.domains.modules.kyma.mandatory import MandatoryChanges, MandatoryDeletion, MandatoryInstaller
 from hortus.domains.modules.kyma.metrics import KymaMetrics
@@ -46,6 +47,7 @@ from hortus.engine import (
     Watch,
     generation_changed,
     labels_changed,
+    metadata_of,
     spec_or_metadata_changed,
     to_owner,
     without_managed_fields,
@@ -55,6 +57,7 @@ from hortus.engine.kinds import KindController
 from hortus.engine.kubeconfigs import sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import SECRETS, KubeconfigRef, RemotePool, RemoteStates
+from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey, Resource
 
@@ -113,6 +116,7 @@ def add_controllers(
     agents: Agents,
     leftovers: LeftoverRecorder,
     requeues: RequeueMetrics,
+    gate: RolloutGate,
     settings: Settings,
     sources: Sequence[Source] = (),
 ) -> KymaController:
@@ -141,6 +145,7 @@ def add_controllers(
         agents=agents,
         leftovers=leftovers,
         requeues=requeues,
+        gate=gate,
         sources=sources,
     )
 
@@ -156,6 +161,7 @@ def _add_kyma(
     agents: Agents,
     leftovers: LeftoverRecorder,
     requeues: RequeueMetrics,
+    gate: RolloutGate,
     sources: Sequence[Source],
 ) -> KymaController:
     caches, catalog, metrics, settings = parts
@@ -167,7 +173,7 @@ def _add_kyma(
         manifests=TypedCache(Manifest, caches.manifests),
         catalog=catalog,
         components=components,
-        holding=UpgradeHolding(catalog, longest=settings.kyma.rollout_delay),
+        holding=UpgradeHolding(client, caches.manifests, catalog, gate, longest=settings.kyma.rollout_delay),
         terms=ModuleTerms(settings.kyma.restricted, _windows(manager, settings)),
         sync_namespace=settings.sync_namespace,
     )
@@ -212,6 +218,11 @@ def _add_kyma(
             Watch(caches.templates, to=kymas_of_template(caches.kymas), when=lambda change: not change.initial),
             ReleaseChanges(caches.releases, caches.kymas, longest=settings.kyma.rollout_delay),
             Watch(caches.manifests, to=to_owner(KYMAS)),
+            gate.source(
+                MODULE,
+                keys_of=lambda cluster: caches.kymas.keys_by(BY_CLUSTER, cluster),
+                waiting=lambda: _waiting(caches.manifests),
+            ),
             Watch(caches.kymas, when=spec_or_metadata_changed),
             remotes.watch,
             RemoteStates(clusters.pool, to=remotes.kymas_at),
@@ -279,6 +290,13 @@ def _wiring(
         holds=manager.holds,
         applies_status=controller.applies_status,
     )
+
+
+def _waiting(manifests: Cache) -> Iterator[ObjectKey]:
+    """The Kymas with a module that waits for a rollout."""
+    for manifest in manifests.values():
+        if WAITS in metadata_of(manifest).annotations:
+            yield from to_owner(KYMAS)(manifest)
 
 
 def _recreated(copies: ClusterCopies, clusters: KymaClusters, place: KubeconfigRef) -> None:

@@ -108,6 +108,11 @@ def catalog_copy(raw: Object, resource: Resource, namespace: str) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": kept, "spec": raw["spec"]}
 
 
+def annotate(config: Object, name: str, value: str) -> None:
+    """Add an annotation to an object that is not sent yet."""
+    config["metadata"].setdefault("annotations", {})[name] = value
+
+
 def with_channels(release: Object, channels: Collection[str]) -> Object:
     """A ModuleReleaseMeta with these channels only."""
     spec = release["spec"]

@@ -24,6 +24,8 @@ BY_MODULE: Final = "module"
 """Index of managed Kymas by the modules of their status, each with its channel."""
 BY_TEMPLATE: Final = "template"
 """Index of managed Kymas by the ModuleTemplates of their status."""
+BY_CLUSTER: Final = "cluster"
+"""Index of Kymas by the names of their ClusterProfiles."""
 MANAGED: Final = "managed"
 """Index of all managed Kymas, by their namespace."""
 
@@ -50,7 +52,13 @@ def index(kymas: TypedCache[Kyma]) -> None:
     """File Kymas by the modules and the ModuleTemplates in their status."""
     kymas.add_index(BY_MODULE, _modules)
     kymas.add_index(BY_TEMPLATE, _templates)
+    kymas.add_index(BY_CLUSTER, lambda kyma: (cluster_of(kyma),))
     kymas.add_index(MANAGED, lambda kyma: (kyma.metadata.namespace,) if _is_managed(kyma) else ())
+
+
+def cluster_of(kyma: Kyma) -> str:
+    """The name of the ClusterProfile of a Kyma's cluster."""
+    return kyma.metadata.labels.get(Label.RUNTIME_ID) or kyma.metadata.name
 
 
 def _is_managed(kyma: Kyma) -> bool:

@@ -12,7 +12,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from hortus.domains.modules.kyma.catalog import ModuleCatalog
+from hortus.domains.modules.kyma.changes import CLUSTER
 from hortus.domains.modules.kyma.context import KymaContext
+from hortus.domains.modules.kyma.documents import annotate
+from hortus.domains.modules.kyma.fanout import cluster_of
 from hortus.domains.modules.kyma.holding import UpgradeHolding
 from hortus.domains.modules.kyma.manifests import UnusableComponent, is_update_needed, manifest_for, manifest_name
 from hortus.domains.modules.kyma.resolution import (
@@ -122,17 +125,21 @@ class KymaModules:
             # A registry that is away takes nothing from a module that is installed.
             return _Outcome(_status(resolved, current, before))
         config = manifest_for(kyma, resolved, component, sync_namespace=self._sync_namespace)
+        if (cluster := cluster_of(kyma)) != kyma.metadata.name:
+            annotate(config, CLUSTER, cluster)
         wanted = read(Manifest, config)
         if current is not None and (taken := _taken(current, kyma, resolved)):
             return _Outcome(refused_status(RefusedModule(resolved.module, ModuleRefusal.INVALID, taken), None))
         if is_update_needed(current, wanted, resolved.template, before):
             if current is not None and before is not None:
-                held = self._holding.held(context, resolved, before, current)
+                held = await self._holding.held(context, resolved, before, current)
                 if held is not None:
                     return _Outcome(held)
             written = await self._client.apply(MANIFESTS, config, field_manager=FieldOwner.LIFECYCLE)
             self._manifests.raw.learn(written)
             current = read(Manifest, written)
+        if current is not None:
+            await self._holding.settle(current)
         return _Outcome(_status(resolved, current, before))
 
     async def _removed(self, context: KymaContext) -> list[_Outcome]:
