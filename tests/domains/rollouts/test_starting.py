@@ -17,8 +17,11 @@ async def _ended(here: RolloutWorld, name: str) -> None:
     await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name=name)
 
 
-async def test_a_version_that_a_rollout_of_the_history_had_is_rolled_out_again(here: RolloutWorld) -> None:
+async def test_a_version_that_a_rollout_of_the_history_had_is_rolled_out_again(
+    here: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As after a way there, a way back, and some rollouts deleted: the name by their number was taken."""
+    monkeypatch.setattr(membership, "SETTLING", 0.0)
     await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
     await here.add_cluster("c0")
     await here.set_policy(stages=ONE)
@@ -51,7 +54,10 @@ async def _rings(here: RolloutWorld) -> None:
         await here.add_cluster(f"c{number}", labels={"ring": "rest" if number else "canary"})
 
 
-async def test_canaries_come_first_though_another_cluster_asks_first(here: RolloutWorld) -> None:
+async def test_canaries_come_first_though_another_cluster_asks_first(
+    here: RolloutWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membership, "SETTLING", 600.0)
     await _rings(here)
     async with here.controllers(), here.owner(follows=True):
         await here.want("c3", "2")
