@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -22,10 +22,11 @@ from hortus.simulation.workloads import (
     DEPLOYMENTS,
     STATEFUL_SETS,
     SimulatedWorkloads,
+    follow,
     settled,
     workload_status,
 )
-from hortus.testing import wait_for
+from hortus.testing import FakeClock, wait_for
 from hortus.testing.apiserver import TestServer, started_apiserver
 
 SAMPLES = Resource("operator.kyma-project.io", "v1alpha1", "samples", "Sample")
@@ -125,6 +126,32 @@ def test_a_status_is_written_once() -> None:
     status = workload_status(deployment, now=NOW)
     assert not settled(deployment, status)
     assert settled(deployment | {"status": status}, workload_status(deployment, now="2027-01-01T00:00:00Z"))
+
+
+async def test_a_cluster_that_does_not_answer_is_asked_less_and_less() -> None:
+    """A hibernated cluster refuses connections for days."""
+    clock = FakeClock()
+
+    async def unused(resource: Resource, obj: Object, gone: bool) -> None: ...
+
+    async with Client(Access(server="https://127.0.0.1:1")) as client:
+        task = asyncio.create_task(follow(client, DEPLOYMENTS, unused, clock))
+        pauses = []
+        for _ in range(6):
+            await until(lambda: clock.next_due is not None)
+            pauses.append(clock.next_due or 0.0)
+            await clock.advance(pauses[-1])
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert [round(pause) for pause in pauses[:3]] == [1, 2, 4]
+    assert all(9.0 <= pause <= 11.0 for pause in pauses[4:])
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let the loop run until a condition holds."""
+    async with asyncio.timeout(60):
+        while not holds():
+            await asyncio.sleep(0)
 
 
 def _status(obj: Object) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from random import Random
 from typing import Any
 
 import msgspec
 import structlog
 
+from hortus.engine.backoff import Backoff
 from hortus.kube import Client, Clock, ConnectionSettings
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, Resource, format_time, key_of
@@ -30,8 +32,9 @@ STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 _OWN_KINDS = ("Kyma", "Manifest", "ModuleReleaseMeta", "ModuleTemplate", "Watcher")
 """Kinds of the group that no module's operator reconciles."""
 _PREFIX = "shoot--"
-_PAUSE = 1.0
-"""Seconds after a watch that failed."""
+_random = Random()  # noqa: S311 - spreads clusters
+_PAUSES = Backoff(first=1.0, cap=10.0)
+"""After watches that failed, one after the other: a cluster that sleeps is asked every ten seconds."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 Handle = Callable[[Resource, Object, bool], Awaitable[None]]
@@ -126,17 +129,20 @@ class _Cluster:
 
 async def follow(client: Client, resource: Resource, handle: Handle, clock: Clock) -> None:
     """Call `handle` with each object as it is and as it becomes; a watch that failed begins again. Never returns."""
+    failures = 0
     while True:
         try:
             async with client.watch(resource) as events:
                 async for event in events:
+                    failures = 0
                     if event.type != "BOOKMARK":
                         going = event.object["metadata"].get("deletionTimestamp") is not None
                         await handle(resource, event.object, going or event.type == "DELETED")
         except KubeError as error:
             # A kind that is not served yet, a cluster that is gone: events of theirs begin and end this task.
             _log.debug("a watch failed", resource=resource.plural, error=str(error))
-        await clock.sleep(_PAUSE)
+        await clock.sleep(_PAUSES.delay(failures, random=_random))
+        failures += 1
 
 
 def _resource_of(spec: dict[str, Any]) -> Resource:
