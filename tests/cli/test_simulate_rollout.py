@@ -65,6 +65,15 @@ def test_the_page_draws_each_stage_over_time(tmp_path: Path) -> None:
     curves = [[title.text for title in one.iterfind("path/title")] for one in drawn]
     assert curves == [["canary", "rest"], *[["waiting", "working", "succeeded", "failed"]] * 2]
     assert "soak and approval" in text and "halted: stage canary has" in text
+    assert "10 % fail · 5 % join late · a change takes 15 min 0 s · resumed after each halt" in text
+
+
+def test_the_page_of_a_halt_says_why_and_which_stages_have_not_begun(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert simulate(tmp_path, "--fail", "10%", "--html", str(page)).exit_code == 1
+    text = page.read_text()
+    assert "<p>stage canary has 1 failed cluster and bears 0</p><p>with --resume it goes on after a halt</p>" in text
+    assert "has not begun." in text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hortus.kube.objects import Object, Resource
 PROPOSAL = Proposal("press", "ink", "2")
 
 
-def _gate(rollouts: list[Object], slices: list[Object]) -> RolloutGate:
+def _gate(rollouts: list[Object], slices: list[Object], policies: tuple[Object, ...] = ()) -> RolloutGate:
     caches: dict[Resource, Cache] = {}
 
     def cache(resource: Resource) -> Cache:
@@ -20,7 +20,7 @@ def _gate(rollouts: list[Object], slices: list[Object]) -> RolloutGate:
 
     gate = RolloutGate(cache)
     for resource, made in caches.items():
-        made.replace({ROLLOUTS: rollouts, PLACEMENT_DECISIONS: slices}.get(resource, []), 1)
+        made.replace({ROLLOUTS: rollouts, PLACEMENT_DECISIONS: slices}.get(resource, policies), 1)
     return gate
 
 
@@ -64,3 +64,15 @@ def test_a_way_back_is_newer_than_its_rollout_within_the_same_second() -> None:
     gate = _gate([_rollout("r-3", "a"), _rollout("r-3-revert", "b", to="1")], [_slice("r-3-revert", "b", "one")])
     assert gate.ask(back, "one").allowed
     assert not gate.ask(PROPOSAL, "one").allowed
+
+
+def test_after_the_end_a_policy_still_holds_back_whom_the_rollout_did_not_admit() -> None:
+    policy: Object = {
+        "metadata": {"name": "p", "namespace": "fleet"},
+        "spec": {"changes": [{"kind": "press"}], "stages": [{"name": "all"}]},
+    }
+    rollouts, slices = [_rollout("r-1", "a", "Succeeded")], [_slice("r-1", "a", "one")]
+    governed = _gate(rollouts, slices, (policy,))
+    assert governed.ask(PROPOSAL, "one").allowed
+    assert governed.ask(PROPOSAL, "two").reason == "waits in rollout r-1 (Succeeded)"
+    assert _gate(rollouts, slices).ask(PROPOSAL, "two").allowed

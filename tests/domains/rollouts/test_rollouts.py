@@ -57,6 +57,41 @@ async def test_an_object_that_the_patch_would_not_change_takes_no_part(here: Rol
     assert await here.versions() == {"c0": "2", "c1": "1"}
 
 
+async def test_clusters_that_ask_after_the_end_change_in_their_stage_and_no_more_at_a_time(here: RolloutWorld) -> None:
+    await _fleet(here, 2)
+    await here.set_policy(stages=[RINGS[0], {**RINGS[1], "maxConcurrency": 1}])
+    async with here.controllers(), here.owner(follows=True):
+        await asyncio.gather(*(here.want(f"c{number}", "2") for number in range(2)))
+        first = await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED)
+        here.outcomes = lambda cluster: ""
+        for name in ("c8", "c9"):
+            await here.add_cluster(name, labels={"ring": "rest"})
+            await here.want(name, "2")
+        busy = await here.until(lambda one: one.status.phase == "Progressing" and one.status.stages[1].running == 1)
+        assert (busy.status.stages[1].clusters, busy.status.ended_at) == (3, first.status.ended_at)
+        (moving,) = await here.admitted(first.metadata.name) & {"c8", "c9"}
+        here.outcomes = lambda cluster: "Works"
+        await here.finish(moving, "2")
+        last = await here.until(
+            lambda one: one.status.phase == RolloutPhase.SUCCEEDED and one.status.stages[1].succeeded == 3
+        )
+    assert last.metadata.name == first.metadata.name
+    assert set((await here.versions()).values()) == {"2"}
+
+
+async def test_a_rollout_that_ended_well_stays_so_when_a_newer_one_begins(here: RolloutWorld) -> None:
+    await _fleet(here, 1)
+    async with here.controllers(), here.owner(follows=False):
+        for name, to in (("first-1", "2"), ("second-2", "3")):
+            await here.start(name, to=to, execute="Patch")
+            await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name=name)
+        await here.start("third-3", to="3", execute="Patch")
+        third = await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="third-3")
+        phases = [await here.until(lambda one: True, name=name) for name in ("first-1", "second-2")]
+    assert [one.status.phase for one in phases] == [RolloutPhase.SUCCEEDED] * 2
+    assert third.status.conditions[0].message == "no cluster had to change"
+
+
 async def test_a_failure_beyond_the_budget_halts_and_a_resume_forgives_it(here: RolloutWorld) -> None:
     await _fleet(here)
     here.outcomes = lambda cluster: "Broken" if cluster == "c2" else "Works"

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
 
+from hortus.domains.rollouts.terms import Terms
 from hortus.domains.rollouts.trial import TrialResult, TrialStage
 from hortus.domains.rollouts.trialfleet import TrialConditions
+from hortus.engine.rollouts.types import RolloutPhase
 from hortus.simulation.load.amounts import number, seconds
 from hortus.simulation.load.page import document, facts, headline, section, table
 from hortus.simulation.load.plots import Band, Curve, plot
 from hortus.simulation.load.series import Series
 from hortus.simulation.load.tables import Row
+from hortus.terminal import clean
 
 STAGE_HEADS = ("stage", "clusters", "began", "soaked from", "ended", "most in work", "failed", "healed", "halts")
 _UNITS = ((2 * 86_400, 86_400, "d"), (2 * 3600, 3600, "h"), (0, 60, "min"))
 """From so many seconds on, the time axis has this unit."""
-_CURVES = ("waiting", "working", "succeeded", "failed")
+_CURVES = (("waiting", "idle"), ("working", ""), ("succeeded", "good"), ("failed", "bad"))
+"""The curves of a stage, each with its tone."""
 
 
 def clock(value: float | None) -> str:
@@ -38,19 +43,58 @@ def halt_rows(result: TrialResult) -> Iterator[Row]:
         yield clock(halt.at), halt.stage, halt.message
 
 
-def html(result: TrialResult, name: str, conditions: TrialConditions, series: Series) -> str:
+def remarks(result: TrialResult, terms: Terms, conditions: TrialConditions) -> Iterator[str]:
+    """Yields the sentences about the end of the trial, and about clusters and windows that the policy cannot mean."""
+    if result.phase == RolloutPhase.HALTED:
+        yield "with --resume it goes on after a halt"
+    elif not result.succeeded:
+        yield clean(result.message)
+        yield "nothing further happens in the simulation"
+    if result.joined:
+        yield f"{number(result.joined)} clusters joined after the begin"
+    if result.excluded:
+        yield f"{number(result.excluded)} clusters are in no stage and keep their version"
+    for stage in result.stages:
+        if not stage.clusters and stage.name != "unselected":
+            yield f"stage {stage.name} has no clusters"
+    if not conditions.window and any(stage.respects_windows for stage in terms.stages):
+        yield "the policy respects maintenance windows, and the clusters have none: see --window"
+
+
+def html(result: TrialResult, name: str, terms: Terms, conditions: TrialConditions, series: Series) -> str:
     """The whole document."""
-    title = f"Rollout under {name}"
+    title = f"Policy {name}, tried on {number(result.clusters)} clusters"
     plots = "".join(_stage_plot(result, stage, series) for stage in result.stages if stage.clusters)
     tables = section("Stages", table(STAGE_HEADS, stage_rows(result)), wide=True)
     if result.halts:
         tables += section("Halts", table(("at", "stage", "reason"), halt_rows(result), long=True), wide=True)
-    said = f'<p class="dim">simulated on virtual time · seed {conditions.seed}</p>'
+    halted = [result.message] if result.phase == RolloutPhase.HALTED else []
+    lines = (*halted, *remarks(result, terms, conditions))
+    said = f'<p class="dim">{escape(_given(conditions))}</p>' + "".join(f"<p>{escape(line)}</p>" for line in lines)
     return document(
         f"{title}: {result.phase}",
         f"{headline(title, result.phase.lower(), good=result.succeeded)}{said}{facts(_figures(result))}"
         f'<div class="grid2">{_whole_plot(result, series)}{plots}</div>{tables}',
     )
+
+
+def _given(conditions: TrialConditions) -> str:
+    """The fleet and the faults, as they were given."""
+    faults = [
+        f"{share:.3g} % {word}"
+        for share, word in (
+            (conditions.fail * 100, "fail"),
+            (conditions.hang * 100, "hang"),
+            (conditions.flap * 100, "fail and heal"),
+            (conditions.late * 100, "join late"),
+        )
+        if share
+    ]
+    parts = [*(faults or ["no faults"]), f"a change takes {clock(conditions.change_time)}"]
+    parts += [f"an approval {clock(conditions.approval_time)}"] if conditions.approval_time else []
+    parts += [f"window {conditions.window}"] if conditions.window else []
+    parts += ["resumed after each halt"] if conditions.resumes else []
+    return " · ".join([*parts, "virtual time", f"seed {conditions.seed}"])
 
 
 def _figures(result: TrialResult) -> Iterator[Row]:
@@ -67,19 +111,25 @@ def _whole_plot(result: TrialResult, series: Series) -> str:
     stages = [stage for stage in result.stages if stage.clusters]
     lines = [Curve(stage.name, _steps(result, stage, "succeeded", series, scale)) for stage in stages]
     drawn = plot(lines, bands=_halts(result, scale), unit=unit, label="clusters that changed in each stage over time")
-    return section("All stages", drawn, "clusters that changed. Shaded: halts.")
+    return section("All stages", drawn, f"clusters that changed.{' Shaded: halts.' if result.halts else ''}")
 
 
 def _stage_plot(result: TrialResult, stage: TrialStage, series: Series) -> str:
     scale, unit = _unit(result.seconds)
-    lines = [Curve(word, _steps(result, stage, word, series, scale)) for word in _CURVES]
+    lines = [Curve(word, _steps(result, stage, word, series, scale), tone) for word, tone in _CURVES]
     bands = _halts(result, scale, stage.name)
     if stage.settled is not None:
         ends = result.seconds if stage.ended is None else stage.ended
         bands.append(Band(stage.settled / scale, max(ends, stage.settled) / scale, "soak and approval"))
     drawn = plot(lines, bands=bands, unit=unit, label=f"clusters of stage {stage.name} over time")
-    note = f"at most {number(stage.most_in_work)} of {number(stage.limit)} in work. Shaded: soak, approval, halts."
-    return section(f"Stage {stage.name}", drawn, note)
+    return section(f"Stage {stage.name}", drawn, _note(stage, shaded=bool(bands)))
+
+
+def _note(stage: TrialStage, *, shaded: bool) -> str:
+    if stage.began is None:
+        return "has not begun."
+    text = f"at most {number(stage.most_in_work)} of {number(stage.limit)} in work."
+    return f"{text} Shaded: soak, approval, halts." if shaded else text
 
 
 def _steps(

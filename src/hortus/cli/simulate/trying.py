@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import click
 import msgspec
 
 from hortus.cli.simulate.rollout import Share
-from hortus.cli.simulate.trialpage import STAGE_HEADS, clock, halt_rows, html, stage_rows
+from hortus.cli.simulate.trialpage import STAGE_HEADS, clock, halt_rows, html, remarks, stage_rows
 from hortus.domains.rollouts.terms import Terms, TermsError, terms_of
 from hortus.domains.rollouts.trial import TrialResult, run_trial
 from hortus.domains.rollouts.trialfleet import LabelShares, TrialConditions, trial_fleet
 from hortus.domains.rollouts.windows import WindowError, window
-from hortus.engine.rollouts.types import RolloutPhase, RolloutPolicy
+from hortus.engine.rollouts.types import RolloutPolicy
 from hortus.kube import yaml
 from hortus.kube.naming import label_value, qualified_name
 from hortus.schema import Structural, decode, schema
@@ -45,7 +45,7 @@ def try_policy(path: Path, given: Mapping[str, Any]) -> int:
     name = policy.metadata.name or path.stem
     _show(result, name, terms, conditions, output)
     if page is not None:
-        page.write_text(html(result, name, conditions, series))
+        page.write_text(html(result, name, terms, conditions, series))
         print(f"report: {page}", file=sys.stderr)
     return 0 if result.succeeded else 1
 
@@ -121,27 +121,10 @@ def _show(result: TrialResult, name: str, terms: Terms, conditions: TrialConditi
         plain(found | msgspec.to_builtins(result), output)
         return
     click.echo(f"{clean(name)}: {result.phase} after {clock(result.seconds)}, {number(result.clusters)} clusters")
-    for line in _remarks(result, terms, conditions):
+    for line in remarks(result, terms, conditions):
         click.echo(line)
     _table(STAGE_HEADS, list(stage_rows(result)))
     _table(("halted at", "stage", "reason"), list(halt_rows(result)))
-
-
-def _remarks(result: TrialResult, terms: Terms, conditions: TrialConditions) -> Iterator[str]:
-    if result.phase == RolloutPhase.HALTED:
-        yield "with --resume it goes on after a halt"
-    elif not result.succeeded:
-        yield clean(result.message)
-        yield "nothing further happens in the simulation"
-    if result.joined:
-        yield f"{number(result.joined)} clusters joined after the begin"
-    if result.excluded:
-        yield f"{number(result.excluded)} clusters are in no stage and keep their version"
-    for stage in result.stages:
-        if not stage.clusters and stage.name != "unselected":
-            yield f"stage {stage.name} has no clusters"
-    if not conditions.window and any(stage.respects_windows for stage in terms.stages):
-        yield "the policy respects maintenance windows, and the clusters have none: see --window"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -22,11 +22,13 @@ class ExpressionError(Exception):
 
 
 class Identity(NamedTuple):
-    """The cluster and the subject of an object, and the version it waits for."""
+    """The cluster and the subject of an object, the version it waits for, and when it was created."""
 
     cluster: str
     subject: str
     wanted: str
+    created: str
+    """The object's creationTimestamp."""
 
 
 class ObjectView(NamedTuple):
@@ -71,7 +73,8 @@ class CompiledKind:
             return None
         annotated = (obj["metadata"].get("annotations") or {}).get(f"{WANTS}{self.name}", "")
         wanted = self._text("wanted", obj, "") if "wanted" in self._programs else annotated
-        return Identity(cluster, self._text("subject", obj, ""), wanted)
+        created = obj["metadata"].get("creationTimestamp") or ""
+        return Identity(cluster, self._text("subject", obj, ""), wanted, created)
 
     def view(self, obj: Object, to: str) -> ObjectView:
         """The object with regard to version `to`. Raises ExpressionError."""

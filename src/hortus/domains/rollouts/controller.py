@@ -20,7 +20,7 @@ from hortus.domains.rollouts.executing import ObjectSetter
 from hortus.domains.rollouts.fleet import FleetClusters
 from hortus.domains.rollouts.kindset import KindSet
 from hortus.domains.rollouts.membership import EarlierRollout, Membership
-from hortus.domains.rollouts.order import RolloutOrder, is_at_rest
+from hortus.domains.rollouts.order import RolloutOrder, is_at_rest, serves_demand
 from hortus.domains.rollouts.slices import RecordConflict, SliceRecord
 from hortus.domains.rollouts.terms import Terms, TermsError, terms_of
 from hortus.domains.rollouts.tracking import ChangeTracker
@@ -90,8 +90,8 @@ class RolloutController(KindController[RolloutContext]):
 
     def steps(self, context: RolloutContext) -> Steps:
         return (
-            self._rest,
             self._pace,
+            self._rest,
             self._copy_terms,
             self._find_kind,
             self._find_members,
@@ -110,12 +110,24 @@ class RolloutController(KindController[RolloutContext]):
         self._execution.forget(key)
 
     async def _rest(self, context: RolloutContext) -> Result | None:
-        """Leave a rollout that is over as it is."""
-        if not is_at_rest(context.object):
-            return None
-        newer, _ = self._order.neighbours(context.object)
-        superseded = newer is not None and context.object.status.phase == RolloutPhase.SUCCEEDED
-        return None if superseded else Result()
+        """Leave a rollout that is over as it is. One that succeeded is not over while clusters ask for its version."""
+        rollout = context.object
+        if rollout.status.phase == RolloutPhase.SUCCEEDED:
+            newer, _ = self._order.neighbours(rollout)
+            if newer is not None:
+                return Result()
+            if self._asked_late(rollout):
+                return None
+        return Result() if is_at_rest(rollout) else None
+
+    def _asked_late(self, rollout: Rollout) -> bool:
+        """True when a cluster that the rollout did not admit waits for its version."""
+        change, tracker = rollout.spec.change, self._kinds.find(rollout.spec.change.kind)
+        if tracker is None or not serves_demand(rollout):
+            return False
+        admitted = self._record.admitted(rollout.metadata.uid)
+        asking = (one for _, one in tracker.objects(change.subject) if one.wanted == change.to)
+        return any(one.cluster not in admitted for one in asking)
 
     async def _pace(self, context: RolloutContext) -> Result | None:
         now = self.wiring.clock.monotonic()

@@ -382,7 +382,7 @@ def _progress(
     now: float,
 ) -> tuple[str, str]:
     if current is None:
-        return RolloutPhase.SUCCEEDED, "all clusters have changed"
+        return RolloutPhase.SUCCEEDED, "all clusters have changed" if admitted else "no cluster had to change"
     phase = RolloutPhase.PROGRESSING if admit or admitted else RolloutPhase.PENDING
     stage, counts = current.terms, current.counts
     if current.is_settled and stage.name in awaited:

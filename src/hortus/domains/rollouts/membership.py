@@ -121,15 +121,18 @@ class Membership:
         return self._selector is not None and self._selector.matches(labels)
 
     def _takes_part(self, key: ObjectKey, identity: Identity, view: ObjectView, labels: Mapping[str, str]) -> bool:
-        """A cluster that is at the new version without this rollout is none of its clusters, nor is one whose object
-        has no field for the version."""
+        """A cluster that is at the new version without this rollout is none of its clusters.
+
+        A rollout that sets objects leaves out those without a field for the version, and those made after it ended.
+        """
         if view.version == self._change.to or not self._selects(labels):
             return False
         if self._reverted is not None and identity.cluster not in self._reverted:
             return False
         if self._rollout.spec.execute == "Owner":
             return identity.wanted == self._change.to
-        if self._change.from_ and view.version != self._change.from_:
+        ended = self._rollout.status.ended_at
+        if (ended and identity.created > ended) or self._change.from_ not in ("", view.version):
             return False
         return self._tracker.sets(key, self._change.to)
 

@@ -69,5 +69,10 @@ def is_at_rest(rollout: Rollout) -> bool:
     return not left
 
 
+def serves_demand(rollout: Rollout) -> bool:
+    """True for a rollout that admits whatever cluster asks for its version; one for chosen clusters ends for good."""
+    return rollout.spec.execute == "Owner" and not rollout.spec.clusters and not rollout.spec.reverts
+
+
 def _age(rollout: Rollout) -> tuple[str, int, str]:
     return age_of(rollout.metadata.creation_timestamp or "", rollout.metadata.name)

@@ -52,6 +52,9 @@ async def approve(connections: Connections, name: str, namespace: str, stage: st
         chosen = stage or rollout.status.stage
         if chosen not in known:
             raise CommandError(f"Rollout {name} has no stage {chosen!r}; its stages: {', '.join(known) or 'none yet'}")
+        terms = () if rollout.spec.policy is None else rollout.spec.policy.stages
+        if any(one.approval == "None" for one in terms if one.name == chosen):
+            raise CommandError(f"stage {chosen} of rollout {name} needs no approval")
         if chosen in rollout.spec.approved:
             click.echo(f"stage {chosen} of rollout {name} is approved already")
             return

@@ -30,7 +30,8 @@ async def list_rollouts(
     if shown or not output.tabular:
         print_listed(shown, output, views)
     else:
-        more = "" if ended or not found else f"; {len(found)} ended: `hortus rollout history`"
+        more = "; `hortus rollout start --help` says how to begin one" if not found else ""
+        more = f"; {len(found)} ended: `hortus rollout history`" if found and not ended else more
         click.echo(f"No rollouts {'' if ended else 'under way '}in namespace {namespace}{more}.", err=True)
 
 

@@ -82,7 +82,8 @@ def draft(
     began = min((one.at for one in admitted if one.at), default=None)
     if rollout.status.started_at is None and began is not None:
         fields["startedAt"] = format_time(began)
-    fields["endedAt"] = (rollout.status.ended_at or format_time(context.now)) if phase in ENDED else None
+    if phase in ENDED:
+        fields["endedAt"] = rollout.status.ended_at or format_time(context.now)
     if phase in ENDED:
         fields["estimatedEnd"] = None
     elif moved:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from hortus.domains.rollouts.kindset import KindSet
-from hortus.domains.rollouts.order import RolloutOrder
+from hortus.domains.rollouts.order import RolloutOrder, serves_demand
 from hortus.domains.rollouts.report import terms_to_copy
 from hortus.domains.rollouts.terms import DEFAULT_TERMS
 from hortus.domains.rollouts.tracking import ChangeTracker
@@ -22,6 +22,7 @@ from hortus.engine.rollouts.types import (
     ROLLOUTS,
     Rollout,
     RolloutChange,
+    RolloutPhase,
     RolloutPolicy,
     RolloutSpec,
     sequence_of,
@@ -84,7 +85,7 @@ def wanted_version(waiting: Counter[str], newest: Rollout | None) -> str:
 
     One that is under way is superseded only when more of the waiting clusters ask for another version than for its
     own: replicas with different configurations do not chase each other. One that was aborted stands until a person
-    starts another or deletes it.
+    starts another or deletes it. One that succeeded admits clusters that ask late, unless it was for chosen clusters.
     """
     if not waiting:
         return ""
@@ -93,7 +94,8 @@ def wanted_version(waiting: Counter[str], newest: Rollout | None) -> str:
         return version
     to = newest.spec.change.to
     if version == to:
-        return ""
+        succeeded = newest.status.phase == RolloutPhase.SUCCEEDED
+        return version if succeeded and not serves_demand(newest) else ""
     if newest.status.phase in ENDED or newest.spec.state == "Abort":
         return version
     return version if count > waiting[to] else ""

@@ -99,9 +99,9 @@ def page(rollout: Rollout) -> Iterator[str]:
     if reason := message_of(rollout):
         yield f"reason    {reason}"
     yield f"policy    {rollout.spec.policy_name or '(none)'}"
-    if status.estimated_end and status.phase not in ENDED:
+    if status.estimated_end and status.phase in (RolloutPhase.PENDING, RolloutPhase.PROGRESSING):
         yield f"ends      about {status.estimated_end}"
-    if status.ended_at:
+    if status.ended_at and status.phase in ENDED:
         yield f"ended     {status.ended_at}"
     yield ""
     shown = [one for one in status.stages if one.clusters or one.name != UNSELECTED]

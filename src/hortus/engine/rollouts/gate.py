@@ -94,7 +94,9 @@ class RolloutGate:
             if phase in ENDED:
                 return _without_rollout(self._policies, proposal)
             return Answer(allowed=False, reason=f"rollout {name} to another version is under way", rollout=name)
-        if phase == RolloutPhase.SUCCEEDED or decisions.keys_by(_ADMITTED, f"{uid}/{cluster}"):
+        if decisions.keys_by(_ADMITTED, f"{uid}/{cluster}"):
+            return ALLOWED._replace(rollout=name)
+        if phase == RolloutPhase.SUCCEEDED and policy_for(self._policies, proposal.kind, proposal.subject) is None:
             return ALLOWED._replace(rollout=name)
         return Answer(allowed=False, reason=f"waits in rollout {name} ({phase or RolloutPhase.PENDING})", rollout=name)
 

@@ -127,7 +127,7 @@ class RolloutStatus(Fields, frozen=True):
     started_at: _Time | None = None
     """When the first cluster was admitted."""
     ended_at: _Time | None = None
-    """When the rollout ended."""
+    """When the rollout ended. It stays when clusters that were left out, or that asked late, change afterwards."""
     estimated_end: _Time | None = None
     """When it ends if it goes on at the rate it had."""
 

@@ -41,6 +41,10 @@ stroke-linejoin:round}.line.again{stroke-dasharray:5 3}.legend .again{opacity:.5
 margin:.4rem 0 0;padding:0;font-size:.85rem;color:var(--dim)}.legend i{display:inline-block;width:1rem;height:.2rem;
 margin-right:.4rem;vertical-align:middle;border-radius:1px}
 """ + "".join(f".line.c{n}{{stroke:var(--c{n})}}.legend .c{n}{{background:var(--c{n})}}" for n in range(6))  # fmt: skip
+_STYLE += "".join(
+    f".line.tone-{tone}{{stroke:var(--{name})}}.legend .tone-{tone}{{background:var(--{name})}}"
+    for tone, name in (("good", "good"), ("bad", "bad"), ("idle", "dim"))
+)
 
 
 def html(report: RunReport) -> str:

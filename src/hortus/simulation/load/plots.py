@@ -22,6 +22,8 @@ class Curve(msgspec.Struct, frozen=True):
 
     name: str
     points: Sequence[tuple[float, float | None]]
+    tone: str = ""
+    """`good`, `bad` or `idle` for a line whose meaning has a colour; empty for the next colour."""
 
 
 class Band(msgspec.Struct, frozen=True):
@@ -59,8 +61,8 @@ def plot(
     parts += [_shade(frame, band) for band in bands]
     parts += _axes(frame, unit)
     for number, line in enumerate(lines):
-        path = f'<path class="line {_class(number)}" d="{_path(frame, line)}"><title>{escape(line.name)}</title></path>'
-        parts.append(path)
+        shape = f'class="line {_class(number, line)}" d="{_path(frame, line)}"'
+        parts.append(f"<path {shape}><title>{escape(line.name)}</title></path>")
     parts.append("</svg>")
     if len(lines) > 1:
         parts.append(_legend(lines))
@@ -145,9 +147,13 @@ def _path(frame: _Frame, line: Curve) -> str:
 
 
 def _legend(lines: Sequence[Curve]) -> str:
-    entries = (f'<li><i class="{_class(number)}"></i>{escape(line.name)}</li>' for number, line in enumerate(lines))
+    entries = (
+        f'<li><i class="{_class(number, line)}"></i>{escape(line.name)}</li>' for number, line in enumerate(lines)
+    )
     return f'<ul class="legend">{"".join(entries)}</ul>'
 
 
-def _class(number: int) -> str:
+def _class(number: int, line: Curve) -> str:
+    if line.tone:
+        return f"tone-{line.tone}"
     return f"c{number % COLOURS}" + (" again" if number >= COLOURS else "")
