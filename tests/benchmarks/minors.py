@@ -1,4 +1,4 @@
-"""A Kubernetes minor over thousands of Runtimes: `python -m tests.benchmarks.minors [RUNTIMES] [KILLS] [FOLDER]`.
+"""A Kubernetes minor over thousands of Runtimes: `python -m tests.benchmarks.minors [RUNTIMES] [KILLS]`.
 
 A whole `hortus up`; two of a hundred shoots fail the update. `hortus rollout start` begins it, `hortus rollout resume`
 goes on after each halt, and the process that decides is killed with SIGKILL at random moments. An observer replays the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -22,19 +23,20 @@ from random import Random
 from typing import Any
 
 import uvloop
-from tests.benchmarks.fleet import _counted, _each, cpu_seconds, peak_mib, server_writes
-from tests.benchmarks.rollouts import print_latencies
+from tests.benchmarks.fleet import Figures, _counted, _each, cpu_seconds, peak_mib, server_writes
+from tests.benchmarks.rollouts import observed
 from tests.benchmarks.runtimes import NAMESPACE, _until_quiet, running, runtime
-from tests.domains.rollouts.observer import Observation, Progress, Watched, observing
+from tests.domains.rollouts.observer import Progress, Watched, observing
 
 from hortus.cli.up.state import StateDirectory
-from hortus.domains.clusters.types import RUNTIMES
+from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.engine.rollouts.types import ROLLOUT_POLICIES, ROLLOUTS, Rollout, RolloutPhase
 from hortus.kube import Client
 from hortus.kube.objects import Object
 from hortus.schema import decode
 
+_ROOT = Path(__file__).resolve().parents[2]
 FLEET = "fleet"
 OLD, NEW = "1.33.5", "1.34.1"
 RING = "ring"
@@ -57,6 +59,8 @@ CONFIG = (
 """The first operation of a shoot is a Create, so the fault strikes the update."""
 PAUSE = (4.0, 20.0)
 """Seconds between two kills."""
+REST = 30.0
+"""Seconds."""
 PATIENCE = 1800.0
 """Seconds until a rollout that does not end is given up."""
 
@@ -109,7 +113,7 @@ class Run:
         self.client = client
         self.fleet = fleet
         self.kills = kills
-        self.killed = 0
+        self.kills_at: list[float] = []
         self.halted: list[str] = []
         self._random = Random(fleet.count)
         self._cpu = 0.0
@@ -141,12 +145,12 @@ class Run:
 
     async def kill(self) -> None:
         """Kill the deciding process at random moments."""
-        while self.killed < self.kills:
+        while len(self.kills_at) < self.kills:
             await asyncio.sleep(self._random.uniform(*PAUSE))
             pid = self._decider
             self._cpu = self.cpu()
             os.kill(pid, signal.SIGKILL)
-            self.killed += 1
+            self.kills_at.append(time.monotonic())
             while self._decider in (0, pid):
                 await asyncio.sleep(0.05)
 
@@ -166,16 +170,17 @@ class Run:
         raise AssertionError("the watch ended")
 
 
-async def grow(client: Client, fleet: Fleet) -> None:
-    """Create the Runtimes and wait until all are Ready, in the inventory, and quiet."""
+async def grow(client: Client, fleet: Fleet) -> float:
+    """Create the Runtimes; return, once all is quiet, the seconds until they were Ready and in the inventory."""
     began = time.monotonic()
     async with (
         _counted(client, CLUSTER_PROFILES, fleet.count, lambda obj: True),
         _counted(client, RUNTIMES, fleet.count, _ready),
     ):
         await _each(fleet.count, lambda number: client.create(RUNTIMES, fleet.runtime(number)))
-    print(f"Runtimes Ready after     {time.monotonic() - began:.0f} s", flush=True)
+    grown = time.monotonic() - began
     await _until_quiet(client)
+    return grown
 
 
 def _ready(obj: Object) -> bool:
@@ -193,63 +198,49 @@ async def during(step: Any) -> AsyncIterator[None]:
             await task
 
 
-async def measure(state: StateDirectory, fleet: Fleet, kills: int) -> None:
+async def measure(state: StateDirectory, fleet: Fleet, kills: int) -> Figures:
     async with Client.from_kubeconfig(state.kubeconfig) as client:
-        await grow(client, fleet)
+        grown = await grow(client, fleet)
         await client.create(ROLLOUT_POLICIES, POLICY)
         run = Run(state, client, fleet, kills)
         async with observing(client, Watched(RUNTIMES, NAMESPACE, _progress)) as observation:
             before, load = run.cpu(), os.getloadavg()[0]
             writes, began = await server_writes(client), time.monotonic()
-            words = (await run.command("start", "kubernetes", "--from", OLD, "--to", NEW)).split()
+            name = (await run.command("start", "kubernetes", "--from", OLD, "--to", NEW)).split()[1]
             async with during(run.kill()):
-                rollout = await run.end(words[1])
-            seconds, cpu = time.monotonic() - began, run.cpu() - before
-            written = await server_writes(client) - writes
+                rollout = await run.end(name)
+            figures: Figures = {
+                "runtimes": fleet.count,
+                "load_of_the_machine_before": load,
+                "seconds_to_all_ready": grown,
+                "seconds": time.monotonic() - began,
+                "had_to_fail": len(fleet.failing),
+                "failed": sum(one.failed for one in rollout.status.stages),
+                "halts": len(run.halted),
+                "kills": len(run.kills_at),
+                "controllers_cpu_ms_per_cluster": (run.cpu() - before) / fleet.count * 1000,
+                "controllers_peak_mib": run.memory,
+                "writes_of_everybody_per_cluster": (await server_writes(client) - writes) / fleet.count,
+            }
             await _until_quiet(client)
-            await run.command("show", words[1])
-            await asyncio.sleep(3.0)
-            at_rest, moments = await server_writes(client), len(observation.moments)
-            await asyncio.sleep(30.0)
-            at_rest = await server_writes(client) - at_rest
-            assert len(observation.moments) == moments
-        versions = Counter(
-            one["spec"]["shoot"]["kubernetes"]["version"] for one in (await client.list(RUNTIMES, NAMESPACE)).items
-        )
-    print(f"load before              {load:.1f}")
-    _print(run, rollout, observation, seconds)
-    print(f"versions in the end      {dict(versions)}")
-    print(
-        f"CPU of the controllers   {cpu:.0f} s, {cpu / fleet.count * 1000:.1f} ms a cluster, all domains and restarts"
-    )
-    print(f"memory of the decider    {run.memory:.0f} MiB")
-    print(f"writes of everybody      {written / fleet.count:.1f} a cluster; {at_rest:.0f} in 30 s at rest")
+            await run.command("show", name)
+            at_rest = await server_writes(client)
+            await asyncio.sleep(REST)
+            figures["writes_at_rest"] = await server_writes(client) - at_rest
+        runtimes = [decode(Runtime, one) for one in (await client.list(RUNTIMES, NAMESPACE)).items]
+        figures["at_the_new_version"] = sum(one.wanted.shoot.version == NEW for one in runtimes)
+    return figures | observed(observation, fleet.limits, fleet.count, kills=run.kills_at)
 
 
-def _print(run: Run, rollout: Rollout, observation: Observation, seconds: float) -> None:
-    replay, count = observation.replay(run.fleet.limits), run.fleet.count
-    failed = sum(one.failed for one in rollout.status.stages)
-    print(f"Runtimes                 {count}, {failed} failed of {len(run.fleet.failing)} that had to")
-    print(f"halts                    {len(run.halted)}: {'; '.join(run.halted)}")
-    print(f"kills of the decider     {run.killed}")
-    print(f"time                     {seconds:.0f} s")
-    print(f"admitted                 {replay.admitted}, each once; most in work {replay.most} of {run.fleet.limits}")
-    print(f"broken limits            {len(replay.problems)} {replay.problems[:3]}")
-    print_latencies(replay)
-    print(f"writes of slices         {observation.slices}, {observation.slices / count:.3f} a cluster")
-    print(f"writes of the Rollout    {observation.rollouts}, {observation.rollouts / count:.3f} a cluster")
-
-
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
-    kills = int(sys.argv[2]) if len(sys.argv) > 2 else 8
-    with tempfile.TemporaryDirectory(prefix="minors-", dir=sys.argv[3] if len(sys.argv) > 3 else None) as scratch:
+def run(*, count: int = 300, kills: int = 3) -> dict[str, Figures]:
+    with tempfile.TemporaryDirectory(dir=_ROOT, prefix=".bench-") as scratch:
         folder = Path(scratch)
         config = folder / "up.yaml"
         config.write_text(CONFIG)
         with running(folder, config):
-            uvloop.run(measure(StateDirectory(folder / "state"), Fleet(count), kills))
+            return {"minor": uvloop.run(measure(StateDirectory(folder / "state"), Fleet(count), kills))}
 
 
 if __name__ == "__main__":
-    main()
+    amount = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    print(json.dumps(run(count=amount, kills=int(sys.argv[2]) if len(sys.argv) > 2 else 3), indent=2))

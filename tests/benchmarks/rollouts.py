@@ -8,14 +8,18 @@ clusters fail: the rollout halts and is resumed until it ends.
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import uvloop
 from tests.benchmarks.credentials import server
-from tests.domains.rollouts.observer import Replay, appliances, observing
+from tests.benchmarks.fleet import Figures, cpu_seconds, peak_mib
+from tests.domains.rollouts.observer import Observation, appliances, observing
 from tests.domains.rollouts.world import APPLIANCE_KIND, RolloutWorld, install
 
 from hortus.engine.rollouts.types import CHANGE_KINDS, Rollout, RolloutPhase
@@ -23,6 +27,8 @@ from hortus.kube import Client
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLERS = 16
+REST = 30.0
+"""Seconds."""
 RINGS = ("canary", "early", "late")
 STAGES = [
     {"name": "canary", "clusters": {"matchLabels": {"ring": "canary"}}, "maxConcurrency": 5, "maxFailures": "5%"},
@@ -40,8 +46,8 @@ def fails(name: str) -> bool:
     return int(name[1:]) % 50 == 7
 
 
-async def measure(kubeconfig: Path, server_pid: int, clusters: int) -> None:
-    """Prints the figures of one rollout."""
+async def measure(kubeconfig: Path, server_pid: int, clusters: int) -> Figures:
+    """The figures of one rollout."""
     async with Client.from_kubeconfig(kubeconfig) as client:
         await install(client)
         here = RolloutWorld(client, kubeconfig)
@@ -55,19 +61,53 @@ async def measure(kubeconfig: Path, server_pid: int, clusters: int) -> None:
 
         await asyncio.gather(*(fill() for _ in range(CALLERS)))
         await here.set_policy(stages=STAGES)
-        async with here.decider() as pid, observing(client, appliances("2")) as observation, here.owner(follows=False):
-            before, api_before, began = _cpu(pid), _cpu(server_pid), time.monotonic()
+        async with (
+            here.decider() as pid,
+            observing(client, appliances("2")) as observation,
+            here.owner(follows=False),
+        ):
+            load, began = os.getloadavg()[0], time.monotonic()
+            before, api_before = cpu_seconds(pid), cpu_seconds(server_pid)
             await here.start(policyName="presses", execute="Patch")
             ended, halts = await _to_the_end(here)
-            seconds = time.monotonic() - began
-            cpu, api, memory = _cpu(pid) - before, _cpu(server_pid) - api_before, _memory(pid)
+            seconds, cpu = time.monotonic() - began, cpu_seconds(pid) - before
+            figures: Figures = {
+                "clusters": clusters,
+                "load_of_the_machine_before": load,
+                "failed": sum(one.failed for one in ended.status.stages),
+                "halts": halts,
+                "seconds": seconds,
+                "decider_cpu_ms_per_cluster": cpu / clusters * 1000,
+                "apiserver_cpu_ms_per_cluster": (cpu_seconds(server_pid) - api_before) / clusters * 1000,
+                "decider_peak_mib": peak_mib(pid),
+            }
             at_rest = len(observation.moments)
-            await asyncio.sleep(30)
-            rest_cpu, writes_at_rest = _cpu(pid) - before - cpu, len(observation.moments) - at_rest
+            await asyncio.sleep(REST)
+            figures["writes_at_rest"] = len(observation.moments) - at_rest
+            figures["decider_cpu_percent_at_rest"] = (cpu_seconds(pid) - before - cpu) / REST * 100
         early = clusters // 10 - clusters // 100
-        replay = observation.replay({"canary": 5, "early": max(1, early * 5 // 100), "late": 200})
-    _print(ended, replay, observation.slices, clusters, seconds, cpu, api, memory, halts)
-    print(f"at rest for 30 s         {writes_at_rest} writes, {rest_cpu / 30:.2%} of a core")
+        limits = {"canary": 5, "early": max(1, early * 5 // 100), "late": 200}
+    return figures | observed(observation, limits, clusters)
+
+
+def observed(
+    observation: Observation, limits: Mapping[str, int], clusters: int, *, kills: Sequence[float] = ()
+) -> Figures:
+    """The figures of the observer: times from outcomes, resumes and kills to the next admission, limits, writes."""
+    replay = observation.replay(limits, kills=kills)
+    late = sorted(replay.latencies)
+    return {
+        "outcome_to_admission_p50_s": late[len(late) // 2],
+        "outcome_to_admission_p99_s": late[len(late) * 99 // 100],
+        "outcome_to_admission_most_s": late[-1],
+        "resume_to_admission_most_s": max(replay.resumes, default=0.0),
+        **({"kill_to_admission_most_s": max(replay.restarts)} if replay.restarts else {}),
+        "admitted": replay.admitted,
+        **{f"most_in_work_{stage}_of_{most}": replay.most.get(stage, 0) for stage, most in limits.items()},
+        "broken_limits": len(replay.problems),
+        "slice_writes_per_cluster": observation.slices / clusters,
+        "rollout_writes_per_cluster": observation.rollouts / clusters,
+    }
 
 
 async def _to_the_end(here: RolloutWorld) -> tuple[Rollout, int]:
@@ -84,51 +124,10 @@ async def _to_the_end(here: RolloutWorld) -> tuple[Rollout, int]:
         await here.order("by-hand", resumes=halts)
 
 
-def _print(
-    rollout: Rollout,
-    replay: Replay,
-    slices: int,
-    clusters: int,
-    seconds: float,
-    cpu: float,
-    api: float,
-    memory: float,
-    halts: int,
-) -> None:
-    failed = sum(one.failed for one in rollout.status.stages)
-    print(f"clusters                 {clusters}, {failed} failed, halted {halts} times")
-    print(f"time                     {seconds:.0f} s")
-    print(f"most in work             {replay.most}; broken limits: {len(replay.problems)}")
-    print_latencies(replay)
-    print(f"CPU of the decider       {cpu:.1f} s, {cpu / clusters * 1000:.2f} ms a cluster")
-    print(f"CPU of the API server    {api:.1f} s, {api / clusters * 1000:.2f} ms a cluster")
-    print(f"writes of slices         {slices}, {slices / clusters:.3f} a cluster")
-    print(f"memory of the decider    {memory:.0f} MiB")
-
-
-def print_latencies(replay: Replay) -> None:
-    """Prints the times from outcomes and resumes to the next admission."""
-    late = sorted(replay.latencies)
-    p50, p99 = late[len(late) // 2], late[len(late) * 99 // 100]
-    print(f"outcome to admission     p50 {p50:.2f} s, p99 {p99:.2f} s, most {late[-1]:.2f} s")
-    print(f"resume to admission      {', '.join(f'{one:.2f} s' for one in replay.resumes) or 'none'}")
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
-def _memory(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
-
-
-def main() -> None:
-    clusters = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
+def run(*, clusters: int = 5000) -> dict[str, Figures]:
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".bench-") as folder, server(Path(folder)) as (kubeconfig, pid):
-        uvloop.run(measure(kubeconfig, pid, clusters))
+        return {"rollout": uvloop.run(measure(kubeconfig, pid, clusters))}
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(run(clusters=int(sys.argv[1]) if len(sys.argv) > 1 else 5000), indent=2))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -80,9 +80,12 @@ class Observation:
         """Writes of rollouts."""
         return sum(isinstance(one.event, RolloutState) for one in self.moments)
 
-    def replay(self, stages: Mapping[str, int]) -> Replay:
-        """Check each moment against `stages`, the greatest number in work of each stage."""
-        found = Replay(stages)
+    def replay(self, stages: Mapping[str, int], *, kills: Sequence[float] = ()) -> Replay:
+        """Check each moment against `stages`, the greatest number in work of each stage.
+
+        `kills` are the times at which deciders were killed, on the clock of `Moment.seen`.
+        """
+        found = Replay(stages, kills)
         for moment in sorted(self.moments, key=lambda one: one.version):
             found.add(moment)
         return found
@@ -91,14 +94,18 @@ class Observation:
 class Replay:
     """The findings of a replay."""
 
-    def __init__(self, stages: Mapping[str, int]) -> None:
+    def __init__(self, stages: Mapping[str, int], kills: Sequence[float]) -> None:
         self.problems: list[str] = []
         self.latencies: list[float] = []
-        """Seconds from each outcome to the next admission; from the resume where a halt lies between."""
+        """Seconds from each outcome to the next admission; from the resume where a halt lies between. Those that a kill
+        of the decider delayed are left out."""
         self.resumes: list[float] = []
         """Seconds from each resume to the next admission."""
+        self.restarts: list[float] = []
+        """Seconds from each kill to the next admission."""
         self.most: dict[str, int] = {}
         self._stages = stages
+        self._kills = sorted(kills)
         self._stage_of: dict[str, str] = {}
         self._working = dict.fromkeys(stages, 0)
         self._finished: set[str] = set()
@@ -143,7 +150,11 @@ class Replay:
             return
         if self._halted:
             self.problems.append(f"{len(fresh)} clusters were admitted while the rollout had halted")
-        self.latencies += [max(0.0, seen - at) for at in self._outcomes]
+        killed = [at for at in self._kills if at <= seen]
+        self._kills = self._kills[len(killed) :]
+        self.restarts += [seen - at for at in killed]
+        if not killed:
+            self.latencies += [max(0.0, seen - at) for at in self._outcomes]
         self.resumes += [max(0.0, seen - at) for at in self._resumed]
         self._outcomes, self._resumed = [], []
         for stage, most in self._stages.items():
