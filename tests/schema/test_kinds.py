@@ -229,3 +229,21 @@ def test_raw_keywords_reach_the_schema() -> None:
     spec = schema(Choice)["properties"]["spec"]
     assert spec["oneOf"] == [{"required": ["a"]}]
     assert spec["properties"]["a"]["example"] == "x"
+
+
+class Planted(Fields, frozen=True):
+    crops: tuple[str, ...] = ("*",)
+    """What grows."""
+
+
+@kind(group="example.org", version="v1")
+class Field(Kind, frozen=True):
+    """A kind with a list as default."""
+
+    spec: Planted
+
+
+def test_a_default_is_as_json_has_it() -> None:
+    found = schema(Field)["properties"]["spec"]["properties"]["crops"]["default"]
+    assert found == ["*"]
+    Structural.compile(schema(Field))

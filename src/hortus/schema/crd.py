@@ -139,7 +139,8 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
         value = field.default_factory()
     else:
         return None
-    return msgspec.to_builtins(value) or None if value is not msgspec.UNSET else None
+    # As JSON has it: a tuple is a list there.
+    return msgspec.json.decode(msgspec.json.encode(value)) or None if value is not msgspec.UNSET else None
 
 
 _SCALARS: Mapping[Any, dict[str, Any]] = {
