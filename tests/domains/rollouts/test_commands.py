@@ -63,6 +63,14 @@ async def test_a_rollout_is_started_approved_and_followed_to_its_end(here: Rollo
     ).stderr == "No rollouts under way in namespace fleet; 1 ended: `hortus rollout history`.\n"
 
 
+async def test_a_version_that_no_cluster_has_is_answered_with_those_that_they_have(here: RolloutWorld) -> None:
+    await _fleet(here)
+    words = ("start", "appliance", "--subject", "press", "--to", "2", "--dry-run", "--from")
+    refused = await _typed(here, *words, "7")
+    assert refused.stderr == "error: --from 7: no appliances are at this version; there are: 1 (4)\n"
+    assert "from: '1'" in await _said(here, *words, "1")
+
+
 async def test_a_kind_is_found_by_its_only_subject_too(here: RolloutWorld) -> None:
     spec = {**APPLIANCE_KIND["spec"], "subject": "'press'"}
     await here.client.create(CHANGE_KINDS, {**APPLIANCE_KIND, "spec": spec})

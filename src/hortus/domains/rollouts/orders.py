@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from typing import NamedTuple
 
 import click
 
+from hortus.domains.rollouts.changekinds import ChangeKindError, CompiledKind, ExpressionError
 from hortus.domains.rollouts.reading import get_rollout
 from hortus.domains.rollouts.starting import new_rollout
 from hortus.engine import read
@@ -23,7 +26,7 @@ from hortus.engine.rollouts.types import (
     RolloutSpec,
 )
 from hortus.kube import Client, PatchKind
-from hortus.kube.errors import Conflict
+from hortus.kube.errors import Conflict, Forbidden, NotFound
 from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector, SelectorError
 from hortus.schema import ObjectMeta, encode
@@ -106,6 +109,7 @@ async def start(connections: Connections, request: StartRequest, namespace: str,
         policies = tuple(readable((await client.list(ROLLOUT_POLICIES, namespace)).items))
         subject = request.subject or _only_subject(kind)
         change = RolloutChange(kind.metadata.name, subject, request.to, request.origin)
+        await _expect_origin(client, kind, change)
         policy = _policy(policies, change, request.policy)
         others = (await client.list(ROLLOUTS, namespace)).items
         rollout = _rollout(policy, change, request, namespace, number=len(others))
@@ -131,6 +135,27 @@ async def _kind(client: Client, request: StartRequest) -> ChangeKind:
             "their owner"
         )
     return found[0]
+
+
+async def _expect_origin(client: Client, kind: ChangeKind, change: RolloutChange) -> None:
+    """Raises CommandError when no object has the version that is to change. Whoever may not list them goes on."""
+    if not change.from_:
+        return
+    try:
+        compiled = CompiledKind(kind)
+        objects = (await client.list(compiled.resource)).items
+    except (ChangeKindError, Forbidden, NotFound):
+        return  # the Rollout reports it
+    found: Counter[str] = Counter()
+    for obj in objects:
+        with suppress(ExpressionError):
+            identity = compiled.identify(obj)
+            if identity is not None and identity.subject == change.subject:
+                found[compiled.view(obj, change.to).version] += 1
+    if change.from_ not in found:
+        known = ", ".join(f"{version or 'left open'} ({count})" for version, count in sorted(found.items()))
+        what = compiled.resource.plural
+        raise CommandError(f"--from {change.from_}: no {what} are at this version; there are: {known or 'none'}")
 
 
 def _only_subject(kind: ChangeKind) -> str:
