@@ -57,7 +57,7 @@ CONFIG = (
     f"controllers: {{runtime-ctrl-workers-cnt: 100, inventory-labels: {RING}}}\n"
 )
 """The first operation of a shoot is a Create, so the fault strikes the update."""
-PAUSE = (4.0, 20.0)
+PAUSE = (10.0, 50.0)
 """Seconds between two kills."""
 REST = 30.0
 """Seconds."""
