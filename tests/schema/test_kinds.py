@@ -233,7 +233,7 @@ def test_raw_keywords_reach_the_schema() -> None:
 
 class Planted(Fields, frozen=True):
     crops: tuple[str, ...] = ("*",)
-    """What grows."""
+    """Crops, or any."""
 
 
 @kind(group="example.org", version="v1")
