@@ -82,3 +82,16 @@ async def test_the_manifests_of_a_deleted_mandatory_module_are_deleted_first(her
         await here.client.patch(MANIFESTS, name, {"metadata": {"finalizers": []}}, HOME)
         await here.until(lambda found: not found, MODULE_RELEASE_METAS, "warden")
         assert await here.manifests() == []
+
+
+async def test_a_deleted_manifest_of_a_mandatory_module_is_made_again(here: KymaWorld) -> None:
+    """An event, not the next look after 30 s, shows that it is gone."""
+    here.flags = ["--mandatory-module-requeue-success-interval=1h"]
+    await here.cluster()
+    await here.mandatory("warden", "1.0.0")
+    await here.kyma()
+    async with here.controllers():
+        first = await here.manifest("warden")
+        await here.until(is_ready)
+        await here.client.delete(MANIFESTS, first["metadata"]["name"], HOME)
+        await here.manifest("warden", lambda found: found and found["metadata"]["uid"] != first["metadata"]["uid"])

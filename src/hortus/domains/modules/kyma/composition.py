@@ -18,7 +18,12 @@ from hortus.domains.modules.kyma.deletion import KymaDeletion
 from hortus.domains.modules.kyma.documents import CRDS, crd_copies, secret_copy, with_change_time
 from hortus.domains.modules.kyma.fanout import BY_CLUSTER, ReleaseChanges, index, kymas_of_template, spread_of
 from hortus.domains.modules.kyma.holding import UpgradeHolding
-from hortus.domains.modules.kyma.mandatory import MandatoryChanges, MandatoryDeletion, MandatoryInstaller
+from hortus.domains.modules.kyma.mandatory import (
+    MandatoryChanges,
+    MandatoryDeletion,
+    MandatoryInstaller,
+    mandatory_kyma,
+)
 from hortus.domains.modules.kyma.metrics import KymaMetrics
 from hortus.domains.modules.kyma.modules import KymaModules
 from hortus.domains.modules.kyma.remote import COPIED_CRDS, RemoteKymas
@@ -245,13 +250,14 @@ def _add_mandatory(manager: Manager, client: Client, parts: _Parts, components: 
         settings=settings.kyma,
         sync_namespace=settings.sync_namespace,
     )
+    manager.on_handover(installer.shed)
     manager.controller(
         MANDATORY,
         installer,
         sources=[
             Watch(caches.templates, to=lambda template: (), awaited=True),
             MandatoryChanges(caches.releases, caches.kymas, longest=settings.kyma.rollout_delay),
-            Watch(caches.manifests, to=lambda manifest: ()),
+            Watch(caches.manifests, to=mandatory_kyma, when=generation_changed),
             Watch(caches.kymas, when=generation_changed | labels_changed),
         ],
         workers=settings.kyma.mandatory_workers,

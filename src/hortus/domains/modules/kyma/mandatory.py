@@ -9,19 +9,20 @@ Behaviour: kyma-project/lifecycle-manager, `internal/controller/mandatorymodule`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
 
 from hortus.domains.modules.kyma.catalog import ModuleCatalog
 from hortus.domains.modules.kyma.documents import changed_at
 from hortus.domains.modules.kyma.fanout import MANAGED, upgrade_delay, upgrade_time
 from hortus.domains.modules.kyma.manifests import UnusableComponent, is_update_needed, manifest_for, manifest_name
 from hortus.domains.modules.kyma.metrics import KymaMetrics
+from hortus.domains.modules.kyma.modules import BY_KYMA, index_manifests
 from hortus.domains.modules.kyma.resolution import ResolvedModule, template_name
 from hortus.domains.modules.kyma.seams import Components
 from hortus.domains.modules.names import FieldOwner, Finalizer, Label, is_true
 from hortus.domains.modules.settings import KymaSettings
-from hortus.domains.modules.types import MANIFESTS, Kyma, Manifest, Module, ModuleReleaseMeta
+from hortus.domains.modules.types import KYMAS, MANIFESTS, Kyma, Manifest, Module, ModuleReleaseMeta
 from hortus.engine import (
     Cache,
     Change,
@@ -35,6 +36,7 @@ from hortus.engine import (
     Wiring,
     metadata_of,
     read,
+    to_owner,
 )
 from hortus.engine.delays import Delays
 from hortus.engine.sources import Add, Detach
@@ -47,9 +49,29 @@ BY_MODULE: Final = "module"
 FINALIZER_ERROR: Final = "SettingMandatoryModuleTemplateFinalizerError"
 DELETION_ERROR: Final = "DeletingMandatoryModuleManifestError"
 _LONGEST_EVENT: Final = 100
+_REVALIDATION: Final = 300.0
+"""Seconds after which a version that was pushed again is seen."""
 
 _KymaContext = ReconcileContext[Kyma]
 _ReleaseContext = ReconcileContext[ModuleReleaseMeta]
+
+
+class _Seen(NamedTuple):
+    """All that a reconcile reads: the cached objects themselves, which are replaced when they change."""
+
+    kyma: Object
+    manifests: list[Object]
+    catalog: int
+    period: int
+    """Counts the times at which the registry is asked for versions that were pushed again."""
+
+    def same(self, other: _Seen) -> bool:
+        return (
+            self.kyma is other.kyma
+            and (self.catalog, self.period) == (other.catalog, other.period)
+            and len(self.manifests) == len(other.manifests)
+            and all(old is new for old, new in zip(self.manifests, other.manifests, strict=True))
+        )
 
 
 class MandatoryInstaller(KindController[_KymaContext]):
@@ -73,15 +95,37 @@ class MandatoryInstaller(KindController[_KymaContext]):
         self._catalog = catalog
         self._components = components
         self._manifests = manifests
+        index_manifests(manifests)
         self._metrics = metrics
         self._settings = settings
         self._sync_namespace = sync_namespace
+        self._settled: dict[ObjectKey, _Seen] = {}
 
     def steps(self, context: _KymaContext) -> Steps:
-        return (self._skip, self._install)
+        return (self._rest, self._skip, self._install)
 
     def report(self, context: _KymaContext, error: StepError) -> None:
         """Mandatory modules are not in the status of a Kyma: failures are logged."""
+
+    async def gone(self, key: ObjectKey) -> Result | None:
+        self._settled.pop(key, None)
+        return None
+
+    def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
+        """Forget the Kymas that have become another replica's."""
+        for key in [key for key in self._settled if not holds(key)]:
+            del self._settled[key]
+
+    async def _rest(self, context: _KymaContext) -> Result | None:
+        """End the reconcile where nothing that it reads has changed since the last one; it costs microseconds then."""
+        known = self._settled.get(context.key)
+        if known is None or not known.same(self._seen(context)):
+            return None
+        return Result(requeue_after=self._settings.mandatory_requeue)
+
+    def _seen(self, context: _KymaContext) -> _Seen:
+        manifests = self._manifests.raw.by(BY_KYMA, str(context.key))
+        return _Seen(context.raw, manifests, self._catalog.version, int(context.now // _REVALIDATION))
 
     async def _skip(self, context: _KymaContext) -> Result | None:
         if is_true(context.object.metadata.labels, Label.SKIP_RECONCILIATION):
@@ -90,8 +134,12 @@ class MandatoryInstaller(KindController[_KymaContext]):
 
     async def _install(self, context: _KymaContext) -> Result:
         """Install each module; raises StepError naming those that failed once all were tried."""
+        seen = self._seen(context)
         releases = self._catalog.mandatory(context.key.namespace)
         self._metrics.mandatory(len(releases))
+        if not releases:
+            # The first one reaches every Kyma by an event.
+            return Result()
         errors, pause = [], self._settings.mandatory_requeue
         for release in releases:
             if release.metadata.deletion_timestamp is not None:
@@ -104,6 +152,8 @@ class MandatoryInstaller(KindController[_KymaContext]):
                 pause = min(pause, wait)
         if errors:
             raise StepError("; ".join(errors), reason="MandatoryModulesFailed")
+        if pause == self._settings.mandatory_requeue:
+            self._settled[context.key] = seen
         return Result(requeue_after=pause)
 
     async def _module(self, context: _KymaContext, release: ModuleReleaseMeta) -> float:
@@ -255,6 +305,11 @@ def _mandatory_name(metadata: ObjectMeta) -> str:
     """The mandatory module of a Manifest with this metadata; empty for any other Manifest."""
     labels = metadata.labels
     return labels.get(Label.MODULE_NAME, "") if is_true(labels, Label.MANDATORY_MODULE) else ""
+
+
+def mandatory_kyma(manifest: Object) -> Iterable[ObjectKey]:
+    """Maps the Manifest of a mandatory module to its Kyma, and any other to none."""
+    return to_owner(KYMAS)(manifest) if _mandatory_name(metadata_of(manifest)) else ()
 
 
 def _mandatory_module(manifest: Manifest) -> Iterable[str]:

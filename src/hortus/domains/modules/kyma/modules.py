@@ -36,6 +36,7 @@ from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import ObjectKey
 
 BY_KYMA: Final = "kyma"
+"""Index of Manifests by the keys of their Kymas."""
 
 
 class ModuleErrors(StepError):
@@ -68,7 +69,7 @@ class KymaModules:
         self._holding = holding
         self._terms = terms
         self._sync_namespace = sync_namespace
-        manifests.add_index(BY_KYMA, _kyma_of)
+        index_manifests(manifests)
 
     def manifests_of(self, kyma: ObjectKey) -> list[Manifest]:
         """All Manifests of a Kyma."""
@@ -178,6 +179,11 @@ class KymaModules:
             await self._client.delete(MANIFESTS, key.name, key.namespace, uid=manifest.metadata.uid)
         except NotFound:
             return
+
+
+def index_manifests(manifests: TypedCache[Manifest]) -> None:
+    """File Manifests by the keys of their Kymas."""
+    manifests.add_index(BY_KYMA, _kyma_of)
 
 
 def _kyma_of(manifest: Manifest) -> Iterable[str]:
