@@ -34,6 +34,7 @@ class KymaClusters:
         self._kinds: OrderedDict[KubeconfigRef, DiscoveredKinds] = OrderedDict()
         secrets.add_index(_INDEX, by_label(Label.KYMA_NAME))
         secrets.subscribe(self._secret_changed)
+        pool.on_recreated(lambda place: self._kinds.pop(place, None))
 
     def place(self, kyma: str, namespace: str) -> KubeconfigRef:
         """The place of the kubeconfig. Raises AccessSecretMissing, and StepError when there is more than one."""

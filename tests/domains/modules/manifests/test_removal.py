@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.domains.modules.manifests.world import (
     CONFIG_MAPS,
+    CRDS,
     DEPLOYMENTS,
     HOME,
     MODULES,
@@ -33,6 +34,7 @@ from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.leftovers.types import LEFTOVERS
 from hortus.kube.objects import Object, Resource
 
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 BUSY = ["--manifest-requeue-busy-interval=100ms"]
 HOLDS: Any = {"finalizers": ["example.org/holds"]}
 
@@ -243,6 +245,25 @@ async def test_3_resources_of_users_block_a_deletion_until_they_are_gone(here: M
         await here.inside.delete(SAMPLES, "of-a-user", MODULES)
         await here.until_gone()
     assert await here.read(CONFIG_MAPS, "one", MODULES) is None
+
+
+@pytest.mark.parametrize("policy", ["CreateAndDelete", "Ignore"])
+async def test_3_a_definition_that_is_gone_before_the_rest_does_not_block(here: ModuleWorld, policy: str) -> None:
+    """What discovery said before the definition was deleted is not believed."""
+    here.flags = BUSY
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "last", "namespace": MODULES}}
+    ref = here.layers.push(sample_definition(), held(account))
+    await here.manifest(ref, spec={"resource": sample(), "customResourcePolicy": policy})
+    async with here.controllers():
+        await here.until(is_ready)
+        await here.client.delete(MANIFESTS, "one-module", HOME)
+        await gone(here.inside, CRDS, f"{SAMPLES.plural}.{SAMPLES.group}")
+        await here.until(lambda obj: operation(obj) == "waiting for the deletion of module resources")
+        seen = here.requests.answers.copy()
+        await here.until_more_requests(len(seen) + 10)
+        assert state(await here.client.get(MANIFESTS, "one-module", HOME)) == "Deleting"
+        await let_go(here, SERVICE_ACCOUNTS, "last")
+        await here.until_gone()
 
 
 async def test_3_with_policy_ignore_the_default_resource_blocks_too(here: ModuleWorld) -> None:

@@ -152,6 +152,15 @@ class ModuleWorld:
                 return
         raise AssertionError(f"not at rest after {MOST_RECONCILES} reconciles: {self.requests.answers}")
 
+    async def until_more_requests(self, number: int) -> None:
+        """Return when the controllers have made that many requests."""
+        made = asyncio.Event()
+        self.requests.on_answer = lambda method: made.set()
+        async with asyncio.timeout(PATIENCE):
+            while len(self.requests.answers) < number:
+                await made.wait()
+                made.clear()
+
     async def event(self, reason: str) -> str:
         """The text of the first event with that reason, as soon as there is one."""
         async with (

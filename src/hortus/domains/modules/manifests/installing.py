@@ -208,15 +208,18 @@ def _bad_source(context: ManifestContext, problem: str) -> StepError:
     )
 
 
-async def resource_kind(context: ManifestContext, resource: Object) -> Resource | None:
-    """The kind of the default module CR as it is served; None where it is not. Raises StepError."""
+async def resource_kind(context: ManifestContext, resource: Object, *, known: bool = True) -> Resource | None:
+    """The kind of the default module CR as it is served; None where it is not. Raises StepError.
+
+    Without `known` the cluster is asked again.
+    """
     try:
         gvk = gvk_of(resource)
     except ValueError as error:
         raise StepError(
             f"Manifest {context.key}: spec.resource: {error}", reason="ResourceInvalid", actor=Actor.USER
         ) from error
-    for fresh in (False, True):
+    for fresh in (False, True) if known else (True,):
         try:
             return await context.kinds.resource(gvk, fresh=fresh)
         except UnknownKind:

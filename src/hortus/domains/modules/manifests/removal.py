@@ -18,7 +18,7 @@ from hortus.engine.events import WARNING
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.leftovers.types import LeftoverReason
 from hortus.engine.remote import RemotePool
-from hortus.kube.errors import NotFound
+from hortus.kube.errors import NotFound, NotServed
 from hortus.kube.objects import GroupVersionKind, Object, Resource, key_of, parse_time
 
 OWN: Final = (Finalizer.CUSTOM_RESOURCE, Finalizer.MANIFEST, Finalizer.LABEL_REMOVAL)
@@ -51,8 +51,8 @@ class ModuleRemoval:
         own = None
         if context.spec.custom_resource_policy == CustomResourcePolicy.CREATE_AND_DELETE:
             own = _place(resource, kind)
-        listed = await context.client.list(kind, metadata_only=True)
-        blocking = sorted(place for obj in listed.items if (place := _place(obj, kind)) != own)
+        found = await _resources(context, kind, resource)
+        blocking = sorted(place for obj in found if (place := _place(obj, kind)) != own)
         if not blocking:
             return
         context.phase = "manifest_pre_delete_enqueue_required"
@@ -160,6 +160,19 @@ class ModuleRemoval:
             )
         except (NotFound, UnknownKind):
             return
+
+
+async def _resources(context: ManifestContext, kind: Resource, resource: Object) -> list[Object]:
+    """All resources of the module's kind; none when it is served no more, as after its definition was deleted.
+
+    What is known of the cluster may be older than that.
+    """
+    try:
+        return (await context.client.list(kind, metadata_only=True)).items
+    except NotServed:
+        if await resource_kind(context, resource, known=False) is not None:
+            raise
+        return []
 
 
 def _place(obj: Object, kind: Resource) -> str:
