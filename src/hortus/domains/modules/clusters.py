@@ -34,7 +34,7 @@ class KymaClusters:
         self._kinds: OrderedDict[KubeconfigRef, DiscoveredKinds] = OrderedDict()
         secrets.add_index(_INDEX, by_label(Label.KYMA_NAME))
         secrets.subscribe(self._secret_changed)
-        pool.on_recreated(lambda place: self._kinds.pop(place, None))
+        pool.on_recreated(self._recreated)
 
     def place(self, kyma: str, namespace: str) -> KubeconfigRef:
         """The place of the kubeconfig. Raises AccessSecretMissing, and StepError when there is more than one."""
@@ -78,6 +78,10 @@ class KymaClusters:
             return ()
         key = key_of(secret)
         return tuple(ObjectKey(key.namespace, name) for name in by_label(Label.KYMA_NAME)(secret))
+
+    def _recreated(self, place: KubeconfigRef) -> None:
+        """Another cluster answers, which may serve other kinds."""
+        self._kinds.pop(place, None)
 
     def _secret_changed(self, change: Change) -> None:
         """Has the cluster connected again: the pool's own cache need not hold this Secret."""

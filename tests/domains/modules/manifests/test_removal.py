@@ -249,7 +249,7 @@ async def test_3_resources_of_users_block_a_deletion_until_they_are_gone(here: M
 
 @pytest.mark.parametrize("policy", ["CreateAndDelete", "Ignore"])
 async def test_3_a_definition_that_is_gone_before_the_rest_does_not_block(here: ModuleWorld, policy: str) -> None:
-    """What discovery said before the definition was deleted is not believed."""
+    """Discovery is asked again after the definition was deleted."""
     here.flags = BUSY
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "last", "namespace": MODULES}}
     ref = here.layers.push(sample_definition(), held(account))
