@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from hortus.cli.shell import app
-from hortus.cli.up.registry import local_registry
+from hortus.cli.up.registry import former_registry, local_registry
 from hortus.domains import REGISTRY_FILE
 from hortus.domains.modules.local import local_setup
 from hortus.domains.modules.registry import ModuleRegistry, ReadingLimits, access_from_docker_config, fixed
@@ -25,14 +25,19 @@ async def test_sample_modules_can_be_read_and_others_pushed(tmp_path: Path) -> N
         assert f"--oci-registry-host=http://{access.host}" in local_setup(tmp_path).flags
 
 
-async def test_the_address_and_the_password_outlive_a_restart(tmp_path: Path) -> None:
+async def test_the_password_outlives_a_restart_and_so_does_a_port_that_is_free(tmp_path: Path) -> None:
     file = tmp_path / REGISTRY_FILE
-    async with local_registry(tmp_path):
-        first = file.read_bytes()
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
     async with local_registry(tmp_path) as server:
-        assert file.read_bytes() == first
-        assert server.address.encode() in first
+        first = former_registry(file)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert server.address == f"127.0.0.1:{first.port}"
+        # The port is taken now, by that server: a second one finds another.
+        other = tmp_path / "other"
+        other.mkdir()
+        (other / REGISTRY_FILE).write_bytes(file.read_bytes())
+        async with local_registry(other) as second:
+            assert second.address != server.address
+            assert former_registry(other / REGISTRY_FILE).password == first.password
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"auths": {}}', b'{"auths": {"http://x": {"auth": "!"}}}'])

@@ -31,7 +31,9 @@ class _DockerConfig(msgspec.Struct):
     auths: dict[str, _Entry]
 
 
-class _Former(NamedTuple):
+class FormerRegistry(NamedTuple):
+    """The port and password of an earlier start."""
+
     port: int = 0
     password: str = ""
 
@@ -39,7 +41,7 @@ class _Former(NamedTuple):
 @asynccontextmanager
 async def local_registry(folder: Path) -> AsyncIterator[RegistryServer]:
     """The running registry of a state directory, with its file written."""
-    former = _former(folder / REGISTRY_FILE)
+    former = former_registry(folder / REGISTRY_FILE)
     password = former.password or secrets.token_urlsafe(24)
     content = RegistryFolder(folder / "registry")
     async with RegistryServer(content, users={_USER: password}, port=former.port) as server:
@@ -52,11 +54,11 @@ async def local_registry(folder: Path) -> AsyncIterator[RegistryServer]:
         yield server
 
 
-def _former(file: Path) -> _Former:
+def former_registry(file: Path) -> FormerRegistry:
     """Port and password of the start before this one; of a file that cannot be read, none."""
     try:
         ((address, entry),) = msgspec.json.decode(file.read_bytes(), type=_DockerConfig).auths.items()
         password = base64.b64decode(entry.auth).decode().partition(":")[2]
-        return _Former(int(address.rpartition(":")[2]), password)
+        return FormerRegistry(int(address.rpartition(":")[2]), password)
     except (OSError, ValueError, msgspec.MsgspecError):
-        return _Former()
+        return FormerRegistry()
