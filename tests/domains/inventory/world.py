@@ -104,7 +104,7 @@ class InventoryWorld:
             kubeconfigs = manager.cache(SECRETS, labels=KymaLabel.SHOOT_NAME, transform=sealed)
             pool = RemotePool(
                 SecretCredentials(client, kubeconfigs),
-                settings=RemoteSettings(deny=(), connect_timeout=2.0, timeout=2.0),
+                settings=RemoteSettings(deny=(), connect_timeout=20.0, timeout=20.0),
                 clock=self.clock,
                 observer=self.requests,
             )

@@ -34,7 +34,7 @@ from hortus.testing.apiserver import TestServer
 
 SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 KEEP = 7 * 24 * 3600.0
-PATIENCE = 20.0
+PATIENCE = 60.0
 LONGEST = 400
 """Steps of the clock after which a test gives up."""
 

@@ -41,7 +41,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "Cust
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 SAMPLES = Resource("operator.kyma-project.io", "v1alpha1", "samples", "Sample")
 HOME, MODULES = "kcp-system", "kyma-system"
-PATIENCE = 30.0
+PATIENCE = 60.0
 MOST_RECONCILES = 500
 _numbers = itertools.count(1)
 
@@ -123,7 +123,7 @@ class ModuleWorld:
             secrets = manager.cache(SECRETS, namespace=HOME, labels=SECRET_SELECTOR, transform=sealed)
             pool = self.pool = RemotePool(
                 SecretCredentials(client, secrets),
-                settings=RemoteSettings(deny=(), connect_timeout=2.0, timeout=5.0),
+                settings=RemoteSettings(deny=(), connect_timeout=20.0, timeout=20.0),
                 clock=self.clock,
                 observer=self.requests,
             )

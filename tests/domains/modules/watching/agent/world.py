@@ -24,7 +24,7 @@ from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.secret import Secret
 from hortus.kube.tls import client_context, server_context
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class ControlPlane:
