@@ -260,10 +260,18 @@ async def rollouts_life(client: Client) -> None:
     for number in range(HISTORY + 1):
         await client.create(ROLLOUTS, rollout(f"a-{number:02}", "1", state="Abort", policyName="waves"))
         await seen(client, ROLLOUTS, f"a-{number:02}", lambda obj: phase(obj) in ENDED, namespace="fleet")
-    for cluster in ("a", "b"):
+    clusters = {"a", "b", "c"}
+    for cluster in clusters:
         await client.create(ACCOUNTS, account_of(cluster))
     owner = asyncio.create_task(moved(client))
-    decided = await seen(client, PLACEMENT_DECISIONS, "", lambda obj: len(obj["decisions"]) == 2, namespace="fleet")
+    admitted: set[str] = set()
+
+    def all_admitted(decided: Object) -> bool:
+        """One after the other: the first two make a slice each, the third is appended to one."""
+        admitted.update(one["clusterProfileRef"]["name"] for one in decided["decisions"])
+        return admitted == clusters
+
+    decided = await seen(client, PLACEMENT_DECISIONS, "", all_admitted, namespace="fleet")
     name = decided["metadata"]["ownerReferences"][0]["name"]
     await seen(client, ROLLOUTS, name, lambda obj: phase(obj) == "Succeeded", namespace="fleet")
     owner.cancel()
