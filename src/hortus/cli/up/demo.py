@@ -45,7 +45,7 @@ class Demo:
         objects = [entry for domain in domains for entry in domain.demo(fleet)]
         self._objects = sorted(objects, key=lambda entry: entry[0].namespaced)
         self._gate = asyncio.Semaphore(_PARALLEL)
-        kinds = {kind for domain in domains for kind in domain.kinds()}
+        kinds = {resource for domain in domains for resource, kind in domain.kinds().items() if kind.FACTS.status}
         self._wanted: dict[Resource, set[ObjectKey]] = {}
         for resource, obj in self._objects:
             if resource in kinds:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, LocalArtifact, LocalSetup, RbacRules
+from hortus.domains import DemoFleet, Domain, LocalArtifact, LocalSetup, RbacRules
 
 if TYPE_CHECKING:
     from hortus.domains import ProcessContext
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView
     from hortus.engine.rollouts.types import ChangeKind
-    from hortus.kube.objects import Resource
+    from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
 
@@ -92,6 +92,11 @@ class _Modules(Domain):
         from hortus.domains.modules.local import local_artifacts
 
         return local_artifacts(registry)
+
+    def demo(self, fleet: DemoFleet) -> Iterable[tuple[Resource, Object]]:
+        from hortus.domains.modules import demo
+
+        return (*demo.catalog(), *demo.kymas(fleet))
 
 
 DOMAIN = _Modules(__name__)

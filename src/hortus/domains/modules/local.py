@@ -19,6 +19,7 @@ def local_setup(folder: Path) -> LocalSetup:
     scheme = "http://" if access.insecure else ""
     return LocalSetup(
         flags=(
+            "--modules",
             f"--oci-registry-host={scheme}{access.repository}",
             # A module that is pushed again is to be seen while one looks at it.
             "--modules-revalidation-interval=5s",

@@ -57,6 +57,13 @@ def test_an_installed_module_shows_its_manifest_its_template_and_its_resource() 
     }
 
 
+def test_a_module_that_needs_somebody_shows_the_last_step_of_its_manifest() -> None:
+    module = resolved()
+    operation = {"operation": "waits", "lastUpdateTime": "2026-01-01T00:00:00Z"}
+    for state, message in (("Error", "waits"), ("Warning", "waits"), ("Ready", ""), ("Processing", "")):
+        assert module_status(module, as_manifest(made(module), state=state, lastOperation=operation)).message == message
+
+
 def test_a_resource_without_a_namespace_is_shown_without_one() -> None:
     source = template("istio", "1.0.0", data=DATA)
     source.metadata.annotations[Annotation.IS_CLUSTER_SCOPED] = "true"

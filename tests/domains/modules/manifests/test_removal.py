@@ -295,6 +295,25 @@ async def test_4_the_default_resource_goes_first_with_the_module_in_place(here: 
     assert await here.read(CONFIG_MAPS, "one", MODULES) is None
 
 
+async def test_a_deletion_goes_on_after_the_definition_of_the_resource_is_gone(here: ModuleWorld) -> None:
+    """A namespace takes longer to go than the definition, so that a later pass meets a kind that is not served."""
+    here.flags = BUSY
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "sample-system"}}
+    await here.manifest(here.layers.push(sample_definition(), space), spec={"resource": sample()})
+    async with here.controllers():
+        await here.until(is_ready)
+        await here.inside.create(CONFIG_MAPS, {**held(config_map("held")), **in_space("held")})
+        await here.client.delete(MANIFESTS, "one-module", HOME)
+        await gone(here.inside, CRDS, sample_definition()["metadata"]["name"])
+        await here.until(lambda obj: condition(obj, "Deletion")[0] == "False")
+        await here.inside.patch(CONFIG_MAPS, "held", {"metadata": {"finalizers": None}}, "sample-system")
+        await here.until_gone()
+
+
+def in_space(name: str) -> Object:
+    return {"metadata": {"name": name, "namespace": "sample-system", **HOLDS}}
+
+
 async def test_5_finalizers_of_others_are_waited_for(here: ModuleWorld) -> None:
     await here.manifest(here.layers.push(config_map("one")), finalizers=["example.org/other"])
     async with here.controllers():

@@ -97,7 +97,9 @@ async def test_a_module_is_offered_added_listed_and_removed(here: Cluster) -> No
     await here.report(istio("Processing"))
     await here.report(istio("Ready"))
     added = await adding
-    assert added.stdout.splitlines()[-1] == "module istio is Ready: 1.0.0 from channel regular", added.stderr
+    assert added.stdout.splitlines()[-1] == "module istio is Ready; installed is 1.0.0 from channel regular", (
+        added.stderr
+    )
     [row] = json.loads((await here.typed("list", "-o", "json")).stdout)
     assert row == {
         "name": "istio",
@@ -114,6 +116,18 @@ async def test_a_module_is_offered_added_listed_and_removed(here: Cluster) -> No
     await here.until_listed(lambda modules: not modules)
     await here.report()
     assert (await removing).stdout.splitlines()[-1] == "module istio is gone"
+
+
+async def test_a_channel_that_is_refused_ends_the_wait_with_the_reason(here: Cluster) -> None:
+    await here.report(istio("Ready", version="1.1.0", channel="fast"))
+    adding = asyncio.create_task(here.typed("add", "istio", "-c", "regular"))
+    await here.until_listed(bool)
+    await here.report(istio("Warning", version="1.1.0", channel="fast", message="it is below 1.1.0"))
+    done = await adding
+    assert done.stdout.splitlines()[-1] == (
+        "module istio is Warning: it is below 1.1.0; installed is 1.1.0 from channel fast"
+    )
+    assert (done.returncode, done.stderr) == (1, "error: module istio was not moved to channel regular\n")
 
 
 async def test_an_owner_takes_a_module_over_and_gives_it_back(here: Cluster) -> None:

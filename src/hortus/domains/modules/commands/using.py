@@ -253,6 +253,7 @@ async def _add(
 ) -> None:
     from hortus.domains.modules.names import CustomResourcePolicy
     from hortus.domains.modules.using.editing import listing
+    from hortus.domains.modules.using.installed import is_settled
     from hortus.domains.modules.using.resources import create_all, read_objects
     from hortus.domains.modules.using.session import open_session
 
@@ -261,12 +262,17 @@ async def _add(
     async with open_session(connections, cluster, namespace) as session:
         await _check_offer(session, name, channel)
         await session.edit(lambda kyma: listing(kyma, name, channel=channel, policy=policy))
-        click.echo(f"module {name} added; waiting until it is installed")
-        status = await session.await_state(name, ("Ready", "Warning"), seconds)
+        click.echo(f"module {name} is in the list; waiting until it is installed")
+        wanted = channel or (await session.kyma()).spec.channel
+        status = await session.await_module(name, lambda found: is_settled(found, wanted), seconds)
         for line in await create_all(session.client, objects):
             click.echo(clean(line))
-    shown = f"{status.version} from channel {status.channel}" if status else ""
-    click.echo(clean(f"module {name} is {status.state if status else 'gone'}: {shown}"))
+    assert status is not None
+    reason = f": {status.message}" if status.message else ""
+    version = f"{status.version} from channel {status.channel}"
+    click.echo(clean(f"module {name} is {status.state}{reason}; installed is {version}"))
+    if status.channel != wanted:
+        raise CommandError(f"module {name} was not moved to channel {wanted}")
 
 
 async def _check_offer(session: ModuleSession, name: str, channel: str) -> None:
@@ -294,7 +300,7 @@ async def _remove(
         confirm(f"Remove module {name} and all that it installed from {session.client.host}?", yes=yes)
         await session.edit(lambda kyma: unlisting(kyma, name))
         click.echo(f"module {name} removed from the list; waiting until its resources are gone")
-        await session.await_state(name, ("",), seconds)
+        await session.await_module(name, lambda found: found is None, seconds)
     click.echo(f"module {name} is gone")
 
 
@@ -303,21 +309,23 @@ async def _manage(
 ) -> None:
     from hortus.domains.modules.names import CustomResourcePolicy
     from hortus.domains.modules.using.editing import listing
+    from hortus.domains.modules.using.installed import is_installed
     from hortus.domains.modules.using.session import open_session
 
     async with open_session(connections, cluster, namespace) as session:
         await session.edit(lambda kyma: listing(kyma, name, policy=CustomResourcePolicy(policy)))
-        status = await session.await_state(name, ("Ready", "Warning"), seconds)
+        status = await session.await_module(name, is_installed, seconds)
     click.echo(f"module {name} is managed; it is {status.state if status else 'gone'}")
 
 
 async def _unmanage(connections: Connections, name: str, cluster: str, namespace: str, seconds: float) -> None:
     from hortus.domains.modules.using.editing import unmanaging
+    from hortus.domains.modules.using.installed import is_unmanaged
     from hortus.domains.modules.using.session import open_session
 
     async with open_session(connections, cluster, namespace) as session:
         await session.edit(lambda kyma: unmanaging(kyma, name))
-        await session.await_state(name, ("Unmanaged",), seconds)
+        await session.await_module(name, is_unmanaged, seconds)
     click.echo(f"module {name} is unmanaged: its resources stay, and nothing changes them any more")
 
 

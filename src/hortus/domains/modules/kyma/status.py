@@ -84,10 +84,17 @@ def module_status(resolved: ResolvedModule, manifest: Manifest) -> ModuleStatus:
         version=spec.version if spec else "",
         manifest=tracked(manifest),
         template=tracked(template),
+        message=_problem(manifest),
     )
     if spec is not None and spec.resource and module.custom_resource_policy == CustomResourcePolicy.CREATE_AND_DELETE:
         found = msgspec.structs.replace(found, resource=_tracked_resource(spec.resource, template))
     return found
+
+
+def _problem(manifest: Manifest) -> str:
+    """The last step of a Manifest that needs somebody: the owner of the cluster does not see the Manifest itself."""
+    operation = manifest.status.last_operation
+    return operation.operation if operation and manifest.status.state in (State.ERROR, State.WARNING) else ""
 
 
 def unmanaged_status(resolved: ResolvedModule, version: str) -> ModuleStatus:

@@ -92,3 +92,18 @@ def state_of(resource: Object | None) -> str:
 def problems(rows: Iterable[InstalledModule]) -> list[str]:
     """A line for each module whose state needs somebody, with the reason."""
     return [f"{row.name}: {row.state}: {row.message}" for row in rows if row.message]
+
+
+def is_installed(status: ModuleStatus | None) -> bool:
+    """Reports whether a module works."""
+    return status is not None and status.state in (State.READY, State.WARNING)
+
+
+def is_settled(status: ModuleStatus | None, channel: str) -> bool:
+    """Reports whether a module works in a channel, or says why it is not moved there."""
+    return is_installed(status) and status is not None and (status.channel == channel or bool(status.message))
+
+
+def is_unmanaged(status: ModuleStatus | None) -> bool:
+    """Reports whether a module belongs to its user."""
+    return status is not None and status.state == State.UNMANAGED

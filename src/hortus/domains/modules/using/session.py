@@ -148,8 +148,10 @@ class ModuleSession:
             return read(Kyma, changed)
         raise CommandError(f"Kyma {NAMESPACE}/{REMOTE_KYMA} changes all the time; try again")
 
-    async def await_state(self, name: str, states: Collection[str], seconds: float) -> ModuleStatus | None:
-        """Return when the module is in one of the states; None once it is gone, with "" among them.
+    async def await_module(
+        self, name: str, until: Callable[[ModuleStatus | None], bool], seconds: float
+    ) -> ModuleStatus | None:
+        """Return the status of a module for which `until` holds; None is that of a module that is gone.
 
         Raises CommandError when the time is over, which names the last state and its reason.
         """
@@ -158,7 +160,7 @@ class ModuleSession:
             async with asyncio.timeout(seconds):
                 async for status in self._followed(name):
                     last = status
-                    if (status.state if status else "") in states:
+                    if until(status):
                         return status
         except TimeoutError:
             pass
