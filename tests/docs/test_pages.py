@@ -30,6 +30,7 @@ IN_A_FLEET = (
     "docs/leftovers.md",
     "docs/clusters/README.md",
     "docs/clusters/adoption.md",
+    "docs/modules/README.md",
     "docs/simulate.md",
 )
 """Pages whose commands are typed while `hortus up` runs in the reader's home."""
@@ -46,7 +47,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home in which `hortus up` runs and its demo objects are ready."""
     home = tmp_path_factory.mktemp("home")
     with up(home / ".local" / "state" / "hortus") as running:
-        running.expect("ready: runtimes 5/5, clusteraccesses 1/1")
+        running.expect("ready: runtimes 5/5, kymas 5/5, clusteraccesses 1/1")
         yield home
 
 

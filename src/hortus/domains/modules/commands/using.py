@@ -255,16 +255,16 @@ async def _add(
     from hortus.domains.modules.using.editing import listing
     from hortus.domains.modules.using.installed import is_settled
     from hortus.domains.modules.using.resources import create_all, read_objects
-    from hortus.domains.modules.using.session import open_session
+    from hortus.domains.modules.using.session import open_session, status_of
 
     objects = read_objects(cr_path) if cr_path else []
     policy = CustomResourcePolicy.CREATE_AND_DELETE if default_cr else CustomResourcePolicy.IGNORE
     async with open_session(connections, cluster, namespace) as session:
         await _check_offer(session, name, channel)
-        await session.edit(lambda kyma: listing(kyma, name, channel=channel, policy=policy))
+        kyma = await session.edit(lambda kyma: listing(kyma, name, channel=channel, policy=policy))
         click.echo(f"module {name} is in the list; waiting until it is installed")
-        wanted = channel or (await session.kyma()).spec.channel
-        status = await session.await_module(name, lambda found: is_settled(found, wanted), seconds)
+        wanted, before = channel or kyma.spec.channel, status_of(kyma, name)
+        status = await session.await_module(name, lambda found: is_settled(found, wanted, before), seconds)
         for line in await create_all(session.client, objects):
             click.echo(clean(line))
     assert status is not None

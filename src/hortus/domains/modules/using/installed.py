@@ -99,9 +99,14 @@ def is_installed(status: ModuleStatus | None) -> bool:
     return status is not None and status.state in (State.READY, State.WARNING)
 
 
-def is_settled(status: ModuleStatus | None, channel: str) -> bool:
-    """Reports whether a module works in a channel, or says why it is not moved there."""
-    return is_installed(status) and status is not None and (status.channel == channel or bool(status.message))
+def is_settled(status: ModuleStatus | None, channel: str, before: ModuleStatus | None) -> bool:
+    """Reports whether a module works in a channel, or says why it is not moved there.
+
+    `before` is the status at the time of the edit: its reason is that of an earlier one.
+    """
+    if status is None or not is_installed(status):
+        return False
+    return status != before if status.message else status.channel == channel
 
 
 def is_unmanaged(status: ModuleStatus | None) -> bool:

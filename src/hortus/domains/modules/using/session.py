@@ -128,7 +128,10 @@ class ModuleSession:
             return state_of(None)
 
     async def edit(self, change: Callable[[Kyma], Patch]) -> Kyma:
-        """Patch the list of modules; `change` makes the patch of the present Kyma. Raises CommandError, KubeError."""
+        """Patch the list of modules, and return the Kyma after it; `change` makes the patch of the present one.
+
+        Raises CommandError, KubeError.
+        """
         for _ in range(_TRIES):
             kyma = await self.kyma()
             try:
@@ -170,13 +173,13 @@ class ModuleSession:
     async def _followed(self, name: str) -> AsyncIterator[ModuleStatus | None]:
         kyma = await self.kyma()
         while True:
-            yield _status(kyma, name)
+            yield status_of(kyma, name)
             version = kyma.metadata.resource_version
             async with contextlib.aclosing(
                 self.client.watch(KYMAS, NAMESPACE, resource_version=version, name=REMOTE_KYMA, bookmarks=False)
             ) as events:
                 async for event in events:
-                    yield _status(read(Kyma, event.object), name)
+                    yield status_of(read(Kyma, event.object), name)
             kyma = await self.kyma()
 
 
@@ -186,5 +189,5 @@ def gvk(api_version: str, kind: str) -> GroupVersionKind:
     return GroupVersionKind(group, version, kind)
 
 
-def _status(kyma: Kyma, name: str) -> ModuleStatus | None:
+def status_of(kyma: Kyma, name: str) -> ModuleStatus | None:
     return next((status for status in kyma.status.modules if status.name == name), None)
