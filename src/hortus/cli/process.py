@@ -58,7 +58,7 @@ async def process_context(
                 pool=pool,
                 kubeconfigs=kubeconfigs,
                 gate=_gate(manager, values),
-                change_kinds=[kind for domain in domains for kind in domain.change_kinds()],
+                change_kinds=[kind for domain in domains if domain.served(values) for kind in domain.change_kinds()],
                 leftovers=LeftoverRecorder(
                     client if values["leftovers"] else None, values["fleet-namespace"], registry=manager.registry
                 ),
