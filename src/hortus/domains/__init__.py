@@ -89,7 +89,7 @@ class ProcessContext(NamedTuple):
     gate: RolloutGate
     """To be asked before a cluster changes because of something that concerns many."""
     change_kinds: Sequence[ChangeKind]
-    """The ChangeKinds of all domains."""
+    """The ChangeKinds of all domains whose kinds this process reconciles."""
     leftovers: LeftoverRecorder
     """To be called before something is released without being seen to be gone."""
 
