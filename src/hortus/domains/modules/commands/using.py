@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from hortus.terminal import (
     DEFAULT_NAMESPACE,
@@ -330,6 +329,8 @@ async def _unmanage(connections: Connections, name: str, cluster: str, namespace
 
 
 async def _why(connections: Connections, cluster: str, name: str, namespace: str, output: OutputFormat) -> None:
+    import msgspec
+
     from hortus.domains.modules.types import KYMAS, Kyma
     from hortus.domains.modules.using.control import explained
     from hortus.engine import read
