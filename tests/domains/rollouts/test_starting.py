@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from tests.domains.rollouts.world import APPLIANCE_KIND, FLEET, RolloutWorld
 
 from hortus.domains.rollouts import membership
-from hortus.domains.rollouts.starting import new_rollout
-from hortus.engine.rollouts.types import CHANGE_KINDS, ROLLOUTS, Rollout, RolloutChange, RolloutPhase
-from hortus.schema import encode
+from hortus.domains.rollouts.starting import new_rollout, wanted_version
+from hortus.engine.rollouts.types import (
+    CHANGE_KINDS,
+    ROLLOUTS,
+    Rollout,
+    RolloutChange,
+    RolloutPhase,
+    RolloutSpec,
+    RolloutStatus,
+)
+from hortus.schema import ObjectMeta, encode
 
 ONE = [{"name": "all", "maxConcurrency": 1}]
 
@@ -39,6 +49,15 @@ async def test_a_version_that_a_rollout_of_the_history_had_is_rolled_out_again(
 
 def _admits(rollout: Rollout) -> bool:
     return any(stage.clusters for stage in rollout.status.stages)
+
+
+def test_demand_starts_again_where_the_rollout_that_superseded_another_was_deleted() -> None:
+    def of(phase: str) -> Rollout:
+        spec = RolloutSpec(change=RolloutChange("appliance", "press", to="2"))
+        return Rollout(metadata=ObjectMeta(name="press-1"), spec=spec, status=RolloutStatus(phase=phase))
+
+    assert wanted_version(Counter({"2": 3}), of(RolloutPhase.SUPERSEDED)) == "2"
+    assert wanted_version(Counter({"2": 3}), of(RolloutPhase.ABORTED)) == ""
 
 
 CANARY = [

@@ -86,6 +86,7 @@ def wanted_version(waiting: Counter[str], newest: Rollout | None) -> str:
     One that is under way is superseded only when more of the waiting clusters ask for another version than for its
     own: replicas with different configurations do not chase each other. One that was aborted stands until a person
     starts another or deletes it. One that succeeded admits clusters that ask late, unless it was for chosen clusters.
+    One that was superseded is not taken up again where somebody has deleted the newer one.
     """
     if not waiting:
         return ""
@@ -94,8 +95,9 @@ def wanted_version(waiting: Counter[str], newest: Rollout | None) -> str:
         return version
     to = newest.spec.change.to
     if version == to:
-        succeeded = newest.status.phase == RolloutPhase.SUCCEEDED
-        return version if succeeded and not serves_demand(newest) else ""
+        phase = newest.status.phase
+        over = phase == RolloutPhase.SUPERSEDED or (phase == RolloutPhase.SUCCEEDED and not serves_demand(newest))
+        return version if over else ""
     if newest.status.phase in ENDED or newest.spec.state == "Abort":
         return version
     return version if count > waiting[to] else ""
