@@ -15,8 +15,7 @@ from tests.domains.modules.watching.world import World, started_world, watcher
 from hortus.domains.modules.types import WATCHERS
 from hortus.domains.modules.watching.authorities import IssuedPair, issued_client
 from hortus.domains.modules.watching.certificates import CERT_MANAGER_CERTIFICATES, GARDENER_CERTIFICATES
-from hortus.domains.modules.watching.controller import VIRTUAL_SERVICES
-from hortus.domains.modules.watching.gateways import GATEWAYS
+from hortus.domains.modules.watching.gateways import GATEWAYS, VIRTUAL_SERVICES
 from hortus.domains.modules.watching.webhook import DEPLOYMENTS
 from hortus.engine import StepError
 from hortus.engine.remote import SECRETS

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NoReturn
 
 from hortus.domains.modules.names import MANAGED_BY_LIFECYCLE_MANAGER, FieldOwner, Finalizer, State
 from hortus.domains.modules.types import Watcher
-from hortus.domains.modules.watching.gateways import GATEWAYS, Gateway, selected
+from hortus.domains.modules.watching.gateways import GATEWAYS, VIRTUAL_SERVICES, Gateway, selected
 from hortus.domains.modules.watching.settings import WatcherSettings
 from hortus.domains.modules.watching.webhook import CONTRACT, manager_of
 from hortus.engine import (
@@ -32,7 +32,6 @@ from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.kube.selectors import SelectorError
 
-VIRTUAL_SERVICES: Final = Resource("networking.istio.io", "v1beta1", "virtualservices", "VirtualService")
 CONDITION: Final = "VirtualService"
 REASON: Final = "Ready"
 GATEWAY_NOT_FOUND: Final = "WatcherGatewayNotFound"

@@ -13,6 +13,7 @@ from hortus.kube.objects import ObjectKey, Resource
 from hortus.kube.selectors import LabelSelector, SelectorError
 
 GATEWAYS: Final = Resource("networking.istio.io", "v1beta1", "gateways", "Gateway")
+VIRTUAL_SERVICES: Final = Resource("networking.istio.io", "v1beta1", "virtualservices", "VirtualService")
 
 
 class GatewayPort(msgspec.Struct, frozen=True):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hortus.domains.modules.types import KYMAS, WATCHERS
 from hortus.domains.modules.watching.certificates import CERT_MANAGER_CERTIFICATES, GARDENER_CERTIFICATES
-from hortus.domains.modules.watching.controller import VIRTUAL_SERVICES
-from hortus.domains.modules.watching.gateways import GATEWAYS
+from hortus.domains.modules.watching.gateways import GATEWAYS, VIRTUAL_SERVICES
 from hortus.engine.rbac import Permission
 
 _KEEP = ("get", "list", "watch", "create", "patch", "delete")
