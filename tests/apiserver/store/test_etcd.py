@@ -38,10 +38,10 @@ from hortus.apiserver.store import (
     StoreFailed,
     StoreKey,
     Value,
+    _etcdindex,
 )
-from hortus.apiserver.store import etcd as etcd_module
+from hortus.apiserver.store._etcdindex import _PAGE
 from hortus.apiserver.store._etcdwire import EtcdWire
-from hortus.apiserver.store.etcd import _PAGE
 
 _roots = (f"/test-{number}/" for number in itertools.count())
 
@@ -139,12 +139,12 @@ async def test_a_watch_that_etcd_ends_or_that_is_silent_is_reported_with_its_rea
     store = EtcdBackend([etcd], root=next(_roots))
     await store.start()
     with pytest.raises(StoreFailed, match="etcd ended the watch: no quorum"):
-        await store._resume({"cancel_reason": "no quorum"})
+        await store._feed._resume({"cancel_reason": "no quorum"})
     with pytest.raises(StoreFailed, match="etcd ended the watch: no reason given"):
-        await store._resume({})
-    monkeypatch.setattr(etcd_module, "_DELIVERY_SECONDS", 0.01)
+        await store._feed._resume({})
+    monkeypatch.setattr(_etcdindex, "_DELIVERY_SECONDS", 0.01)
     with pytest.raises(StoreFailed, match=f"etcd has revision 999999999, .* {store.revision}; "):
-        await store._reach(999_999_999)
+        await store._feed.reach(999_999_999)
     await store.close()
 
 
@@ -220,7 +220,7 @@ async def test_an_answer_that_the_watch_has_overtaken_is_not_taken_for_a_restore
     async def slow(path: str, body: dict[str, object]) -> dict[str, object]:
         answer = await real(path, body)
         later = await put(one, "default/b")
-        await other._reach(later.revision)
+        await other._feed.reach(later.revision)
         return answer
 
     async with aclosing(other.watch(PODS, after=base.revision)) as watch:
@@ -370,7 +370,7 @@ async def test_a_deletion_that_a_compaction_took_out_of_the_watch_is_noticed(
             yield {**message, "events": events}
 
     monkeypatch.setattr(EtcdWire, "watch", compacted)
-    here._tasks[0] = asyncio.create_task(here._follow())
+    here._tasks[0] = asyncio.create_task(here._feed.follow())
     async with asyncio.timeout(60):
         while here.revision < deleted:
             await here.sync()

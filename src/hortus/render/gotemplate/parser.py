@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container
 
 from hortus.render.gotemplate import nodes
-from hortus.render.gotemplate.errors import ParseError
-from hortus.render.gotemplate.lexer import T, Token, tokens
+from hortus.render.gotemplate.lexer import T, Token
 from hortus.render.gotemplate.nodes import number
+from hortus.render.gotemplate.tokenreader import TokenReader
 from hortus.render.gotemplate.unquoting import unquote
 from hortus.schema.quoting import quote
 
@@ -50,73 +50,19 @@ def parse(name: str, text: str, functions: Container[str], *, refused: Container
     return Parser(source, functions, refused).run()
 
 
-class Parser:
+class Parser(TokenReader):
     """Reads one text."""
 
     def __init__(self, source: nodes.SourceText, functions: Container[str], refused: Container[str]) -> None:
-        self.source = source
+        super().__init__(source)
         self.functions = functions
         self.refused = refused
-        self.tokens = tokens(source.text)
-        self.at = 0
         self.trees: dict[str, nodes.Tree] = {}
         self.variables = ["$"]
-        self.action_line = 0
         self.range_depth = 0
         self.depth = 0
         self.slots = 0
         """Places that the variables and ranges of a template need in its frame, besides `$`."""
-
-    # Tokens
-
-    def next(self) -> Token:
-        token = self.peek()
-        self.at += 1
-        return token
-
-    def peek(self) -> Token:
-        try:
-            return self.tokens[self.at]
-        except IndexError:
-            return self.tokens[-1]
-
-    def backup(self) -> None:
-        self.at -= 1
-
-    def next_word(self) -> Token:
-        token = self.peek_word()
-        self.at += 1
-        return token
-
-    def peek_word(self) -> Token:
-        token = self.peek()
-        while token.kind is T.SPACE:
-            self.at += 1
-            token = self.peek()
-        return token
-
-    def expect(self, context: str, *kinds: str) -> Token:
-        token = self.next_word()
-        if token.kind not in kinds:
-            raise self.unexpected(token, context)
-        return token
-
-    # Errors
-
-    def error(self, message: str, line: int | None = None) -> ParseError:
-        if line is None:
-            line = self.tokens[min(max(self.at - 1, 0), len(self.tokens) - 1)].line
-        return ParseError(f"template: {self.source.name}:{line}: {message}")
-
-    def unexpected(self, token: Token, context: str) -> ParseError:
-        if token.kind is not T.ERROR:
-            return self.error(f"unexpected {token.described()} in {context}")
-        extra = ""
-        if self.action_line not in (0, token.line):
-            extra = f" in action started at {self.source.name}:{self.action_line}"
-            if token.text.endswith(" action"):
-                extra = extra[len(" in action") :]
-        return self.error(token.text + extra, token.line)
 
     # Structure
 
