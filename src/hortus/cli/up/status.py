@@ -93,7 +93,8 @@ async def _ask(state: StateDirectory, found: Status) -> None:
 
     patience = ConnectionSettings(connections=4, timeout=5.0, connect_timeout=2.0)
     async with Client.from_kubeconfig(state.controllers_kubeconfig, settings=patience) as client:
-        for kind in (kind for domain in all_domains() for kind in domain.kinds()):
+        stated = (kind for domain in all_domains() for kind, struct in domain.kinds().items() if struct.FACTS.status)
+        for kind in stated:
             if states := await _states(client, kind):
                 found.objects[kind.kind] = states
         for member in (await client.list(LEASES, labels=GROUP_LABEL)).items:
