@@ -32,6 +32,7 @@ async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, An
         Client.from_kubeconfig(state.simulation_kubeconfig, settings=connection) as management,
         local_registry(state.path),
     ):
+        report("prepared")
         await ensure_content(garden, settings.project, time.time(), seed_capacity=settings.seed_capacity)
         manager = Manager(garden, grace=2.0)
         add_controllers(

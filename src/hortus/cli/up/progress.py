@@ -55,7 +55,7 @@ class Display:
         text = escape(said.message) or ("ready" if said.state == "ready" else "")
         if self._is_up and said.state == "ready":
             text = f"{text} again"
-        if said.state == "failed":
+        if said.state in ("failed", "prepared"):
             return
         after = f"[dim]{time.monotonic() - self._began:5.1f} s[/]"
         self._print(f"{mark} {title:<17} {text}  {after}")

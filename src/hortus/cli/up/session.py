@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ import msgspec
 from hortus import __version__
 from hortus.cli.up.progress import Display
 from hortus.cli.up.state import RunFile, StateDirectory
-from hortus.cli.up.supervisor import MODULE, Child, ChildFailed, ChildReport
+from hortus.cli.up.supervisor import MODULE, Child, ChildFailed, ChildReport, Listener
 from hortus.kube.objects import format_time
 
 
@@ -134,17 +134,37 @@ class Session:
             arguments += ["--store", self._options.store]
         server = self._child("apiserver", "--port", str(port), *arguments)
 
+        prepared = asyncio.Event()
+
         def heard(name: str, said: ChildReport) -> None:
+            if said.state == "prepared":
+                prepared.set()
             # `hortus status` reads run.json, which must not name a process that was restarted since.
             self._record(port)
             self._display.report(name, said)
 
-        others = []
+        simulation, controllers = None, list[Child]()
         if not self._options.serve_only:
-            others = [self._child("simulation", "--clusters", str(self._options.clusters)), *self._controllers()]
+            simulation = self._child("simulation", "--clusters", str(self._options.clusters))
+            controllers = self._controllers()
         self._record(port)
         await server.start(heard)
-        await asyncio.gather(*(child.start(heard) for child in others))
+        if simulation is not None:
+            await self._start_others(simulation, controllers, heard, prepared)
+
+    async def _start_others(
+        self, simulation: Child, controllers: Sequence[Child], heard: Listener, prepared: asyncio.Event
+    ) -> None:
+        """Start the controllers once the simulation has its registry, whose address is one of their flags."""
+        begun = asyncio.create_task(simulation.start(heard), name="start the simulation")
+        begun.add_done_callback(lambda _: prepared.set())
+        try:
+            await prepared.wait()
+            if begun.done():
+                begun.result()
+            await asyncio.gather(begun, *(child.start(heard) for child in controllers))
+        finally:
+            begun.cancel()
 
     def _controllers(self) -> list[Child]:
         if self._options.controllers == 1:

@@ -29,8 +29,9 @@ STEADY = 30.0
 """A child that ran this many seconds starts again at the first delay."""
 
 
-State = Literal["progress", "ready", "done", "failed"]
-"""`ready` comes once; `done` ends what the child reports after that; `failed` means that a restart would not help."""
+State = Literal["progress", "prepared", "ready", "done", "failed"]
+"""`prepared` means that what other children start from is there; `ready` comes once; `done` ends what the child reports
+after that; `failed` means that a restart would not help."""
 
 
 class ChildReport(msgspec.Struct, omit_defaults=True):
