@@ -103,8 +103,9 @@ async def test_events_that_come_again_after_a_reconnect_change_nothing(etcd: str
     reported: list[int] = []
     store.follow(lambda change: reported.append(change.revision), lambda prefix: None)
     batches: list[list[dict[str, object]]] = []
-    apply = store._apply
-    store._apply = lambda events: (batches.append([*events]), apply(batches[-1]))[1]  # type: ignore[method-assign]
+    feed = store._feed
+    apply = feed._apply
+    feed._apply = lambda events: (batches.append([*events]), apply(batches[-1]))[1]  # type: ignore[method-assign]
     records = [await put(store, f"default/{number % 2}", str(number)) for number in range(6)]
     async with aclosing(store.watch(PODS, after=records[-1].revision)) as watch:
         for events in [*batches, *reversed(batches)]:

@@ -33,8 +33,10 @@ _WORDS = (
 _ASKED = re.compile(r"(resourceVersion=)([1-9]\d*)\b")
 _LONG = 1000
 """Characters of a text beyond which a transcript keeps its beginning and digest."""
-_FIRST_PORT = 30000
-"""The first that a server gives out by itself: node ports and, beyond them, those it listens on in tests."""
+_FIRST_PORT = 20_000
+"""The first that a server gives out by itself: those that it listens on in tests, and node ports."""
+_SHOWN_PORT = 30_000
+"""Stands in transcripts for each of them."""
 _ADDRESSES = ("clusterIP", "clusterIPs")
 
 
@@ -87,7 +89,7 @@ class _Mask:
         if isinstance(value, dict):
             return {self._text(name, ""): self._field(value, name) for name in sorted(value)}
         return (
-            _FIRST_PORT if key.lower().endswith("port") and isinstance(value, int) and value >= _FIRST_PORT else value
+            _SHOWN_PORT if key.lower().endswith("port") and isinstance(value, int) and value >= _FIRST_PORT else value
         )
 
     def _field(self, owner: Object, name: str) -> Any:
