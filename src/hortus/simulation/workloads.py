@@ -139,6 +139,9 @@ async def follow(client: Client, resource: Resource, handle: Handle, clock: Cloc
                         going = event.object["metadata"].get("deletionTimestamp") is not None
                         await handle(resource, event.object, going or event.type == "DELETED")
         except KubeError as error:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                # The end of the stream failed while this was cancelled, and took the place of the cancellation.
+                raise asyncio.CancelledError from error
             # A kind that is not served yet, a cluster that is gone: events of theirs begin and end this task.
             _log.debug("a watch failed", resource=resource.plural, error=str(error))
         await clock.sleep(_PAUSES.delay(failures, random=_random))
