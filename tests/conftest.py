@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -17,7 +18,18 @@ if TYPE_CHECKING:
 settings.register_profile("any-machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
+# A program that a test runs in this process configures logs where none are configured, and keeps its loggers for good:
+# later tests would then capture nothing.
+structlog.configure()
+
 _UPSTREAM = Path(__file__).resolve().parents[2] / "shared" / "upstream"
+
+
+@pytest.fixture(autouse=True)
+def logs_are_configured() -> None:
+    """Configures logs again after a test that has reset them."""
+    if not structlog.is_configured():
+        structlog.configure()
 
 
 @pytest.fixture(scope="session")

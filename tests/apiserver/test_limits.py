@@ -92,7 +92,7 @@ def test_the_users_of_one_cluster_leave_some_for_others_however_many_they_are() 
     assert [taken(root, "root", f"user-{number}") for number in range(3)] == [50, 50, 0]
 
 
-async def test_holders_take_turns_whoever_asked_more_often() -> None:
+async def test_holders_take_turns_however_often_each_asked() -> None:
     turns, order = Turns(), []
 
     async def work(holder: str) -> None:

@@ -59,7 +59,7 @@ async def test_a_cache_lists_then_follows_the_watch(world: World) -> None:
     assert world.api.count("list") == 1
 
 
-async def test_whoever_asks_for_the_same_selection_shares_one_watch(world: World) -> None:
+async def test_callers_with_the_same_selection_share_one_watch(world: World) -> None:
     assert world.caches.get(WIDGETS) is world.caches.get(WIDGETS)
     assert world.caches.get(WIDGETS, namespace="x") is not world.caches.get(WIDGETS)
     assert world.caches.get(WIDGETS, transform=without_managed_fields) is not world.caches.get(WIDGETS)

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.waiting import until
 
 import hortus.engine
 from hortus.engine import (
@@ -138,8 +139,7 @@ class Garden:
         return await self.client.get(PLANTS, key.name, key.namespace)
 
     async def until(self, holds: Callable[[], Any]) -> None:
-        while not holds():
-            await asyncio.sleep(0.005)
+        await until(holds)
 
 
 @pytest.fixture
@@ -196,8 +196,10 @@ async def text_of(client: Client, name: str) -> str | None:
 
 
 async def eventually(value: Callable[[], Awaitable[Any]], wanted: Any) -> None:
-    while await value() != wanted:
-        await asyncio.sleep(0.02)
+    async def reached() -> bool:
+        return bool(await value() == wanted)
+
+    await until(reached)
 
 
 async def test_the_first_example_of_the_engine_does_what_it_claims(

@@ -287,7 +287,7 @@ async def test_what_only_the_leader_does_is_fenced_and_ended_at_once_when_leader
     running = asyncio.create_task(stage.manager.run())
     await stage.clock.advance(3.5)
     assert len(errand.sent) == 3
-    # The lease has expired, and nobody has been informed yet.
+    # The lease has expired, and no part has been informed yet.
     election.leading = False
     await stage.clock.advance(0.6)
     assert len(errand.sent) == 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.schema import Fields, Kind, kind
-from hortus.testing import TestCluster
+from hortus.testing import TestCluster, wait_for, wait_gone
 from hortus.testing.clusters import install
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -94,13 +94,20 @@ class Pottery:
         found = find_condition(await self.client.get(POTS, name, "default"), condition) or {}
         return found.get("reason", ""), found.get("message", "")
 
-    async def reason(self, condition: str) -> str:
-        return (await self.reported(condition))[0]
+    async def until_reason(self, condition: str, reason: str) -> Object:
+        """The Pot as soon as its condition has this reason."""
 
+        def says(pot: Object) -> bool:
+            return (find_condition(pot, condition) or {}).get("reason") == reason
 
-async def eventually(value: Callable[[], Awaitable[Any]], wanted: Any) -> None:
-    while await value() != wanted:
-        await asyncio.sleep(0.01)
+        return await wait_for(self.client, POTS, "blue", until=says)
+
+    async def until_data(self, data: Object, name: str = "blue") -> Object:
+        """The ConfigMap as soon as it holds this."""
+        return await wait_for(self.client, CONFIG_MAPS, name, until=lambda found: bool(found["data"] == data))
+
+    async def until_gone(self, name: str = "blue") -> None:
+        await wait_gone(self.client, CONFIG_MAPS, name)
 
 
 @pytest.fixture
@@ -114,16 +121,16 @@ async def test_an_object_of_somebody_else_is_left_alone_also_when_the_owner_is_d
     theirs = await pottery.config_map()
     await pottery.pot()
     async with pottery.running():
-        await eventually(lambda: pottery.reason("Stalled"), "ObjectTaken")
+        await pottery.until_reason("Stalled", "ObjectTaken")
         assert (await pottery.reported("Ready"))[1] == (
             "ConfigMap default/blue exists and has no controller: delete it, or give Pot blue another name"
         )
         await pottery.client.delete(POTS, "blue", "default")
         # The collector has handled the deletion of the first when the later one's object is collected.
         await pottery.pot("red")
-        await eventually(lambda: pottery.data("red"), {"text": "mine"})
+        await pottery.until_data({"text": "mine"}, "red")
         await pottery.client.delete(POTS, "red", "default")
-        await eventually(lambda: pottery.data("red"), None)
+        await pottery.until_gone("red")
     assert await pottery.client.get(CONFIG_MAPS, "blue", "default") == theirs
 
 
@@ -131,30 +138,32 @@ async def test_a_name_that_becomes_free_is_used_at_once(pottery: Pottery) -> Non
     await pottery.config_map()
     await pottery.pot()
     async with pottery.running():
-        await eventually(lambda: pottery.reason("Stalled"), "ObjectTaken")
+        await pottery.until_reason("Stalled", "ObjectTaken")
         await pottery.client.delete(CONFIG_MAPS, "blue", "default")
-        await eventually(lambda: pottery.data(), {"text": "mine"})
-        await eventually(lambda: pottery.reason("Ready"), "Kept")
+        made = await pottery.until_data({"text": "mine"})
+        pot = await pottery.until_reason("Ready", "Kept")
+    assert made["metadata"]["ownerReferences"][0]["uid"] == pot["metadata"]["uid"]
 
 
 async def test_adoption_takes_over_an_object_without_a_controller(pottery: Pottery) -> None:
     await pottery.config_map()
     await pottery.pot()
     async with pottery.running():
-        await eventually(lambda: pottery.reason("Stalled"), "ObjectTaken")
+        await pottery.until_reason("Stalled", "ObjectTaken")
         await pottery.client.patch(POTS, "blue", {"spec": {"adopt": True}}, "default")
-        await eventually(lambda: pottery.data(), {"theirs": "yes", "text": "mine"})
+        adopted = await pottery.until_data({"theirs": "yes", "text": "mine"})
+        assert adopted["metadata"]["ownerReferences"][0]["kind"] == "Pot"
         await pottery.client.delete(POTS, "blue", "default")
-        await eventually(lambda: pottery.data(), None)
+        await pottery.until_gone()
 
 
 async def test_an_object_that_another_controls_is_not_even_adopted(pottery: Pottery) -> None:
     async with pottery.running():
         red = await pottery.pot("red")
-        await eventually(lambda: pottery.data("red"), {"text": "mine"})
+        await pottery.until_data({"text": "mine"}, "red")
         await pottery.config_map(ownerReferences=[owner_reference(red)])
         await pottery.pot(adopt=True)
-        await eventually(lambda: pottery.reason("Stalled"), "ObjectTaken")
+        await pottery.until_reason("Stalled", "ObjectTaken")
         message = (await pottery.reported("Stalled"))[1]
         assert message.startswith("ConfigMap default/blue exists and is controlled by Pot red: ")
         assert await pottery.data() == {"theirs": "yes"}
@@ -169,10 +178,10 @@ async def test_what_a_former_owner_left_is_waited_for(pottery: Pottery) -> None:
     await pottery.client.delete(POTS, "blue", "default")
     await pottery.pot()
     async with pottery.running():
-        await eventually(lambda: pottery.reason("Reconciling"), "ObjectLeftOver")
+        await pottery.until_reason("Reconciling", "ObjectLeftOver")
         release = {"metadata": {"finalizers": None}}
         await pottery.client.patch(CONFIG_MAPS, "blue", release, "default")
-        await eventually(lambda: pottery.data(), {"text": "mine"})
+        await pottery.until_data({"text": "mine"})
         assert (await pottery.client.get(CONFIG_MAPS, "blue", "default"))["metadata"]["uid"] != old["metadata"]["uid"]
 
 
@@ -194,7 +203,7 @@ async def test_an_object_that_is_created_between_look_and_apply_stays_as_it_is(
     monkeypatch.setattr(OwnedApplier, "_look", look_too_early)
     await pottery.pot()
     async with pottery.running():
-        await eventually(lambda: pottery.reason("Stalled"), "ObjectTaken")
+        await pottery.until_reason("Stalled", "ObjectTaken")
     live = await pottery.client.get(CONFIG_MAPS, "blue", "default")
     changing = ("resourceVersion", "managedFields")
     for one in (live, made[0]):
@@ -216,10 +225,10 @@ async def test_an_object_that_is_replaced_between_look_and_apply_stays_as_it_is(
 
     await pottery.pot()
     async with pottery.running():
-        await eventually(lambda: pottery.data(), {"text": "mine"})
+        await pottery.until_data({"text": "mine"})
         monkeypatch.setattr(Client, "apply", apply_too_late)
         await pottery.client.patch(POTS, "blue", {"spec": {"text": "new"}}, "default")
-        await eventually(lambda: pottery.reason("Stalled"), "ObjectTaken")
+        await pottery.until_reason("Stalled", "ObjectTaken")
     assert replaced.is_set()
     assert await pottery.data() == {"theirs": "yes"}
 
@@ -228,7 +237,7 @@ async def test_an_object_at_rest_costs_no_call(pottery: Pottery, monkeypatch: py
     calls = list[str]()
     async with pottery.running() as controller:
         await pottery.pot()
-        await eventually(lambda: pottery.reason("Ready"), "Kept")
+        await pottery.until_reason("Ready", "Kept")
         await controller.queue.join()
         for name in ("list", "get", "apply", "patch"):
             monkeypatch.setattr(Client, name, lambda *args, called=name, **options: calls.append(called))
@@ -247,5 +256,5 @@ async def test_a_condition_of_another_writer_without_status_or_reason_fails_no_r
     assert has_condition(written, "Theirs", UNKNOWN)
     assert not has_condition(written, "Theirs")
     async with pottery.running():
-        await eventually(lambda: pottery.reason("Ready"), "Kept")
+        await pottery.until_reason("Ready", "Kept")
     assert find_condition(await pottery.client.get(POTS, "blue", "default"), "Theirs") == theirs

@@ -16,7 +16,7 @@ import uvloop
 from tests.engine.fake_api import FakeApi
 
 from hortus.engine.leases import Elector
-from hortus.engine.manager import Manager
+from hortus.engine.manager import DEFAULT_GRACE, Manager
 from hortus.engine.process import GC_THRESHOLDS, run, run_manager, stop_on_signals
 from hortus.engine.within import within
 from hortus.testing import FakeClock, TestCluster
@@ -129,6 +129,39 @@ def test_a_hosted_program_logs_as_its_flags_ask(hortus_cluster: TestCluster, enc
     flags += ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
     done = subprocess.run([sys.executable, "-c", _HOSTED, *flags], capture_output=True, text=True, check=True)
     assert shown in done.stderr
+
+
+_ENDLESS = """
+import asyncio, sys
+from hortus.engine import HOST_FLAGS, hosted, run
+from hortus.engine.flags import FlagSet
+from hortus.kube.objects import ObjectKey
+
+class Endless:
+    began = asyncio.Event()
+
+    async def reconcile(self, key):
+        self.began.set()
+        await asyncio.Event().wait()
+
+async def main():
+    async with hosted(FlagSet(HOST_FLAGS).parse(sys.argv[1:]), election="endless", grace=0.1) as host:
+        controller = host.manager.controller("endless", Endless(), sources=[])
+        async with host.manager.running():
+            controller.queue.add(ObjectKey("default", "one"))
+            await Endless.began.wait()
+    print("ended")
+
+run(main)
+"""
+
+
+def test_a_hosted_program_cuts_reconciles_off_after_its_own_grace(hortus_cluster: TestCluster) -> None:
+    flags = [f"--kubeconfig={hortus_cluster.kubeconfig}"]
+    flags += ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
+    command = [sys.executable, "-c", _ENDLESS, *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEFAULT_GRACE)
+    assert done.stdout == "ended\n"
 
 
 def test_importing_the_engine_does_nothing() -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from hortus.engine.apply import Applier
 from hortus.engine.caches import Caches
@@ -48,9 +49,7 @@ class World:
         self.clock = SystemClock()
 
     async def until(self, holds: Callable[[], Any]) -> None:
-        """Return when `holds()` is true; the test's own timeout says when it never is."""
-        while not holds():
-            await asyncio.sleep(0.005)
+        await until(holds)
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ async def test_closing_drops_sessions_of_former_certificates_too(tmp_path: Path,
                 cert.write_bytes(me.pem)
                 key.write_bytes(me.key_pem)
                 clock.time += 61
-                await client.get_raw("/version")
+                assert await client.get_raw("/version")
 
 
 class FakeTime:

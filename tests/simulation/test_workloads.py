@@ -118,7 +118,8 @@ async def test_a_module_s_resource_becomes_ready(cluster: Client) -> None:
     sample["metadata"]["namespace"] = "default"
     await wait_for(cluster, CRDS, crd["metadata"]["name"], "", until=_established)
     await cluster.apply(SAMPLES, sample, field_manager="test")
-    await wait_for(cluster, SAMPLES, "sample", "default", until=lambda obj: _status(obj).get("state") == "Ready")
+    found = await wait_for(cluster, SAMPLES, "sample", "default", until=lambda obj: "state" in _status(obj))
+    assert _status(found)["state"] == "Ready"
 
 
 def test_a_status_is_written_once() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated
 import pytest
 import structlog
 from tests.oracles.controlplane import find_assets, running_control_plane, why_none
+from tests.waiting import until
 
 from hortus.engine import (
     NEVER,
@@ -180,8 +180,7 @@ async def test_they_are_enough_on_a_real_server_that_checks_owners(tmp_path: Pat
 
 async def _failed(running: RunningControllers) -> None:
     """Return when a reconcile has failed; waits are short from then on."""
-    while not running._failures:
-        await asyncio.sleep(0.01)
+    await until(lambda: running._failures)
     running._patience = 0.5
 
 
@@ -202,7 +201,8 @@ async def test_a_declared_permission_is_granted(hortus_cluster: TestCluster) -> 
     async with hortus_cluster.running(AllowedReader) as running:
         await running.client.create(SECRETS, {"metadata": {"name": "s", "namespace": "default"}})
         await running.create(note("a", "s"))
-        await running.wait_for(Note, "a", until=condition_is("Ready", reason="Read"))
+        found = await running.wait_for(Note, "a", until=lambda found: bool(found.status.conditions))
+        assert condition_is("Ready", reason="Read")(found)
 
 
 async def test_a_controller_follows_the_objects_that_its_own_name(hortus_cluster: TestCluster) -> None:
@@ -216,7 +216,8 @@ async def test_a_controller_follows_the_objects_that_its_own_name(hortus_cluster
         await running.client.create(SECRETS, {"metadata": metadata, "stringData": {"one": "1"}})
         await running.wait_for(Note, "a", until=shows("one"))
         await running.client.patch(SECRETS, "s", {"stringData": {"two": "2"}}, "default")
-        await running.wait_for(Note, "a", until=shows("one,two"))
+        found = await running.wait_for(Note, "a", until=shows("one,two"))
+        assert not condition_is("Stalled")(found)
 
 
 async def test_controllers_that_cannot_start_fail_the_test(hortus_cluster: TestCluster) -> None:
@@ -235,7 +236,8 @@ async def test_a_fake_clock_is_the_time_of_the_controllers(
         await running.create(note("a"))
         await running.wait_for(Note, "a", until=condition_is("Reconciling", reason="Waiting"))
         await hortus_clock.advance(3600)
-        await running.wait_for(Note, "a", until=condition_is("Ready", reason="Waited"))
+        found = await running.wait_for(Note, "a", until=condition_is("Ready"))
+        assert condition_is("Ready", reason="Waited")(found)
 
 
 async def test_each_test_has_a_cluster_of_its_own(hortus_apiserver: TestServer, hortus_cluster: TestCluster) -> None:

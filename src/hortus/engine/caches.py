@@ -1,4 +1,4 @@
-"""The caches of one client: whoever asks for the same selection shares one list, one watch and one copy in memory.
+"""The caches of one client: callers that ask for the same selection share one list, one watch and one copy in memory.
 
 There is one `Caches` for each API server that a process looks at, so that a remote cluster's watches end together when
 its connection is given up.

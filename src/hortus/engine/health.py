@@ -22,7 +22,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 CANNOT_LISTEN = "cannot listen on"
 """Start of the error for an address that cannot be listened on."""
 Check = Callable[[], Awaitable[None] | None]
-"""Returns when all is well, raises when not; the message is logged and not shown to whoever asks."""
+"""Returns when all is well, raises when not; the message is logged and not part of the answer."""
 
 
 class Address(msgspec.Struct, frozen=True):

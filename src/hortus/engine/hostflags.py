@@ -17,6 +17,9 @@ HOST_FLAGS: Final[tuple[Flag, ...]] = (
     Flag("health-probe-bind-address", "string", ":8081", "Address of /healthz and /readyz; 0 for none."),
     Flag("debug-bind-address", "string", "0", "Address of /debug: queues, slow reconciles, caches; 0 for none."),
     Flag("leader-elect", "bool", False, "Work only while this process holds the lease."),
+    Flag("leader-election-lease-duration", "duration", 15.0, "Time after which another takes over the lease."),
+    Flag("leader-election-renew-deadline", "duration", 10.0, "Time without a renewal after which the leader stops."),
+    Flag("leader-election-retry-period", "duration", 2.0, "Time between two attempts to take or renew the lease."),
     Flag("leader-election-namespace", "string", "", "Namespace of the leases; the pod's own without it."),
     Flag(
         "sharding",

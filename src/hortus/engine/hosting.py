@@ -27,7 +27,7 @@ from hortus.engine.hostflags import HOST_FLAGS
 from hortus.engine.kinds import KindController, add_kind
 from hortus.engine.leases import Elector, LeaseTimes
 from hortus.engine.logging import LogSettings, configure_by_default, configure_logging
-from hortus.engine.manager import Manager
+from hortus.engine.manager import DEFAULT_GRACE, Manager
 from hortus.engine.observing.page import DebugServer
 from hortus.engine.shards import Shards
 from hortus.engine.tracing import TracedCalls, Tracing, TracingUnavailable
@@ -91,11 +91,11 @@ async def _serve(controllers: Sequence[type[KindController[Any]]], values: Mappi
 
 
 @asynccontextmanager
-async def hosted(values: Mapping[str, Any], *, election: str) -> AsyncIterator[Host]:
+async def hosted(values: Mapping[str, Any], *, election: str, grace: float = DEFAULT_GRACE) -> AsyncIterator[Host]:
     """A manager as `values` of `HOST_FLAGS` ask for, with its servers, ready to be given controllers.
 
-    `election` is the name of the lease of --leader-elect. Logs are configured as the values ask, unless the program has
-    done so. Raises FlagError, KubeconfigError.
+    `election` is the name of the lease of --leader-elect, `grace` is the manager's. Logs are configured as the values
+    ask, unless the program has done so. Raises FlagError, KubeconfigError.
     """
     registry = CollectorRegistry()
     for collector in (GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR):
@@ -110,7 +110,9 @@ async def hosted(values: Mapping[str, Any], *, election: str) -> AsyncIterator[H
             Client(access, settings=ConnectionSettings(connections=64), observer=observer)
         )
         leases = await stack.enter_async_context(Client(access, settings=_LEASE_CALLS, observer=observer))
-        manager = _manager(client, leases, registry, values, election=election, clock=clock, tracing=tracing)
+        manager = _manager(
+            client, leases, registry, values, election=election, grace=grace, clock=clock, tracing=tracing
+        )
         for one in (client, leases):
             manager.on_resume(one.cut)
             if values["kubeconfig"]:
@@ -147,6 +149,7 @@ def _manager(
     values: Mapping[str, Any],
     *,
     election: str,
+    grace: float,
     clock: Clock,
     tracing: Tracing | None,
 ) -> Manager:
@@ -155,8 +158,22 @@ def _manager(
         shards = _shards(leases, values, namespace=_lease_namespace(values, "sharding"), clock=clock)
     elif values["leader-elect"]:
         namespace = _lease_namespace(values, "leader-elect")
-        elector = Elector(leases, name=election, namespace=namespace, clock=clock)
-    return Manager(client, clock=clock, registry=registry, election=elector, shards=shards, tracing=tracing)
+        elector = Elector(leases, name=election, namespace=namespace, clock=clock, times=_lease_times(values))
+    return Manager(
+        client, clock=clock, registry=registry, election=elector, shards=shards, grace=grace, tracing=tracing
+    )
+
+
+def _lease_times(values: Mapping[str, Any]) -> LeaseTimes:
+    """Raises FlagError."""
+    names = ("leader-election-lease-duration", "leader-election-renew-deadline", "leader-election-retry-period")
+    duration, renew_deadline, retry_period = (values[name] for name in names)
+    if not duration > renew_deadline > retry_period > 0:
+        raise FlagError(
+            f"invalid value {duration:g}s for flag --{names[0]}: must be longer than the {renew_deadline:g}s of "
+            f"--{names[1]}, which must be longer than the {retry_period:g}s of --{names[2]}"
+        )
+    return LeaseTimes(duration=duration, renew_deadline=renew_deadline, retry_period=retry_period)
 
 
 def _shards(client: Client, values: Mapping[str, Any], *, namespace: str, clock: Clock) -> Shards:

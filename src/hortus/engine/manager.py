@@ -237,7 +237,7 @@ class Manager:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Manager]:
-        """Everything started on entry, stopped on exit: for tests and for whoever runs several managers on a loop.
+        """Everything started on entry, stopped on exit: for tests and for programs with several managers on a loop.
 
         When a part fails meanwhile, or leadership is lost, the body is cancelled and that error raised.
         """

@@ -31,7 +31,8 @@ DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 _OWN_KINDS = ("Kyma", "Manifest", "ModuleReleaseMeta", "ModuleTemplate", "Watcher")
 """Kinds of the group that no module's operator reconciles."""
-_PREFIX = "shoot--"
+_PREFIXES = ("shoot--", "capi--")
+"""Begin the names of logical clusters that are workload clusters."""
 _random = Random()  # noqa: S311 - spreads clusters
 _PAUSES = Backoff(first=1.0, cap=10.0)
 """After watches that failed, one after the other: a cluster that sleeps is asked every ten seconds."""
@@ -67,7 +68,7 @@ class SimulatedWorkloads:
                 task.cancel()
             return
         room = len(self._clusters) < self._settings.workload_clusters
-        if name.startswith(_PREFIX) and name not in self._clusters and room:
+        if name.startswith(_PREFIXES) and name not in self._clusters and room:
             self._clusters[name] = asyncio.create_task(self._serve(name), name=f"workloads of {name}")
 
     async def _serve(self, name: str) -> None:
@@ -139,9 +140,6 @@ async def follow(client: Client, resource: Resource, handle: Handle, clock: Cloc
                         going = event.object["metadata"].get("deletionTimestamp") is not None
                         await handle(resource, event.object, going or event.type == "DELETED")
         except KubeError as error:
-            if (task := asyncio.current_task()) is not None and task.cancelling():
-                # The end of the stream failed while this was cancelled, and took the place of the cancellation.
-                raise asyncio.CancelledError from error
             # A kind that is not served yet, a cluster that is gone: events of theirs begin and end this task.
             _log.debug("a watch failed", resource=resource.plural, error=str(error))
         await clock.sleep(_PAUSES.delay(failures, random=_random))

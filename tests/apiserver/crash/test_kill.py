@@ -114,7 +114,7 @@ class Account:
             known, now, sent = self.kept.get(name), found.get(name), self.sent.get(name)
             if now == known:
                 continue
-            assert sent is not None, f"{name}: {now} instead of {known}, and nobody has written"
+            assert sent is not None, f"{name}: {now} instead of {known}, and there was no write"
             assert (now[1] if now else None) == sent.number, f"{name}: {now} instead of {known} or {sent}"
             assert now is None or now[0] > (known or (0, 0))[0]
         self.kept = found
@@ -207,7 +207,7 @@ async def killed_and_checked(place: Place, account: Account, chance: random.Rand
         assert all(each > before for each in account.answered[answers:])
 
 
-async def check_killed_again_and_again(place: Place, seed: int, rounds: int, most: int) -> None:
+async def assert_answers_outlive_kills(place: Place, seed: int, rounds: int, most: int) -> None:
     chance, account = random.Random(seed), Account()
     async with place.life() as (wire, _):
         account.seen = revision((await wire.get(MAPS)).body)
@@ -237,11 +237,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 async def test_answers_of_a_killed_server_are_kept_and_its_watches_continue(place: Place) -> None:
-    await check_killed_again_and_again(place, seed=1, rounds=3, most=150)
+    await assert_answers_outlive_kills(place, seed=1, rounds=3, most=150)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_same_many_times_over(place: Place, seed: int) -> None:
-    await check_killed_again_and_again(place, seed=seed, rounds=25, most=1500)
+    await assert_answers_outlive_kills(place, seed=seed, rounds=25, most=1500)

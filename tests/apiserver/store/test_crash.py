@@ -47,7 +47,7 @@ class Account:
                 self.state[key] = ABSENT
 
     async def settle(self, store: Backend) -> None:
-        """Compare with the store, and take over from it the steps that nobody has acknowledged."""
+        """Compare with the store, and take over from it the steps that were not acknowledged."""
         assert store.revision >= self.last
         found = {
             record.key: record.revision

@@ -25,7 +25,7 @@ from hortus.apiserver.clusters import RESOURCE as LOGICAL_CLUSTER
 from hortus.apiserver.store import MemoryBackend
 
 _LONGEST = 240.0
-"""Seconds after which a server ends that nobody has ended; a module's tests take a tenth of it."""
+"""Seconds after which a server ends by itself; a module's tests take a tenth of it."""
 
 
 async def _serve(options: dict[str, Any]) -> None:

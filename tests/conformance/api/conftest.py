@@ -28,8 +28,8 @@ Server = TestServer | RealServer
 
 _NUMBERS = itertools.count()
 _LIMITS = Path(__file__).resolve().parents[3] / "docs" / "apiserver-limits.md"
-_REAL = pytest.param("real", marks=pytest.mark.real_apiserver)
-VARIANTS = ["memory", "sqlite", *(["etcd"] if find_etcd() else []), *([_REAL] if find_assets() else [])]
+REAL = pytest.param("real", marks=pytest.mark.real_apiserver)
+VARIANTS = ["memory", "sqlite", *(["etcd"] if find_etcd() else []), *([REAL] if find_assets() else [])]
 """The variants that run here; test_variants.py reports the missing ones."""
 
 

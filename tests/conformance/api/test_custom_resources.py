@@ -302,7 +302,7 @@ async def test_a_definition_takes_its_objects_along(wire: RecordedWire, group: s
         async with wire.watch(f"{CRDS}?{query}") as events:
             terminating = await events.next()
             assert "Terminating" in [each["type"] for each in terminating["object"]["status"]["conditions"]]
-            await wire.gone(beds, "a")
+            await wire.expect_gone(beds, "a")
             assert names(await wire.get(beds)) == ["held"]
             await wire.merge(f"{beds}/held", {"metadata": {"finalizers": None}})
             while (await events.next())["type"] != "DELETED":

@@ -72,7 +72,7 @@ async def test_dependents_follow_their_owner(wire: RecordedWire, configmaps: str
     child = await wire.post(configmaps, _owned("child", owner))
     await wire.post(configmaps, _owned("grandchild", child))
     await wire.delete(f"{configmaps}/owner")
-    await wire.gone(configmaps, "child", "grandchild")
+    await wire.expect_gone(configmaps, "child", "grandchild")
 
 
 async def test_a_dependent_of_two_stays_with_the_one_that_is_left(wire: RecordedWire, configmaps: str) -> None:
@@ -94,7 +94,7 @@ async def test_orphans_are_let_go(wire: RecordedWire, configmaps: str) -> None:
     owner = await wire.post(configmaps, configmap("owner"))
     await wire.post(configmaps, _owned("child", owner))
     await wire.delete(f"{configmaps}/owner", {"propagationPolicy": "Orphan"})
-    await wire.gone(configmaps, "owner")
+    await wire.expect_gone(configmaps, "owner")
     child = await wire.get(f"{configmaps}/child")
     assert (child.code, "ownerReferences" in child.body["metadata"]) == (200, False)
 
@@ -119,7 +119,7 @@ async def test_an_owner_deleted_in_the_foreground_waits_for_those_that_block(
 async def test_an_object_of_an_owner_that_never_was_goes(wire: RecordedWire, configmaps: str) -> None:
     owner = await wire.post(configmaps, configmap("owner"))
     await wire.post(configmaps, _owned("child", owner, uid="00000000-0000-0000-0000-000000000000"))
-    await wire.gone(configmaps, "child")
+    await wire.expect_gone(configmaps, "child")
 
 
 async def test_a_namespace_takes_everything_along(wire: RecordedWire, namespace: str) -> None:
@@ -136,10 +136,10 @@ async def test_a_namespace_takes_everything_along(wire: RecordedWire, namespace:
     )
     unnamed = await wire.post(configmaps, configmap("", generateName="late-"))
     assert (unnamed.code, unnamed.message) == (403, refused.message.replace('"late"', '"late-"', 1))
-    await wire.gone(configmaps, "a")
+    await wire.expect_gone(configmaps, "a")
     with wire.unrecorded():
         # Its conditions come from a controller.
         assert (await wire.get(path)).code == 200
     await wire.merge(f"{configmaps}/held", {"metadata": {"finalizers": None}})
-    await wire.gone("/api/v1/namespaces", namespace)
+    await wire.expect_gone("/api/v1/namespaces", namespace)
     assert (await wire.post(configmaps, configmap("late"))).code == 404

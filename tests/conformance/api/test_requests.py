@@ -192,6 +192,8 @@ async def test_requests(wire: RecordedWire, things: None, namespace: str, scenar
             headers=sent.headers,
             recorded=sent.recorded,
         )
+        if isinstance(answer.body, dict) and answer.body.get("kind") == "Status":
+            assert answer.body.get("code", answer.code) == answer.code
         metadata = answer.body.get("metadata") if isinstance(answer.body, dict) else None
         if isinstance(metadata, dict) and "uid" in metadata:
             known |= {"$UID": metadata["uid"], "$RV": metadata.get("resourceVersion", "")}

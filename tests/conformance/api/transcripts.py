@@ -108,7 +108,7 @@ class RecordedWire(Wire):
                     return answer
                 del self.transcript[start:]
 
-    async def gone(self, collection: str, *names: str) -> None:
+    async def expect_gone(self, collection: str, *names: str) -> None:
         """Wait for the deletion of each of these, by a watch. Not recorded: others appear and disappear meanwhile."""
         with self.unrecorded():
             listed = (await self.get(collection)).body

@@ -123,7 +123,10 @@ def test_a_cluster_of_another_namespace_is_out_of_reach(text: str | None) -> Non
 
 def test_a_cluster_is_reached_from_its_own_namespace_and_where_its_owner_says_so() -> None:
     service.check_grant(access(namespace="kcp"), cluster().metadata)
-    service.check_grant(access(), cluster(annotations={Annotation.ALLOWED_NAMESPACES: "a, team ,b"}).metadata)
+    shared = cluster(annotations={Annotation.ALLOWED_NAMESPACES: "a, team ,b"}).metadata
+    service.check_grant(access(), shared)
+    with pytest.raises(Withdrawal):
+        service.check_grant(access(namespace="c"), shared)
 
 
 def owned(uid: str = "c-1", shoot: str = "tulip") -> KubeconfigSecret:

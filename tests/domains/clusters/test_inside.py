@@ -226,7 +226,7 @@ async def test_the_kubeconfig_in_the_secret_leads_into_the_cluster(here: World) 
 
 @pytest.mark.parametrize("shoot", ["", "c-2"])
 async def test_a_kubeconfig_that_was_not_written_for_the_shoot_is_never_used(here: World, shoot: str) -> None:
-    """Otherwise whoever may write Runtimes and GardenerClusters, but no Secrets, gets there by a runtime-id."""
+    """Otherwise a user who may write Runtimes and GardenerClusters, but no Secrets, gets there by a runtime-id."""
     document = yaml.dump(here.server.kubeconfig_dict(f"inside-{here.number}")).encode()
     await keep(here, "prod", document, shoot=shoot)
     async with pooled(here) as workloads:

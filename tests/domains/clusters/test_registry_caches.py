@@ -74,7 +74,8 @@ async def test_registry_cache_configs_are_listed_in_the_runtime(here: World) -> 
         await here.until_patched(2)
         await here.inside.client.delete(CACHE_CONFIGS, "docker", "default")
         await here.advance(120)
-        await here.until("Runtime", "rt-1", lambda found: cache_of(found) == [])
+        listed = await here.until("Runtime", "rt-1", lambda found: cache_of(found) != expected)
+        assert cache_of(listed) == []
         await here.until_patched(3)
 
 

@@ -74,7 +74,8 @@ async def test_only_true_suspends(here: World) -> None:
         await here.grow()
         await here.annotate(Annotation.SUSPEND_PATCH, "yes")
         await here.resize(12)
-        await here.until_patched(2)
+        shoot = await here.until_patched(2)
+        assert shoot["spec"]["provider"]["workers"][0]["maximum"] == 12
 
 
 async def test_the_first_status_after_a_change_comes_before_the_garden_answers(here: World) -> None:

@@ -296,7 +296,8 @@ async def test_a_shoot_that_no_seed_takes_is_reported_though_no_gardenlet_has_se
         await here.until_said("Shoot is pending")
         body = {"status": {"lastOperation": operation}}
         await here.garden.patch(SHOOTS, "c-1", body, here.garden_namespace, subresource="status")
-        await here.until_said("Shoot creation failed, no matching seeds")
+        said = await here.until_said("Shoot creation failed, no matching seeds")
+        assert said["status"] == "False"
         await here.until_state("Failed")
 
 

@@ -97,6 +97,7 @@ async def test_a_status_that_cannot_be_read_is_written_again(here: World) -> Non
     async with here.controlled():
         await here.grow()
     body: Object = {"status": {"state": "Dreaming"}}
-    await here.client.patch(RUNTIMES, "rt-1", body, here.namespace, subresource="status")
+    broken = await here.client.patch(RUNTIMES, "rt-1", body, here.namespace, subresource="status")
+    assert broken["status"]["state"] == "Dreaming"
     async with here.controlled():
         await here.until_state("Ready")

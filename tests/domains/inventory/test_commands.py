@@ -14,6 +14,7 @@ from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUTS, Label, PlacementDecision, Rollout
 from hortus.kube.objects import Object
 from hortus.schema import crd
+from hortus.testing import wait_gone
 
 HOSTILE = "\x1b[2Jred\u202e"
 NOBODY: Object = {"metadata": {"name": "theirs", "namespace": FLEET}, "spec": {"clusterManager": {"name": "ocm"}}}
@@ -82,8 +83,9 @@ async def test_what_cannot_be_shown_is_answered_with_the_way_on(here: InventoryW
     none = await typed(here, "-l", "stage=x")
     assert none.stderr == "No clusters with labels stage=x in namespace fleet.\n"
     await here.client.delete(CRDS, "clusterprofiles.multicluster.x-k8s.io")
-    while "serves no ClusterProfiles" not in (unserved := await typed(here)).stderr:
-        await asyncio.sleep(0.05)
+    await wait_gone(here.client, CRDS, "clusterprofiles.multicluster.x-k8s.io")
+    unserved = await typed(here)
+    assert "serves no ClusterProfiles" in unserved.stderr
     assert "install Hortus there, or their CRD" in unserved.stderr
 
 

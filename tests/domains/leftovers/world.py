@@ -52,7 +52,7 @@ class Ledger:
         self.clock = FakeClock(now=access.clock.now())
         self.registry = CollectorRegistry()
         self.requests = Requests()
-        """Those of the controller, to all servers."""
+        """Requests of the controller, to all servers."""
 
     # Actions of the test.
 

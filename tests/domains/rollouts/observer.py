@@ -36,7 +36,7 @@ class Slice(NamedTuple):
 
 class RolloutState(NamedTuple):
     halted: bool
-    """It halted and nobody has resumed it since."""
+    """It halted and was not resumed since."""
     resumes: int
     """Number of times that somebody resumed it."""
 

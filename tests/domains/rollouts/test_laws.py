@@ -125,8 +125,8 @@ def _order(model: FleetModel, data: st.DataObject) -> None:
             model.resumes = model.memory.halts
 
 
-def _history(data: st.DataObject, length: int) -> FleetModel:
-    """Raises LawBroken."""
+def _expect_laws_hold(data: st.DataObject, length: int) -> FleetModel:
+    """Make a random history and return its model. Raises LawBroken."""
     model = FleetModel(data.draw(_policies()), data.draw(_clusters))
     for _ in range(length):
         for _ in range(data.draw(st.integers(0, 3))):
@@ -139,8 +139,8 @@ def _history(data: st.DataObject, length: int) -> FleetModel:
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_history_breaks_a_law(data: st.DataObject) -> None:
-    """Each step of the model raises LawBroken when it breaks one, so the end is the claim."""
-    _history(data, length=25)
+    """Each step of the model raises LawBroken when it breaks one."""
+    _expect_laws_hold(data, length=25)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -224,7 +224,7 @@ def test_a_mutation_breaks_its_law(law: str, monkeypatch: pytest.MonkeyPatch) ->
     @given(st.data())
     def search(data: st.DataObject) -> None:
         try:
-            _history(data, length=25)
+            _expect_laws_hold(data, length=25)
         except LawBroken as error:
             if any(part in str(error) for part in law.split("|")):
                 raise

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from tests.domains.rollouts.world import APPLIANCE_KIND, FLEET, RolloutWorld
@@ -50,40 +52,42 @@ async def test_an_abort_withdraws_the_clusters_that_have_not_begun(here: Rollout
         await here.order(name, state="Run")
 
 
-async def test_a_newer_change_takes_the_place_and_waits_for_clusters_in_flight(here: RolloutWorld) -> None:
+@asynccontextmanager
+async def _one_in_flight(here: RolloutWorld) -> AsyncIterator[None]:
+    """A rollout `first` to version 2, with one cluster that is changed and shows no outcome."""
     await _fleet(here)
     here.outcomes = lambda cluster: ""
     await here.set_policy(stages=ONE)
     async with here.controllers(), here.owner(follows=False):
         await here.start("first", policyName="presses", execute="Patch")
         await here.until(_running, name="first")
+        yield
+
+
+async def _expect_wait_for_the_first(here: RolloutWorld, name: str) -> None:
+    """The rollout `name` admits no cluster while that of `first` is in flight, and succeeds afterwards."""
+    found = await here.until(_running, name=name)
+    assert found.status.stages[0].running == 1 and await here.admitted(name) == set()
+    (moving,) = await here.admitted("first")
+    await here.finish(moving, "2")
+    here.outcomes = lambda cluster: "Works"
+    await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name=name)
+
+
+async def test_a_newer_change_takes_the_place_and_waits_for_clusters_in_flight(here: RolloutWorld) -> None:
+    async with _one_in_flight(here):
         await here.start("second", to="3", policyName="presses", execute="Patch")
         await here.until(lambda one: one.status.phase == RolloutPhase.SUPERSEDED, name="first")
-        second = await here.until(_running, name="second")
-        assert second.status.stages[0].running == 1 and await here.admitted("second") == set()
-        (moving,) = await here.admitted("first")
-        await here.finish(moving, "2")
-        here.outcomes = lambda cluster: "Works"
-        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="second")
+        await _expect_wait_for_the_first(here, "second")
     assert set((await here.versions()).values()) == {"3"}
 
 
 async def test_clusters_in_flight_count_through_several_newer_changes(here: RolloutWorld) -> None:
-    await _fleet(here)
-    here.outcomes = lambda cluster: ""
-    await here.set_policy(stages=ONE)
-    async with here.controllers(), here.owner(follows=False):
-        await here.start("first", policyName="presses", execute="Patch")
-        await here.until(_running, name="first")
+    async with _one_in_flight(here):
         await here.start("second", to="3", policyName="presses", execute="Patch")
         await here.until(_running, name="second")
         await here.start("third", to="4", policyName="presses", execute="Patch")
-        third = await here.until(_running, name="third")
-        assert third.status.stages[0].running == 1 and await here.admitted("third") == set()
-        (moving,) = await here.admitted("first")
-        await here.finish(moving, "2")
-        here.outcomes = lambda cluster: "Works"
-        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="third")
+        await _expect_wait_for_the_first(here, "third")
 
 
 async def test_a_rollout_whose_terms_cannot_be_followed_does_not_stop_the_next(here: RolloutWorld) -> None:
@@ -93,6 +97,8 @@ async def test_a_rollout_whose_terms_cannot_be_followed_does_not_stop_the_next(h
         await here.until(lambda one: "the name is taken" in _reason(one), name="first")
         await here.start("second", execute="Patch")
         await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="second")
+        first = await here.until(lambda one: True, name="first")
+        assert first.status.phase != RolloutPhase.SUCCEEDED
 
 
 async def test_a_rollout_that_waited_for_approval_reports_when_it_began(here: RolloutWorld) -> None:
@@ -196,7 +202,8 @@ async def test_a_slice_without_an_owner_in_the_way_is_named_until_it_is_deleted(
     await here.client.create(PLACEMENT_DECISIONS, left)
     async with here.controllers(), here.owner(follows=False):
         await here.start(execute="Patch")
-        await here.until(lambda one: "PlacementDecision by-hand-0 is left" in _reason(one))
+        blocked = await here.until(lambda one: "PlacementDecision by-hand-0 is left" in _reason(one))
+        assert blocked.status.phase != RolloutPhase.SUCCEEDED
         await here.client.delete(PLACEMENT_DECISIONS, "by-hand-0", FLEET)
         await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED)
 

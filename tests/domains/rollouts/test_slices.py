@@ -46,12 +46,16 @@ class Server:
         obj["metadata"]["resourceVersion"] = str(len(self.states) + 1)
         self.objects[obj["metadata"]["name"]] = obj
         self.states.append(obj)
-        names = [one["clusterProfileRef"]["name"] for each in self.objects.values() for one in each["decisions"]]
+        names = self.admitted
         if len(names) > self.limit:
             raise RecordBroken(f"{len(names)} admitted, {self.limit} allowed")
         if len(set(names)) < len(names):
             raise RecordBroken("a cluster was admitted twice")
         return deepcopy(obj)
+
+    @property
+    def admitted(self) -> list[str]:
+        return [one["clusterProfileRef"]["name"] for each in self.objects.values() for one in each["decisions"]]
 
 
 class Decider:
@@ -138,7 +142,8 @@ async def _play(steps: list[tuple[str, int, int]]) -> Server:
 def test_deciders_with_stale_caches_admit_no_more_than_one_would(steps: list[tuple[str, int, int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "CAPACITY", 3)
-        asyncio.run(_play(steps))
+        server = asyncio.run(_play(steps))
+    assert len(server.admitted) == len(set(server.admitted)) <= server.limit
 
 
 def _in_turn() -> Callable[[Sequence[PlacementDecision]], PlacementDecision | None]:

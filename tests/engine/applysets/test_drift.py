@@ -1,4 +1,4 @@
-"""Drift by field: none after an apply, the very field after a change, whoever made it."""
+"""Drift by field: none after an apply, the very field after a change by any client."""
 
 from __future__ import annotations
 

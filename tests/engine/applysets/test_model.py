@@ -218,7 +218,7 @@ class Machine:
                 self.foreign[place] = made["metadata"]["uid"]
 
     def note_adoptions(self) -> None:
-        """An object that is wanted again becomes ours, whoever created it, as soon as the inventory lists it."""
+        """An object of any creator that is wanted again becomes ours, as soon as the inventory lists it."""
         inventory = self.inventory()
         for (resource, key), uid in list(self.foreign.items()):
             entry = inventory.get(Member(resource.group, resource.kind, key.namespace, key.name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -20,6 +19,7 @@ from tests.engine.applysets.objects import (
 )
 from tests.engine.applysets.objects import configmap as plain_configmap
 from tests.oracles.controlplane import RealServer, find_assets, running_control_plane, why_none
+from tests.waiting import until
 
 from hortus.engine.applysets import (
     PART_OF,
@@ -112,6 +112,15 @@ def said(report: ApplyReport, name: str) -> str:
     return next(outcome.message for outcome in report.outcomes if outcome.member.name == name)
 
 
+async def _deleted(given: ApplySet) -> None:
+    """Delete a set, as often as it takes until that is complete: the server finalizes objects by itself."""
+
+    async def is_complete() -> bool:
+        return (await given.delete()).complete
+
+    await until(is_complete)
+
+
 async def test_an_object_that_the_server_returns_as_it_was_is_gone(world: World) -> None:
     """kube-apiserver answers the deletion of Services and ServiceAccounts with the object."""
     service: Object = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": world.name}}
@@ -179,9 +188,11 @@ async def test_a_group_whose_server_is_away_may_hold_something(world: World, ser
     await world.client.create(API_SERVICES, {"metadata": {"name": "v1.away.example"}, "spec": spec})
     try:
         kinds = DiscoveredKinds(world.client)
-        async with asyncio.timeout(60):
-            while "away.example/v1" not in (await kinds.namespaced()).unknown:
-                await asyncio.sleep(0.1)
+
+        async def is_unknown() -> bool:
+            return "away.example/v1" in (await kinds.namespaced()).unknown
+
+        await until(is_unknown)
         report = await world.set().apply([], whole=True)
         assert "cannot be seen now (away.example/v1)" in report.message()
         with pytest.raises(UnreadableKinds, match=r"away\.example"):
@@ -198,9 +209,11 @@ async def test_an_object_whose_version_is_served_no_more_is_found_where_it_is_se
     crd["spec"]["versions"] = [{**v1, "served": False, "storage": False}, {**v1, "name": "v2"}]
     await world.set("kinds").apply([crd])
     later = Resource("sets.example", "v2", world.plural, world.kind)
-    async with asyncio.timeout(60):
-        while not await world.exists(later, "pear") or await world.exists(world.fruits, "pear"):
-            await asyncio.sleep(0.05)
+
+    async def is_served_later() -> bool:
+        return await world.exists(later, "pear") and not await world.exists(world.fruits, "pear")
+
+    await until(is_served_later)
     assert actions(await world.set().apply([], whole=True)) == {"pear": ObjectAction.PRUNED}
     assert not await world.exists(later, "pear")
 
@@ -281,9 +294,7 @@ async def test_a_deletion_is_not_complete_while_a_namespace_is_held(world: World
     assert not report.complete
     assert await world.exists(CONFIGMAPS, "set"), "the parent remembers what is left"
     await world.client.delete(CONFIGMAPS, "precious", name)
-    async with asyncio.timeout(60):
-        while not (report := await world.set().delete()).complete:
-            await asyncio.sleep(0.1)
+    await _deleted(world.set())
     assert not await world.exists(CONFIGMAPS, "set")
 
 
@@ -306,9 +317,7 @@ async def test_an_operator_outlives_the_objects_whose_finalizers_wait_for_it(wor
         assert "it is deleted when" in said(report, "operator")
     assert await world.exists(DEPLOYMENTS, "operator")
     await world.release("pear")
-    async with asyncio.timeout(60):
-        while not (report := await world.set().delete()).complete:
-            await asyncio.sleep(0.1)
+    await _deleted(world.set())
     assert not await world.exists(DEPLOYMENTS, "operator")
     assert not await world.exists(CRDS, crd)
 
@@ -337,9 +346,7 @@ async def test_a_definition_goes_before_its_operator_also_with_its_objects(world
     report = await world.set(policy=policy).delete()
     assert actions(report) == {crd: ObjectAction.PRUNING, "operator": ObjectAction.WAITING}
     await world.release("theirs")
-    async with asyncio.timeout(60):
-        while not (report := await world.set(policy=policy).delete()).complete:
-            await asyncio.sleep(0.1)
+    await _deleted(world.set(policy=policy))
     assert not await world.exists(DEPLOYMENTS, "operator")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from tests.engine.applysets.objects import (
     namespace,
 )
 from tests.engine.remote.world import world_of
+from tests.waiting import until
 
 from hortus.engine import Caches
 from hortus.engine.applysets import (
@@ -63,9 +63,7 @@ class World:
         return True
 
     async def until(self, holds: Callable[[], object]) -> None:
-        async with asyncio.timeout(60):
-            while not holds():
-                await asyncio.sleep(0.005)
+        await until(holds)
 
 
 @pytest.fixture

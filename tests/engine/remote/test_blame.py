@@ -19,6 +19,7 @@ from tests.engine.remote.world import (
     sane_then,
     settings_with,
 )
+from tests.waiting import until
 
 from hortus.engine.backoff import Backoff
 from hortus.engine.remote import KubeconfigRef, Phase, RemotePool, RemoteUnavailable, health
@@ -62,12 +63,6 @@ AWAY = ConnectionFailed("management", "cannot connect: connection refused")
 async def pool_on(drawer: Drawer, **options: object) -> AsyncIterator[RemotePool]:
     async with RemotePool(drawer, settings=settings_with(**options)) as pool:
         yield pool
-
-
-async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():
-            await asyncio.sleep(0.005)
 
 
 @pytest.fixture(autouse=True)

@@ -89,6 +89,22 @@ async def test_sockets_that_a_watched_cluster_does_not_use_are_there_for_others(
         await world.until(lambda: len(follower.remote) == 0)
 
 
+@pytest.mark.parametrize("world", [{"qps": 0.01, "burst": 1, "sockets": 4, "handshakes": 1}], indirect=True)
+async def test_calls_that_wait_for_the_rate_of_their_cluster_hold_nothing_that_others_need(world: World) -> None:
+    slow = await world.give("w-rate-slow", world.server.kubeconfig_dict("red"))
+    other = await world.give("w-rate-other", world.server.kubeconfig_dict("blue"))
+    await world.pool.at(slow).list(CONFIGMAPS)
+    waiting = [asyncio.create_task(world.pool.at(slow).list(CONFIGMAPS)) for _ in range(20)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await world.pool.at(other).list(CONFIGMAPS)
+    assert not any(task.done() for task in waiting)
+    assert world.pool.remote(slow).account.uses == 0
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+
 @settings(deadline=None)
 @given(steps=st.lists(st.tuples(st.integers(0, 5), st.sampled_from(("call", "watch", "end", "drop"))), max_size=60))
 def test_whatever_comes_and_goes_the_limits_hold_and_nobody_waits_while_there_is_room(

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.waiting import until
+
 from hortus.engine import Backoff, Cache, Manager
 from hortus.engine.cache import version_of
 from hortus.engine.kubeconfigs import sealed
@@ -74,9 +76,7 @@ class World:
         await self.client.delete(SECRETS, name, NAMESPACE)
 
     async def until(self, holds: Callable[[], object]) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while not holds():
-                await asyncio.sleep(0.005)
+        await until(holds)
 
     async def reaches(self, place: KubeconfigRef, reason: str) -> None:
         """Return when the state of `place` has that reason."""

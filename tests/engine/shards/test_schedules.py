@@ -104,7 +104,7 @@ def test_without_asking_the_server_about_the_silent_the_schedules_find_it(monkey
 
 
 def _of_the_caller(step: Coroutine[Any, Any, object], *, name: str) -> asyncio.Task[object]:
-    """`start_shared` as it must not be: the task inherits the fence of whoever begins it."""
+    """`start_shared` as it must not be: the task inherits the fence of its creator."""
     return asyncio.get_running_loop().create_task(step, name=name)
 
 

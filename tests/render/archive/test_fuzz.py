@@ -24,7 +24,7 @@ SEEDS = [
 ]
 
 
-def check_answer(data: bytes) -> bool:
+def assert_answered(data: bytes) -> bool:
     """Returns True if the archive was read, within the limits, and False if it was refused."""
     try:
         tree = read_archive(data, limits=LIMITS)
@@ -72,11 +72,11 @@ def test_damaged_archives_neither_crash_nor_hang_nor_grow() -> None:
     for _ in range(1500):
         for seed in SEEDS:
             damaged = _mutated(seed, chance)
-            read.add(check_answer(damaged))
+            read.add(assert_answered(damaged))
             if seed.startswith(b"a/") or seed[257:262] == b"ustar":
                 sealed = _resealed(damaged)
-                check_answer(sealed)
-                check_answer(gzip.compress(sealed, 1))
+                assert_answered(sealed)
+                assert_answered(gzip.compress(sealed, 1))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 8 << 20
@@ -86,11 +86,11 @@ def test_damaged_archives_neither_crash_nor_hang_nor_grow() -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from([b"", b"PK\3\4", b"PK\5\6", b"\x1f\x8b\x08\0\0\0\0\0\0\3"]), st.binary(max_size=2000))
 def test_arbitrary_bytes_are_answered(start: bytes, rest: bytes) -> None:
-    check_answer(start + rest)
+    assert_answered(start + rest)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=60), st.binary(max_size=12), st.binary(min_size=1, max_size=1), st.binary(max_size=300))
 def test_arbitrary_headers_are_answered(name: bytes, size: bytes, kind: bytes, data: bytes) -> None:
-    check_answer(tar(entry(name, data, kind=kind, size_field=size.ljust(12, b"\0"))))
-    check_answer(tar(entry(b"x", data, kind=b"x"), entry(name, data)))
+    assert_answered(tar(entry(name, data, kind=kind, size_field=size.ljust(12, b"\0"))))
+    assert_answered(tar(entry(b"x", data, kind=b"x"), entry(name, data)))

@@ -30,6 +30,6 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     loop.close()
 
 
-@pytest.mark.parametrize("test", TESTS, ids=lambda test: str(test.__name__))
-async def test_it_behaves_like_the_registry_of_distribution(registry: str, test: RegistryTest) -> None:
-    await test(registry)
+@pytest.mark.parametrize("assert_claim", TESTS, ids=lambda test: str(test.__name__))
+async def test_it_behaves_like_the_registry_of_distribution(registry: str, assert_claim: RegistryTest) -> None:
+    await assert_claim(registry)

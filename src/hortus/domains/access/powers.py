@@ -2,7 +2,7 @@
 
 Some permissions of RBAC lead to all others: to impersonate, to read every Secret, to run a Pod with any account, to
 send traffic where it does not belong. Each such way has a name here. Verbs, resources and paths that the table does not
-have count as the power `unlisted`, since nobody has examined where they lead.
+have count as the power `unlisted`, since it is not known where they lead.
 
 Sources: Kubernetes docs, "RBAC good practices: privilege escalation risks", "Authorization: verbs", "Pod Security
 Standards", "Service: external IPs" (CVE-2020-8554), "Network policies", and the advisories on Endpoints

@@ -105,8 +105,8 @@ def check_account(policy: AccessPolicy, access: ClusterAccess) -> None:
 def place_of(cluster: GardenerCluster, secrets: Iterable[KubeconfigSecret]) -> KubeconfigRef:
     """The place of a GardenerCluster's admin kubeconfig. Raises StepError.
 
-    Only a Secret that was written for this very GardenerCluster, in its own namespace: whoever may make a
-    GardenerCluster must not lead us to another's kubeconfig by naming its Secret.
+    Only a Secret that was written for this very GardenerCluster, in its own namespace: a user
+    who may create GardenerClusters must not reach another's kubeconfig by naming its Secret.
     """
     metadata, reference = cluster.metadata, cluster.spec.kubeconfig.secret
     title = f"GardenerCluster {metadata.namespace}/{metadata.name}"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 
 class _Canary(Domain):
+    needs_garden = True
+
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.canary.settings import FLAGS
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 class _Clusters(Domain):
+    needs_garden = True
+
     def kinds(self) -> Mapping[Resource, type[Kind]]:
         from hortus.domains.clusters.types import RUNTIMES, Runtime
 

@@ -92,7 +92,7 @@ class ShootOutline(NamedTuple):
             name=metadata.name,
             uid=metadata.uid,
             generation=metadata.generation,
-            # A scheduler that finds no seed says so in the last operation, and nobody has observed anything yet.
+            # A scheduler that finds no seed says so in the last operation, before any observedGeneration is written.
             current=not observed or observed >= metadata.generation,
             deleting=metadata.deletion_timestamp is not None,
             owner=annotations.get(ShootAnnotation.RUNTIME_ID, ""),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class _Credentials(Domain):
+    needs_garden = True
+
     def kinds(self) -> Mapping[Resource, type[Kind]]:
         from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 
@@ -42,6 +44,9 @@ class _Credentials(Domain):
 
         Settings.from_flags(values)
 
+    def unserved_reason(self, values: Mapping[str, Any]) -> str:
+        return "" if values["gardener-kubeconfig-path"] else "--gardener-kubeconfig-path is empty: there is no garden"
+
     def kubeconfig_selector(self) -> str:
         from hortus.domains.credentials.types import SECRET_SELECTOR
 
@@ -52,7 +57,9 @@ class _Credentials(Domain):
 
         return outline(shoot)
 
-    def add_controllers(self, process: ProcessContext) -> Reload:
+    def add_controllers(self, process: ProcessContext) -> Reload | None:
+        if not self.served(process.values):
+            return None
         from hortus.domains.credentials.composition import add_to
 
         return add_to(process)

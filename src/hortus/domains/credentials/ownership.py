@@ -128,7 +128,7 @@ def choose_secret(
 ) -> KubeconfigSecret | None:
     """The Secret of this cluster: found by its shoot label, as the contract says, whatever its name.
 
-    Only in the namespace that the cluster names: whoever may write Secrets elsewhere must not come by a kubeconfig.
+    Only in the namespace that the cluster names: permission to write Secrets elsewhere must not lead to a kubeconfig.
     Only when no label leads to one, the Secret that has the wanted name counts, if it is ours for this very cluster:
     somebody took labels off. Raises AmbiguousSecret.
     """

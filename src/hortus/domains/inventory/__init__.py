@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class _Inventory(Domain):
+    needs_garden = True
+
     def kinds(self) -> Mapping[Resource, type[Kind]]:
         from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile
 

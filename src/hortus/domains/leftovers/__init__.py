@@ -19,6 +19,8 @@ _WEEK = 7 * 24 * 3600.0
 
 
 class _Leftovers(Domain):
+    needs_garden = True
+
     def kinds(self) -> Mapping[Resource, type[Kind]]:
         from hortus.engine.leftovers.types import LEFTOVERS, Leftover
 

@@ -83,7 +83,7 @@ class ItemWatches:
         return member
 
     def _leave(self, member: ObjectKey) -> None:
-        # First: the end of the watch itself is no news.
+        # First, so that the end of the watch itself changes no Leftover.
         del self._leftovers[member]
         self._members.drop(member)
         del self._places[member], self._selections[member]

@@ -138,7 +138,7 @@ async def _kind(client: Client, request: StartRequest) -> ChangeKind:
 
 
 async def _expect_origin(client: Client, kind: ChangeKind, change: RolloutChange) -> None:
-    """Raises CommandError when no object has the version that is to change. Whoever may not list them goes on."""
+    """Raises CommandError when no object has the version that is to change. A user who may not list them passes."""
     if not change.from_:
         return
     try:

@@ -53,10 +53,21 @@ class WatchedLive:
     `identity` only the members of that set are watched; without one those of all sets, for many sets in one cluster.
     """
 
-    def __init__(self, client: LiveReader, caches: Caches, *, field_manager: str, identity: str = "") -> None:
+    def __init__(
+        self,
+        client: LiveReader,
+        caches: Caches,
+        *,
+        field_manager: str,
+        identity: str = "",
+        labels: str = "",
+        namespace: str = "",
+    ) -> None:
+        """`labels` selects the members of sets that another label marks, `namespace` those of one namespace."""
         self._server = ServerLive(client)
         self._caches = caches
-        self._labels = f"{PART_OF}={identity}" if identity else PART_OF
+        self._labels = labels or (f"{PART_OF}={identity}" if identity else PART_OF)
+        self._namespace = namespace
         self._transform = _thinned(field_manager)
         self._seen: set[Resource] = set()
 
@@ -77,7 +88,8 @@ class WatchedLive:
     def cache(self, resource: Resource) -> Cache:
         """The members of that kind; a `Watch` on it reports drift to a controller at once."""
         self._seen.add(resource)
-        return self._caches.get(resource, labels=self._labels, transform=self._transform)
+        namespace = self._namespace if resource.namespaced else ""
+        return self._caches.get(resource, namespace=namespace, labels=self._labels, transform=self._transform)
 
 
 @cache

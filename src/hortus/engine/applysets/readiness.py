@@ -143,7 +143,7 @@ def _stateful_set(obj: Object, spec: Object, status: Object) -> Readiness:
 
 def _daemon_set(obj: Object, spec: Object, status: Object) -> Readiness:
     if "desiredNumberScheduled" not in status or "observedGeneration" not in status:
-        return _progress("nobody has looked at it yet")
+        return _progress("its controller has not observed it yet")
     wanted = status["desiredNumberScheduled"]
     for name in ("currentNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady"):
         if (status.get(name) or 0) < wanted:
@@ -201,7 +201,7 @@ def _definition(obj: Object, spec: Object, status: Object) -> Readiness:
 
 
 def _budget(obj: Object, spec: Object, status: Object) -> Readiness:
-    return CURRENT if "observedGeneration" in status else _progress("nobody has looked at it yet")
+    return CURRENT if "observedGeneration" in status else _progress("its controller has not observed it yet")
 
 
 def _namespace(obj: Object, spec: Object, status: Object) -> Readiness:

@@ -25,7 +25,7 @@ from hortus.engine.remote.credentials import CredentialMissing, KubeconfigRef
 from hortus.engine.remote.health import Health
 from hortus.engine.remote.links import Link, digest_of
 from hortus.engine.remote.states import Phase, RemoteState, state_for
-from hortus.kube import CredentialsFailed, Dialing, RateLimiter
+from hortus.kube import CredentialsFailed, Dialing
 from hortus.kube.errors import KubeError
 from hortus.kube.kubeconfig import from_untrusted
 
@@ -65,7 +65,6 @@ class ActiveLink:
             changed=lambda before: pool.changed(place, before, self.health.state),
             probe_in=lambda seconds: pool.probe_in(place, seconds),
         )
-        self._limiter = RateLimiter(pool.settings.qps, pool.settings.burst, clock=pool.clock)
         self.link: Link | None = None
         self._old: list[Link] = []
         self._lock = asyncio.Lock()
@@ -147,7 +146,6 @@ class ActiveLink:
             settings=pool.settings.connection(),
             clock=pool.clock,
             observer=pool.observer,
-            limiter=self._limiter,
             dialing=Dialing(pool.contexts, self._account.make_socket, self._account.opened, pool.memory),
         )
         return Link(connection, digest_of(document))

@@ -15,7 +15,7 @@ from hortus.engine.backoff import Backoff
 
 
 class Breaker:
-    """Counts; whoever holds it keeps the time."""
+    """Counts failures; its holder keeps the time."""
 
     __slots__ = ("_backoff", "_failures", "_openings", "_random", "_threshold", "open")
 

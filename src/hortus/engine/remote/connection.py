@@ -6,6 +6,7 @@ watches it may have is `budget`'s.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,6 +18,7 @@ from hortus.engine.remote.links import Line, Link
 from hortus.engine.remote.states import RemoteState, RemoteUnavailable
 from hortus.kube import Access, Answer
 from hortus.kube.errors import Expired, KubeError, RequestTimedOut, ResponseTooLarge, Unauthorized
+from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.transport import CallOptions, Reader
 
 
@@ -27,6 +29,8 @@ class Remote:
         self.place = place
         self._pool = pool
         self.account = Account(pool.budget, lambda: self._active.close_idle())
+        self._turns = asyncio.Semaphore(pool.settings.calls)
+        self._limiter = RateLimiter(pool.settings.qps, pool.settings.burst, clock=pool.clock)
         self._active = ActiveLink(place, pool, account=self.account)
         self.health = self._active.health
         self.holders = 0
@@ -98,7 +102,7 @@ class Remote:
         renewed = False
         while True:
             self.health.check_pause(f"{self.host}: {method} {target}")
-            link = await self._enter(patient=patient, slot=slot)
+            link = await self._enter_call(patient=patient, slot=slot)
             link.calls += 1
             try:
                 answer = await link.connection.call(method, target, body, **options)
@@ -114,6 +118,7 @@ class Remote:
             finally:
                 link.calls -= 1
                 self._left()
+                self._turns.release()
             if answer.body[:1] == b"<":
                 self._failed(garbage := link.not_json(method, target), link)
                 raise garbage
@@ -126,6 +131,7 @@ class Remote:
         self, target: str, *, accept: str, idle_timeout: float | None, patient: bool, slot: WatchSlot
     ) -> AsyncIterator[Reader]:
         """One stream; gives the slot back when it is over."""
+        await self._limiter.acquire()
         link = await self._enter(patient=patient, slot=slot)
         line = Line(self._pool.memory)
 
@@ -168,6 +174,31 @@ class Remote:
             line.end()
             slot.give()
             self._left()
+
+    async def _enter_call(self, *, patient: bool, slot: WatchSlot | None) -> Link:
+        """`_enter` at the turn of one more call; the caller gives the turn back.
+
+        The turn comes before the socket: a call that waits for the rate or for the calls before it holds nothing of the
+        budget, which all clusters share. Who waits for the cluster or for a slot holds no turn.
+        """
+        while True:
+            link = await self._ready(patient=patient, slot=slot)
+            if slot is not None and not slot.taken:
+                await self._take(slot)
+            await self._turns.acquire()
+            try:
+                await self._limiter.acquire()
+                if link is self._active.link and not self.health.closed_off:
+                    await self.account.enter()
+                    if link is self._active.link:
+                        return link
+                    self._left()
+            except BaseException:
+                self._turns.release()
+                if slot is not None:
+                    slot.give()
+                raise
+            self._turns.release()
 
     async def _enter(self, *, patient: bool, slot: WatchSlot | None) -> Link:
         """The connection of the moment, with leave to use it; the caller owes a `_left`."""

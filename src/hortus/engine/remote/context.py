@@ -10,7 +10,7 @@ from hortus.engine.remote.budget import Budget
 from hortus.engine.remote.credentials import KubeconfigRef, KubeconfigSource
 from hortus.engine.remote.settings import RemoteSettings
 from hortus.engine.remote.states import RemoteState
-from hortus.kube import Access, ConnectionSettings, Dialing, RateLimiter, RequestObserver, Transport
+from hortus.kube import Access, ConnectionSettings, Dialing, RequestObserver, Transport
 from hortus.kube.clock import Clock
 from hortus.kube.dialing import Memory
 from hortus.kube.tls import Contexts
@@ -39,7 +39,6 @@ class Connect(Protocol):
         settings: ConnectionSettings,
         clock: Clock,
         observer: RequestObserver | None,
-        limiter: RateLimiter,
         dialing: Dialing,
     ) -> RemoteConnection: ...
 

@@ -247,7 +247,7 @@ class RemotePool:
         self._due.add((remote.place, _Due.CHECK), spread(period, 0.2, random=self.random), 0)
 
     def _forget(self, remote: Remote) -> None:
-        """Nobody has used it for long: close it and know nothing of it any more."""
+        """Closes a connection that was not used for long, and drops all that is known of it."""
         place = remote.place
         del self._remotes[place]
         for purpose in _Due:

@@ -13,11 +13,12 @@ from hortus.kube.kubeconfig import Trust
 class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Limits for each cluster and for all together; times in seconds, sizes in bytes."""
 
-    qps: float = 20.0
-    """Calls a second to one cluster, on average."""
-    burst: int = 40
-    calls: int = 8
-    """Calls in flight to one cluster; more wait in line, within their deadline."""
+    qps: float = 50.0
+    """Calls a second to one cluster, on average; this and `burst` are lifecycle-manager's (`k8s-skr-client-qps`)."""
+    burst: int = 100
+    calls: int = 3
+    """Calls in flight to one cluster; more wait in line, within their deadline. Each needs a connection, whose TLS
+    handshake costs more processor time than the call: a reconcile of eight objects at once would make eight."""
     timeout: float = 10.0
     """For one attempt of a call."""
     connect_timeout: float = 10.0

@@ -109,6 +109,10 @@ class RolloutGate:
         """True once the policies, rollouts and decisions are known; without caches always."""
         return all(cache.has_synced for cache in self._caches or ())
 
+    def governs(self, kind: str, subject: str) -> bool:
+        """Returns whether a policy or a rollout that has not ended decides over changes of this subject."""
+        return policy_for(self._policies, kind, subject) is not None or bool(self.under_way(kind, subject))
+
     def under_way(self, kind: str, subject: str) -> str:
         """The version of the rollout of this subject that has not ended; empty where there is none."""
         newest = self._newest(kind, subject)

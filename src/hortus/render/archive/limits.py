@@ -47,7 +47,7 @@ class RemainingLimits:
         self.entries = 0
         self.total = 0
         self.level = 0
-        """Archives around what is being read; whoever opens inner ones does so within `archive()` of the outer one."""
+        """Archives around what is being read; an inner one is opened within `archive()` of the outer one."""
 
     def entry(self) -> None:
         """Count one more entry. Raises ArchiveError."""

@@ -35,7 +35,7 @@ class Care:
     async def reconcile(self, key: ObjectKey) -> Result | None:
         shoot = self._shoots.get(key)
         if shoot is None or shoot["metadata"].get("deletionTimestamp") or operations.last_operation(shoot) is None:
-            # Nobody has worked on it yet: a label now would only get in the way of who begins.
+            # No operation has begun: a label now would conflict with the first write of one.
             return None
         silent = self._silent(shoot)
         wait = None if silent else self._wait(shoot)

@@ -31,7 +31,7 @@ def marked() -> Object:
 
 
 async def require_mark(client: Client, which: str) -> None:
-    """Raises NotMarked when nobody has allowed loads there; `which` is `management` or `garden`."""
+    """Raises NotMarked when loads are not allowed there; `which` is `management` or `garden`."""
     try:
         labels = (await client.get(NAMESPACES, NAMESPACE, metadata_only=True))["metadata"].get("labels") or {}
     except NotFound:

@@ -42,7 +42,7 @@ def placed(here: World, runtime: Object) -> Object:
     return runtime
 
 
-async def check(here: World, shell: Shell, runtime: Object) -> None:
+async def assert_adopted_unnoticed(here: World, shell: Shell, runtime: Object) -> None:
     """Grown, lost, adopted, compared, released: the garden never notices."""
     labels, platform = runtime["metadata"]["labels"], runtime["spec"]["shoot"]["platformRegion"]
     given = [f"--label={key}={value}" for key, value in labels.items()]
@@ -62,7 +62,7 @@ async def check(here: World, shell: Shell, runtime: Object) -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 async def test_every_example_is_adopted_without_a_write_to_the_garden(here: World, shell: Shell, name: str) -> None:
     runtime = yaml.load((ROOT / f"examples/runtimes/{name}.yaml").read_text())
-    await check(here, shell, placed(here, runtime))
+    await assert_adopted_unnoticed(here, shell, placed(here, runtime))
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -70,7 +70,7 @@ async def test_every_plan_of_the_go_systems_broker_is_adopted(
     here: World, shell: Shell, upstream: Path, name: str
 ) -> None:
     runtime = yaml.load((upstream / f"kim/runtime-examples/{name}.yaml").read_text())
-    await check(here, shell, placed(here, runtime))
+    await assert_adopted_unnoticed(here, shell, placed(here, runtime))
 
 
 async def copied(here: World, shoot: Object, config_map: Object, name: str) -> None:

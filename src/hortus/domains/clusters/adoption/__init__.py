@@ -1,6 +1,6 @@
 """Shoots that exist become Runtimes, so that both together change nothing: the conversion in `shoot`, inverted.
 
-    identity = identity_of(shoot, holders)                        # labels, from whoever knows them
+    identity = identity_of(shoot, holders)                        # labels, from a source that knows them
     adoption = runtime_from(shoot, config, context, identity=identity)
     adoption.differences                                          # what a patch would change nevertheless, and why
 

@@ -1,6 +1,6 @@
 """The writes of an adoption, in an order that may be broken off anywhere: make locked, compare in the garden, release.
 
-The Runtime is made before its GardenerCluster; whoever comes again finds the one and makes the other. A lock is taken
+The Runtime is made before its GardenerCluster; another attempt finds the one and makes the other. A lock is taken
 off only the very Runtime that was compared. Nothing here writes to the garden: comparisons are dry runs.
 """
 

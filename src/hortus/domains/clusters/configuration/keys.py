@@ -1,7 +1,7 @@
 """Every key of the converter's configuration, as the table behind both the checks and the documentation.
 
 The Go system ignores keys it does not know. So do we, but of a known key in the wrong place or under a former name we
-say where it belongs: whoever writes it believes that it has an effect.
+say where it belongs: its author believes that it has an effect.
 """
 
 from __future__ import annotations

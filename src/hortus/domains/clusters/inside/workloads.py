@@ -68,7 +68,7 @@ class PoolWorkloads:
     async def _check_shoot(self, place: KubeconfigRef, shoot: str) -> None:
         """See that the Secret was written for this shoot. Raises NoWayIn.
 
-        Whoever may write Runtimes and no Secrets must not come by another cluster, whose kubeconfig happens to lie
+        A user who may write Runtimes and no Secrets must not reach another cluster, whose kubeconfig happens to lie
         where the runtime-id points to.
         """
         secret = self._kubeconfigs.get(ObjectKey(place.namespace, place.name))
