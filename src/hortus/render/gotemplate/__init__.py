@@ -7,7 +7,20 @@ templates.execute("greeting", {"name": "Ada"})
 
 from __future__ import annotations
 
+from hortus.render.gotemplate.checking import check_template
 from hortus.render.gotemplate.errors import ExecutionError, LimitExceeded, Limits, ParseError, TemplateError
 from hortus.render.gotemplate.template_set import TemplateSet
+from hortus.render.gotemplate.text import read_values, refused_function, text_templates
 
-__all__ = ["ExecutionError", "LimitExceeded", "Limits", "ParseError", "TemplateError", "TemplateSet"]
+__all__ = [
+    "ExecutionError",
+    "LimitExceeded",
+    "Limits",
+    "ParseError",
+    "TemplateError",
+    "TemplateSet",
+    "check_template",
+    "read_values",
+    "refused_function",
+    "text_templates",
+]

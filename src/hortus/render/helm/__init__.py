@@ -8,6 +8,7 @@
 - `ChartSource`: a chart's files and digest; from a directory, an archive, memory; `completed` fetches dependencies.
 - `ChartRenderer`: the interface. `BuiltinRenderer` needs no binary; `HelmBinaryRenderer` runs `helm template`.
 - `render_chart`: the same as the built-in renderer here and now, in this process; for commands and tests.
+- `package_chart`: the archive that `helm package` makes.
 - Everything that goes wrong with a chart is a `ChartError`.
 """
 
@@ -23,6 +24,7 @@ from hortus.render.helm.errors import ChartError, RenderTimeout
 from hortus.render.helm.loading import load_archive, load_chart, load_files
 from hortus.render.helm.manifests import Hook, Rendered
 from hortus.render.helm.metadata import Dependency
+from hortus.render.helm.packaging import ChartPackage, package_chart
 from hortus.render.helm.pool import PoolSettings, Reader
 from hortus.render.helm.renderer import BuiltinRenderer, ChartRenderer, RenderRequest
 from hortus.render.helm.source import ChartSource, Fetch
@@ -33,6 +35,7 @@ __all__ = [
     "Chart",
     "ChartError",
     "ChartOptions",
+    "ChartPackage",
     "ChartRenderer",
     "ChartSource",
     "Dependency",
@@ -50,5 +53,6 @@ __all__ = [
     "load_chart",
     "load_files",
     "merged_values",
+    "package_chart",
     "render_chart",
 ]

@@ -1,8 +1,8 @@
 """A process that renders: charts come in over standard input, objects go out over standard output.
 
 Started by `pool` as `python -m hortus.render.helm.worker <bytes of memory>`. It holds itself to that much address
-space, has no environment but the time zone, and keeps the charts it has loaded. Whoever started it ends it when a
-rendering takes too long.
+space, has no environment but the time zone, and keeps the charts it has loaded. Its parent ends it when a rendering
+takes too long.
 """
 
 from __future__ import annotations

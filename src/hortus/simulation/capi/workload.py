@@ -1,0 +1,113 @@
+"""Workload clusters behind Clusters: logical clusters of the same server, and the Secrets that lead there."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+import orjson
+
+from hortus.kube import Client, yaml
+from hortus.kube.errors import AlreadyExists, NotFound
+from hortus.kube.kubeconfig.write import document
+from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.kube.secret import Secret
+from hortus.simulation.capi.definitions import MANAGER
+from hortus.simulation.capi.kinds import CLUSTER_NAME, SECRET_TYPE
+from hortus.simulation.capi.topology import owner_reference
+from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
+
+PREFIX: Final = "capi--"
+"""Begins the names of these logical clusters."""
+SECRETS: Final = Resource("", "v1", "secrets", "Secret")
+_ADMIN: Final = "kubernetes-admin"
+_MASTERS: Final = "system:masters"
+_LONGEST_NAME: Final = 63
+_SECONDS: Final = 365 * 86400
+"""The life of a client certificate, as kubeadm issues them."""
+
+
+def logical_name(cluster: ObjectKey) -> str:
+    """The logical cluster of a Cluster; a name that would be too long ends in a checksum."""
+    name = f"{PREFIX}{cluster.namespace}--{cluster.name}"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[: _LONGEST_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def secret_name(cluster: str) -> str:
+    """The name of the Secret with the kubeconfig of a Cluster."""
+    return f"{cluster}-kubeconfig"
+
+
+class CapiWorkloads:
+    """Makes and removes them. `management` is administrator of every logical cluster."""
+
+    def __init__(self, management: Client) -> None:
+        self._management = management
+
+    def url(self, cluster: ObjectKey) -> str:
+        """The address of a workload cluster."""
+        return f"{self._management.access.server.rstrip('/')}/clusters/{logical_name(cluster)}"
+
+    async def ensure(self, cluster: Object) -> None:
+        """Create the workload cluster and its Secret, unless they exist. Raises KubeError."""
+        metadata = cluster["metadata"]
+        key = ObjectKey(metadata["namespace"], metadata["name"])
+        made = {"metadata": {"name": logical_name(key)}, "spec": {"displayName": f"Cluster {key}"}}
+        with suppress(AlreadyExists):
+            await self._management.create(LOGICAL_CLUSTERS, made)
+        if not await self._leads_here(key):
+            await self._write_secret(cluster, key)
+
+    async def remove(self, cluster: ObjectKey) -> None:
+        """Remove the workload cluster with all it holds, and its Secret. Safe to repeat."""
+        with suppress(NotFound):
+            await self._management.delete(LOGICAL_CLUSTERS, logical_name(cluster))
+        with suppress(NotFound):
+            await self._management.delete(SECRETS, secret_name(cluster.name), cluster.namespace)
+
+    async def _leads_here(self, key: ObjectKey) -> bool:
+        """Reports whether the Secret leads to the present address; the server may have come back on another port."""
+        try:
+            secret = await self._management.get(SECRETS, secret_name(key.name), key.namespace)
+        except NotFound:
+            return False
+        found = yaml.load(base64.b64decode((secret.get("data") or {}).get("value") or ""))
+        return bool(found) and found["clusters"][0]["cluster"]["server"] == self.url(key)
+
+    async def _write_secret(self, cluster: Object, key: ObjectKey) -> None:
+        path = f"{LOGICAL_CLUSTERS.path('')}/{logical_name(key)}/clientcertificate"
+        asked = {"spec": {"username": _ADMIN, "groups": [_MASTERS], "expirationSeconds": _SECONDS}}
+        issued = orjson.loads((await self._management.request("POST", path, orjson.dumps(asked))).body)["status"]
+        kubeconfig = document(
+            key.name,
+            self.url(key),
+            ca=issued["ca"].encode(),
+            user=f"{key.name}-admin",
+            certificate=issued["certificate"].encode(),
+            key=Secret(issued["privateKey"]),
+            context=f"{key.name}-admin@{key.name}",
+        )
+        await self._management.apply(
+            SECRETS,
+            {
+                "metadata": {
+                    "name": secret_name(key.name),
+                    "namespace": key.namespace,
+                    "labels": {CLUSTER_NAME: key.name},
+                    "ownerReferences": [owner_reference(cluster)],
+                },
+                "type": SECRET_TYPE,
+                "data": {"value": base64.b64encode(yaml.dump(kubeconfig).encode()).decode()},
+            },
+            field_manager=MANAGER,
+        )
+
+    def client(self, cluster: ObjectKey) -> Client:
+        """A client of the workload cluster, for the simulation itself."""
+        access = msgspec.structs.replace(self._management.access, server=self.url(cluster))
+        return Client(access)
